@@ -130,7 +130,7 @@ console.log(
   `generated ${relative(process.cwd(), out) || '.'} from ${files.size} .proto files, descriptors of ${api.size}`,
 );
 
-/** Every file of the v3 API whose imports the bundle contains. It lacks the types of OpenCensus and Prometheus. */
+/** Every file of the v3 API whose imports are in the bundle, which lacks those of OpenCensus and Prometheus. */
 function wholeApi(): string[] {
   const envoy = readdirSync(join(bundle, 'envoy-api'), { recursive: true, encoding: 'utf8' });
   const known = envoy.filter((path) => /\/v3(?:alpha)?\/[^/]+\.proto$/.test(path)).sort();

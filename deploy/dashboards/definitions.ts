@@ -11,7 +11,7 @@ export interface Panel {
 
 export interface Variable {
   readonly name: string;
-  /** Metric of Grafana's `label_values(…)`. */
+  /** Metric that provides the values: `label_values(METRIC, LABEL)`. */
   readonly metric: string;
   readonly label: string;
 }
@@ -25,7 +25,6 @@ export interface Dashboard {
 
 const over = '[$__rate_interval]';
 
-/** A panel with one query. */
 function panel(title: string, unit: Unit, expression: string, legend = '{{instance}}', description?: string): Panel {
   return { title, unit, queries: [{ expression, legend }], ...(description && { description }) };
 }
@@ -39,7 +38,7 @@ function requestRate(title: string, labels: string, by: string): Panel {
 function errorRatio(title: string, labels: string, by: string): Panel {
   const failed = sumOfRate(`istio_requests_total{${labels}, response_code=~"5..|0"}`, by);
   const all = sumOfRate(`istio_requests_total{${labels}}`, by);
-  // Without a failure there is no series of failures; the product keeps the ratio at 0.
+  // Before the first failure its series is absent; the product with 0 then yields a ratio of 0.
   return panel(title, 'percentunit', `(${failed} or ${all} * 0) / ${all}`, legendOf(by));
 }
 
@@ -251,7 +250,6 @@ const controlPlane: Dashboard = {
   ],
 };
 
-/** Dashboards by file name. */
 export const dashboards: Readonly<Record<string, Dashboard>> = {
   mesh,
   service,
@@ -261,7 +259,7 @@ export const dashboards: Readonly<Record<string, Dashboard>> = {
 
 export interface Alert {
   readonly name: string;
-  /** Compared expression, which has data even without a problem. */
+  /** Left side of the comparison; has data even while there is no problem. */
   readonly value: string;
   readonly condition: string;
   readonly for: string;

@@ -60,7 +60,6 @@ function grafanaVariable({ name, metric, label }: Variable): object {
   };
 }
 
-/** Expression of an alert including its condition. */
 export function alertExpression({ value, condition }: Alert): string {
   return `${/\bor\b/.test(value) ? `(${value})` : value} ${condition}`;
 }

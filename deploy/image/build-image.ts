@@ -143,7 +143,6 @@ async function buildImages(options: Options): Promise<void> {
   const { output, architecture, name, onlyLayers, compression } = options;
   requireTools(['tar']);
   process.umask(0o022);
-  // Ensures that dist/ is current.
   await import('../../src/cli/build-unless-built.ts');
   const scratch = mkdtempSync(join(tmpdir(), 'chartpilot-image-'));
   try {

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import type { Architecture } from './architecture.ts';
 import { runTool } from './run-tool.ts';
 
-/** libc6 2.36; Envoy and Node need 2.30. */
+/** Has libc6 2.36; Envoy and Node need 2.30 or later. */
 export const debianSuite = 'bookworm';
 
 /**
@@ -53,7 +53,6 @@ const excludedPaths = [
   './usr/share/gcc',
   './usr/lib/*/gconv',
   './usr/share/gdb',
-  // Modules of ebtables and arptables.
   './usr/lib/*/xtables/libebt_*',
   './usr/lib/*/xtables/libarpt_*',
   // Libraries of programs compiled with -ffast-math, of profilers, debuggers and NIS: no program of the image needs
@@ -162,7 +161,7 @@ function downloadPackages(scratch: string, arch: string): string[] {
     `deb [${key}] http://deb.debian.org/debian ${debianSuite} main\n` +
       `deb [${key}] http://deb.debian.org/debian-security ${debianSuite}-security main\n`,
   );
-  // Settings such as proxies of this machine's apt configuration still apply.
+  // Other settings of this machine's apt configuration, such as proxies, still apply.
   const settings = {
     'Dir::State': scratch,
     'Dir::State::lists': join(scratch, 'lists'),
@@ -245,7 +244,7 @@ function finishConfiguration(root: string): void {
     .sort()
     .map((file) => `${readFileSync(join(certificates, file), 'utf8').trimEnd()}\n`);
   write('etc/ssl/certs/ca-certificates.crt', bundle.join(''));
-  // As update-alternatives creates them; the image contains the legacy programs, too.
+  // The links that update-alternatives would create; the image also contains the legacy programs.
   for (const tool of ['iptables', 'ip6tables']) {
     for (const name of [tool, `${tool}-restore`, `${tool}-save`]) {
       link(`/usr/sbin/${name.replace(tool, `${tool}-nft`)}`, `etc/alternatives/${name}`);

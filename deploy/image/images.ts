@@ -1,4 +1,3 @@
-/** The two images and their layers. */
 import type { ContainerConfig } from './oci-layout.ts';
 
 export const layerNames = ['debian', 'node', 'envoy', 'application'] as const;

@@ -22,7 +22,7 @@ export interface Layer extends Descriptor {
   readonly unpackedBytes: number;
 }
 
-/** `none` is faster to build and to import, for a local cluster. The digests of the uncompressed layers are equal. */
+/** `none` builds and imports faster, for a local cluster. The digests of the uncompressed layers are equal. */
 export type Compression = 'gzip' | 'none';
 
 export interface ImageSettings {

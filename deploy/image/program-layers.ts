@@ -31,7 +31,7 @@ interface LockedPackage {
 export function writeNodeLayer(root: string, scratch: string, checkout: string, { node, triplet }: Architecture): void {
   const name = `node-linux-${node}`;
   const { version, integrity } = lockedPackage(checkout, name);
-  // npm may take the package from its cache, which it checks only against its own digest.
+  // npm may use its cache, and checks a cached package only against the digest in the cache.
   const flags = ['--ignore-scripts', '--prefer-offline', '--silent', '--pack-destination', scratch];
   const archive = join(scratch, runTool('npm', ['pack', `${name}@${version}`, ...flags], { cwd: scratch }).trim());
   const digest = `sha512-${createHash('sha512').update(readFileSync(archive)).digest('base64')}`;

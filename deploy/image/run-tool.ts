@@ -6,7 +6,6 @@ import { findInPath } from '../../src/runtime/files/executable.ts';
 /** Limit of a tool's output; the file list of the C library is the longest. */
 const maxOutputBytes = 64 << 20;
 
-/** Debian package of each tool. */
 const packageOf: Readonly<Record<string, string>> = {
   'apt-get': 'apt',
   'dpkg-deb': 'dpkg',

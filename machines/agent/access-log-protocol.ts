@@ -12,8 +12,8 @@ export type AccessLogStreamOpened = { type: 'access-log-stream.opened'; open: nu
 /** access-logs/server → access-logs. A stream ended. `reason` is empty if Envoy ended it. */
 export type AccessLogStreamClosed = { type: 'access-log-stream.closed'; open: number; reason: string };
 /**
- * access-logs/server → access-logs. Entries use more than their share of the agent's time: reading pauses, and Envoy counts dropped
- * entries.
+ * access-logs/server → access-logs. Processing the entries takes more than its share of the agent's time: the agent stops reading, and Envoy counts
+ * dropped entries.
  */
 export type AccessLogsCongested = { type: 'access-logs.congested' };
 /** access-logs/server → access-logs. Reading continues. */

@@ -55,13 +55,13 @@ const onClaimTaken = [
   { target: '#agent.active.supervising', actions: recordTakenClaim },
 ];
 
-/** Exits when no Envoy must be drained. */
+/** Exit requests while no Envoy must be drained. */
 const onExitRequest = {
   'status.failed': onPartFailure,
   'quit.requested': releasing,
   'signal.received': { guard: 'isStopSignal' as const, target: releasing },
 };
-/** Exits while ports and sockets are opening; adopted Envoys may be running. */
+/** Exit requests while ports and sockets are opening: adopted Envoys may have to be drained. */
 const onEarlyExitRequest = {
   ...onExitRequest,
   'quit.requested': [{ guard: 'hasEnvoysToDrain' as const, actions: 'recordStop' as const }, { target: releasing }],
@@ -95,7 +95,8 @@ export const agentMachine = agentSetup.createMachine({
   }),
   invoke: { id: 'signals', src: 'signals' },
   on: {
-    // Ignored in states without a transition for it: SIGHUP before an Envoy can exist, SIGUSR2, signals after the end.
+    // Signals in states that have no transition for them: SIGHUP before an Envoy can exist, SIGUSR2, signals after the end. Ignored unless
+    // deferrable.
     'signal.received': { guard: 'isDeferrable', actions: 'deferOrder' },
     'status.failed': {},
     'quit.requested': {},
@@ -406,7 +407,7 @@ export const agentMachine = agentSetup.createMachine({
           },
         },
       },
-      // The agent does not wait for the remaining processes, which were killed.
+      // The agent exits without waiting for the killed processes.
       on: { 'signal.received': { guard: 'isStopSignal', target: 'ended' } },
     },
     ended: { type: 'final', tags: 'leaving' },

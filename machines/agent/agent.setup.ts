@@ -47,7 +47,6 @@ export interface AgentInput {
 }
 
 export interface AgentContext extends AgentInput {
-  /** Primary base ID, then the spare one if there is one. */
   baseIds: number[];
   /** Envoys that were running when the agent started. */
   adoption: Adoption | undefined;
@@ -78,12 +77,12 @@ function awaitsOutput({ identity }: AgentSettings): boolean {
   return identity.writesOutput && provesIdentity(identity);
 }
 
-/** Includes waiting for Envoys of exited agents to exit. */
+/** Limit of the claim, including the wait for Envoys of exited agents. */
 export const claimLimitMs = 30_000;
 export const openLimitMs = 10_000;
 /** Six attempts within 31 s to open the socket, at most 10 s each. */
 export const secretsLimitMs = 95_000;
-/** Includes the time until the kernel has reaped killed processes. */
+/** Limit of the release, including the time until the kernel has reaped killed processes. */
 export const releaseLimitMs = 12_000;
 
 export const agentSetup = setup({
@@ -169,7 +168,7 @@ export const agentSetup = setup({
     isStopSignal: ({ event }) => event.type === 'signal.received' && stopSignals.has(event.signal),
     /** A second exit request skips the drain. */
     hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
-    /** A signal for Envoys that are being adopted or belong to another agent. */
+    /** A signal that is handled later, because Envoys are being adopted or belong to another agent. */
     isDeferrable: ({ context, event }) =>
       context.settings.liveRestore && event.type === 'signal.received' && isDueOrder(event.signal),
     hasAdoptedEpochs: (_, { adoption }: ClaimedIds) => adoption !== undefined,
@@ -217,7 +216,7 @@ export const agentSetup = setup({
       ordersDue: ({ context: { ordersDue }, event }) =>
         event.type === 'signal.received' && isDueOrder(event.signal) ? withOrder(ordersDue, event.signal) : ordersDue,
     }),
-    /** Waits for the outcome of an adopted restart. */
+    /** If an adopted restart is in progress, waits for its outcome. */
     runDeferredOrders: enqueueActions(({ context: { ordersDue, awaitsRestart }, event, enqueue }) => {
       if (awaitsRestart && event.type !== 'restart.ended') return;
       if (ordersDue.includes('SIGUSR1')) enqueue.sendTo('supervisor', { type: 'logs.reopen' });
@@ -242,7 +241,7 @@ export const agentSetup = setup({
       if (socket === '') return;
       enqueue.spawnChild('accessLogs', { id: 'access-logs', systemId: 'access-logs', input: { socket } });
     }),
-    /** At most once: when the certificates are on disk, or if this agent does not write them. */
+    /** Spawned once: when the certificates are on disk, or at once if this agent does not write them. */
     spawnGrpcBootstrap: enqueueActions(({ context, event, enqueue }) => {
       if (context.grpcBootstrap !== 'awaited') return;
       const isServedByAnother = event.type === 'secrets.ready' && event.by === 'another';

@@ -129,7 +129,7 @@ export type RestartEnded = {
   reason: RestartReason;
   how: RestartKind;
   outcome: RestartOutcome;
-  /** From the start of the process; absent if the epoch did not become live. */
+  /** Time from the start of the process; absent if the epoch did not become live. */
   timeToLiveMs?: number;
 };
 
@@ -143,7 +143,7 @@ export type StartGranted = { type: 'start.granted' };
 // ---- supervisor → epoch-N
 
 /**
- * Its child is live: the epoch is a draining parent, and exits after the parent-shutdown time. `parentShutdownMs`: remaining time if
+ * The child of this epoch is live: the epoch is a draining parent, and exits after the parent-shutdown time. `parentShutdownMs`: remaining time if
  * another agent started it. `unseenMs`: upper bound of the time that the child was live before the probe detected it.
  */
 export type EpochSupersede = { type: 'epoch.supersede'; parentShutdownMs: number; unseenMs: number };
@@ -181,7 +181,7 @@ export type EpochLive = { type: 'epoch.live'; name: string; epoch: number; timeT
 export type EpochNotLive = { type: 'epoch.not-live'; name: string; epoch: number; reason: string };
 /** Why the epoch is not live yet. Sent at intervals; recorded in trace and log only. */
 export type EpochWaiting = { type: 'epoch.waiting'; name: string; epoch: number; reason: string };
-/** Live for the time that resets the retry budget. */
+/** The epoch was live long enough to reset the retry budget. */
 export type EpochHealthy = { type: 'epoch.healthy'; name: string; epoch: number };
 /** The admin interface accepted the drain requests. */
 export type EpochDrained = { type: 'epoch.drained'; name: string; epoch: number };
@@ -217,7 +217,7 @@ export type EpochFailed = {
   signal: string | null;
   /** Last line of Envoy's output, or the error of the operating system. */
   reason: string;
-  /** The kernel killed the process for lack of memory, by the counter of its control group. */
+  /** The kernel killed the process for lack of memory, according to the OOM counter of its cgroup. */
   outOfMemory: boolean;
   /** Envoy refused to attach because its parent seems to be initializing (docs/hot-restart-reference.md, fact 1). */
   refusedByParent: boolean;
@@ -243,7 +243,7 @@ export type ChildAbort = {
   reason: 'not live in time' | 'something newer is wanted' | 'its parent hangs' | 'its parent is gone';
 };
 
-/** supervisor → shutdown. The set of running epochs changed. `adminPort`: of the Envoy whose active requests count. */
+/** supervisor → shutdown. The set of running epochs changed. `adminPort`: of the Envoy whose active requests are counted. */
 export type EpochsChanged = { type: 'epochs.changed'; nothingToDrain: boolean; adminPort: number };
 /** supervisor → shutdown. Do not wait for requests any more. */
 export type StopNow = { type: 'stop.now' };
@@ -305,7 +305,7 @@ export type WatchedFilesChanged = { type: 'files.changed'; path: string };
 
 /** directory-N/watch → directory-N. The kernel reports changes from now on. */
 export type WatchBegan = { type: 'watch.began' };
-/** directory-N/watch → directory-N. The directory cannot be watched. `seen`: hash of its last known content; null if unknown. */
+/** directory-N/watch → directory-N. The directory cannot be watched. `knownHash`: hash of its last known content; `null` if unknown. */
 export type WatchFailed = { type: 'watch.failed'; reason: string; knownHash: string | null };
 /** directory-N/watch → directory-N. The path has no directory. */
 export type DirectoryMissing = { type: 'directory.missing' };
@@ -336,7 +336,7 @@ export type ProcessFailed = { type: 'process.failed'; reason: string };
  * start.
  */
 export type ProbePassed = { type: 'probe.passed'; timeToLiveMs: number; unseenMs: number };
-/** epoch-N/probe → epoch-N. Live without listeners that it rejected. `reason`: their names and causes. Sent again after each change. */
+/** epoch-N/probe → epoch-N. The epoch is live but has rejected listeners. `reason`: their names and causes. Sent again after each change. */
 export type ProbeIncomplete = { type: 'probe.incomplete'; reason: string };
 /** epoch-N → epoch-N/probe. Probe now and report the result. `acceptsMissingListeners`: report the epoch as live even if it rejected listeners. */
 export type ProbeRun = { type: 'probe.run'; acceptsMissingListeners: boolean };

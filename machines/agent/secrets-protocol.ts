@@ -39,14 +39,14 @@ export interface RootParts {
   bundle: string;
 }
 
-/** secrets → secret-N. Its source changed: obtain it again. */
+/** secrets → secret-N. The source of the secret changed: obtain the secret again. */
 export type SecretRefresh = { type: 'secret.refresh'; parts: RootParts };
 /** secrets → secret-N. These roots are compromised: renew certificates that they signed. */
 export type SecretTaint = { type: 'secret.taint'; roots: readonly string[] };
 /**
- * secret-N → secrets. A valid version was obtained. `authorities`: hash of the roots issued with it. `root`: hash of its own root. Both are
- * empty if no root was issued. `serialNumber`: of a certificate signed by an authority; otherwise empty. `endsAtMs`: expiry, Unix time;
- * null without expiry.
+ * secret-N → secrets. A valid version was obtained. `authorities`: hash of the roots issued with the certificate. `root`: hash of the root that the
+ * certificate leads to. Both are empty if no root was issued. `serialNumber`: of a certificate signed by an authority; otherwise empty. `endsAtMs`:
+ * expiry, Unix time; `null` without expiry.
  */
 export type SecretObtained = {
   type: 'secret.obtained';

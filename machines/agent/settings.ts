@@ -11,11 +11,11 @@ export interface AgentSettings {
   drainMs: number;
   /** Envoy's --parent-shutdown-time-s: time from a live child to the exit of its parent. */
   parentShutdownMs: number;
-  /** Drain of a stopping agent before it terminates Envoy. */
+  /** How long a stopping agent drains Envoy before terminating it. */
   terminationDrainMs: number;
   /** A stopping agent waits, without a limit, until no request is active. */
   exitOnZeroActiveConnections: boolean;
-  /** Minimum of that wait, because clients that have not yet removed this proxy may still send requests. */
+  /** Minimum drain with `exitOnZeroActiveConnections`, because clients that have not yet removed this proxy may still send requests. */
   minimumDrainMs: number;
   /** Limit for a child to become live. */
   startLimitMs: number;
@@ -71,17 +71,16 @@ export interface AgentSettings {
 
 /** Envoy's binary, and how the agent handles a new one. */
 export interface BinarySettings {
-  /** Configured path, where another file may appear. Empty: it is not watched. */
+  /** Configured path of the binary, where a new file may appear; empty: not watched. */
   path: string;
   /** Name by which effects identify the file at the path when the agent starts. */
   first: string;
   /** False: a new binary is used only by order. */
   watched: boolean;
-  /** A changed file must be unchanged for this time. */
+  /** How long a changed file must stay unchanged before it is checked. */
   settleMs: number;
 }
 
-/** Workload identity. */
 export interface IdentitySettings {
   /**
    * `nowhere`: no identity and no secret server. `files of services`: no identity, but a secret server for the files in TLS settings of
@@ -105,7 +104,7 @@ export function provesIdentity({ source }: Pick<IdentitySettings, 'source'>): bo
   return source === 'files' || source === 'authority';
 }
 
-/** Defaults of the reference. */
+/** Defaults; those of Istio's pilot-agent where it has the setting. */
 export const defaultSettings: AgentSettings = {
   adminPort: 15_000,
   spareAdminPort: 0,

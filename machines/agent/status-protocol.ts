@@ -20,7 +20,7 @@ export type ReadinessRequested = { type: 'readiness.requested'; request: number 
  * and one of its ports. `admin or port`: the admin interface has precedence if it responds.
  */
 export type EnvoyProbe = { type: 'envoy.probe'; request: number; at: 'admin' | 'port' | 'admin or port' };
-/** `why`: message of Envoy; empty if there are too many listeners. */
+/** `reason`: message of Envoy; empty if there are too many listeners. */
 export type RefusedListener = { readonly name: string; readonly reason: string };
 /**
  * status/http → status. Listeners that the serving Envoy rejected and lacks, usually none. Read when it starts to serve and with each
@@ -28,8 +28,8 @@ export type RefusedListener = { readonly name: string; readonly reason: string }
  */
 export type ListenersChecked = { type: 'listeners.checked'; listeners: readonly RefusedListener[] };
 /**
- * status/http → status. Result of the probe. `by` the agent: Envoy is live, and the proxy is not ready for another reason. `unserved`: why
- * no application port is served; empty if one is, if none is configured, or without a live response of the admin interface.
+ * status/http → status. Result of the probe. `by: 'agent'`: Envoy is live, but the proxy is not ready for another reason. `unserved`: why no
+ * application port is served; empty if one is, if none is configured, or without a live response of the admin interface.
  */
 export type EnvoyResponded = {
   type: 'envoy.responded';
@@ -40,8 +40,8 @@ export type EnvoyResponded = {
   unserved: string;
 };
 /**
- * status → status/http. Response to a readiness request. `heldMs`: how long it is reused, extended each time that the admin interface
- * confirms it; 0: not reused. `listenersHeldMs`: how long rejected listeners are not read again during such confirmations.
+ * status → status/http. Response to a readiness request. `heldMs`: how long the response is reused, extended each time that the admin interface
+ * confirms it; 0: not reused. `listenersHeldMs`: how long such a confirmation does not read the rejected listeners again.
  */
 export type ReadinessRespond = {
   type: 'readiness.respond';

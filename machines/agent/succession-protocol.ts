@@ -27,7 +27,7 @@ export type SuccessionBegin = { type: 'succession.begin' };
 export type SuccessionRefuse = { type: 'succession.refuse'; reason: string };
 /** predecessor → agent. The newer agent has taken over: this agent exits and leaves the Envoys running. */
 export type SuccessionDone = { type: 'succession.done' };
-/** predecessor → agent. The newer agent failed and exited: this agent has control again. `claimed`: what is running now. */
+/** predecessor → agent. The newer agent failed and exited: this agent has control again. `claimed`: its base IDs and running Envoys. */
 export type SuccessionFailed = { type: 'succession.failed'; reason: string; claimed: ClaimedIds };
 
 /** successor/link → successor. The older agent has released control. */

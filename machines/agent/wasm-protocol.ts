@@ -11,7 +11,7 @@ export interface WasmModule {
   readonly url: string;
   /** SHA-256 in hexadecimal of the module, or of the manifest of the image; empty: any module. */
   readonly sha256: string;
-  /** Version of the plugin if each version fetches its module; empty: a cached module is used. */
+  /** Version of the plugin if each version fetches its module again; empty if a cached module may be used. */
   readonly version: string;
 }
 

@@ -71,11 +71,11 @@ export type UpstreamLost = { type: 'upstream.lost'; code: StreamCode; reason: st
 export type DownstreamInvalid = { type: 'downstream.invalid'; reason: string };
 /** xds-stream-N/upstream → xds-stream-N. Envoy accepts no more bytes, so reading from the control plane is paused. */
 export type DownstreamCongested = { type: 'downstream.congested' };
-/** As {@link DownstreamCongested}, of the control plane. */
+/** xds-stream-N/upstream → xds-stream-N. The control plane accepts no more bytes, so reading from Envoy is paused. */
 export type UpstreamCongested = { type: 'upstream.congested' };
 /** xds-stream-N/upstream → xds-stream-N. Envoy reads again. */
 export type DownstreamRelieved = { type: 'downstream.relieved' };
-/** As {@link DownstreamRelieved}, of the control plane. */
+/** xds-stream-N/upstream → xds-stream-N. The control plane reads again. */
 export type UpstreamRelieved = { type: 'upstream.relieved' };
 /**
  * xds-stream-N/upstream → xds-stream-N. Envoy rejected resources of the control plane. `reason` is Envoy's, at most 1,000

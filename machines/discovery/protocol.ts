@@ -30,7 +30,10 @@ export type ConfigProblem = {
   message: string;
   /** Stable error code, such as `FIELD_REQUIRED`; absent if a file or source cannot be read. */
   code?: string;
-  /** What is closed because the object has no valid earlier version; absent if the last valid version applies or none is needed. */
+  /**
+   * Effect of the placeholder that denies traffic because the object has no valid earlier version; absent if the last valid version applies or no
+   * placeholder is needed.
+   */
   closed?: string;
 };
 
@@ -152,7 +155,7 @@ export type ConfigsChanged = {
 
 /** discovery → jwks. Fetch the keys of the issuers that RequestAuthentications name. */
 export type JwksLoad = { type: 'jwks.load' };
-/** jwks → discovery. Each issuer was requested once. `unanswered`: number of issuers that did not respond within the limit. */
+/** jwks → discovery. Each issuer was requested once. `unresponsive`: number of issuers that did not respond within the limit. */
 export type JwksSynced = { type: 'jwks.synced'; sources: number; unresponsive: number };
 // config-controller → jwks: configs.changed, as to service-registry. RequestAuthentications changed.
 

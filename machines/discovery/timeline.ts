@@ -109,7 +109,7 @@ export const registrationsTimeline: Timeline = {
     { event: 'registration.rejected', kind: 'rejected', text: 'Registration of {entry} rejected: {reason}' },
   ],
 };
-/** Leading is a phase; not leading is not a fault. */
+/** No lane, because a replica that does not lead has no fault. */
 export const electionsTimeline: Timeline = { lane: 'none', group: 'elections' };
 export const leaderTimeline: Timeline = {
   lane: 'none',

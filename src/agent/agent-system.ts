@@ -109,7 +109,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   }
 }
 
-/** Includes orders received after the charts ended. */
+/** The exit code includes orders received after the charts ended. */
 function exitCodeWith(exitCode: number, { counts, waiting }: SignalInbox): number {
   const due = dueOrdersOf(exitCode);
   return due === undefined ? exitCode : successionExitCodeOf([...due, ...waiting.filter(isDueOrder)], counts);

@@ -86,7 +86,7 @@ export async function agentWithEffects(
         patches,
       })
     : undefined;
-  // Validate while other components are created. Skip this without a guard, and for an adopted Envoy, which was already validated.
+  // Validate while other components are created, but not for an adopted Envoy, which was already validated.
   const isFirst = net.record?.exists !== true;
   const firstValidation = prepared && isFirst ? new FirstValidation(prepared) : undefined;
   const preparation = prepared && { ...prepared, guard: await probing };

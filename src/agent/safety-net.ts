@@ -33,7 +33,7 @@ export class SafetyNet {
   };
 
   constructor({ binary, options, succeeds }: AgentProgram) {
-    // Until this agent has control, an older one may resume what it adopts.
+    // Until this agent has control, an older agent may take back the Envoys that this one adopts.
     if (succeeds) this.table.handOver();
     this.binaries = new EnvoyBinaries(binary);
     this.record = options.liveRestore

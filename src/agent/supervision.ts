@@ -14,7 +14,7 @@ import { certWatcherWithEffects } from './files/cert-watcher.effects.ts';
 import type { SafetyNet } from './safety-net.ts';
 import type { XdsActivity } from './xds/xds-activity.ts';
 
-/** Created only if an Envoy must run, because its bootstrap may require missing files otherwise. */
+/** Created only if an Envoy must run, because otherwise its bootstrap may require files that do not exist. */
 export function supervision(
   program: AgentProgram,
   net: SafetyNet,
@@ -62,7 +62,7 @@ function epochOf(
   const { admin, discoveryAddress, source } = preparation;
   const adminAt = adminsAt(admin.host);
   return epochWithEffects({
-    // The first validation is of a bootstrap without patches of the control plane.
+    // The first validation uses a bootstrap without patches of the control plane.
     prepare: prepareEpoch(preparation, patchesBootstrap(options) ? undefined : preparation.firstValidation),
     process: {
       ...preparation,

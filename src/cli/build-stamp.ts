@@ -1,4 +1,4 @@
-/** Checks whether `dist/` is up to date: a build takes 7 s of CPU time, and `npm ci` has just run one. */
+/** Checks whether `dist/` is up to date, to avoid a second build (7 s of CPU time) after `npm ci`. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';

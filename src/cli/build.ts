@@ -14,8 +14,8 @@ import { thirdPartyNotices } from './third-party.ts';
 const root = join(import.meta.dirname, '../..');
 
 /**
- * An import of a built-in module reads each of its properties, and some properties load other modules: node:http loads fetch (14 MB and 40 ms of CPU
- * time), node:crypto loads WebCrypto. A call loads them only when used.
+ * Importing a built-in module reads each of its properties, and some properties load other modules: node:http loads fetch (14 MB and 40 ms of CPU
+ * time), node:crypto loads WebCrypto. `process.getBuiltinModule` reads none of them.
  */
 const withoutFacades: Plugin = {
   name: 'without-facades',
@@ -75,10 +75,7 @@ const laterModules: Readonly<Record<string, { functions: string; objects?: strin
   'node:v8': { functions: 'getHeapSnapshot serialize' },
 };
 
-/**
- * At its start, Pino checks whether it runs in a thread, could start threads for unused destinations, and checks one
- * number with Node's assertions, which loads five built-in modules without need.
- */
+/** Replaces what Pino loads at its start without need: its transports, the check whether it runs in a thread, and Node's assertions. */
 const pinoAlone: Plugin = {
   name: 'pino-alone',
   setup({ onResolve, onLoad }) {
@@ -99,7 +96,7 @@ const loadedLater: Plugin = {
   name: 'loaded-later',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^node:/ }, ({ path, importer, kind }) =>
-      // A thread needs the module at its start, and a `require` may use any export.
+      // The certificate helper needs the module at its start, and a `require` may use any export.
       !(path in laterModules) || kind !== 'import-statement' || importer.endsWith('secrets/certificate-helper.ts')
         ? undefined
         : { path, namespace: 'loaded-later' },
@@ -143,8 +140,7 @@ const threadsOf = {
   },
 };
 const names = Object.keys(threadsOf) as (keyof typeof threadsOf)[];
-// With shared chunks each program would load seventy files; a separate build loads five, with a quarter of the CPU time
-// of a start.
+// Separate builds: with shared chunks, each program would load seventy files instead of five and start with four times the CPU time.
 const programs = await Promise.all(
   names.map((name) =>
     build({

@@ -21,7 +21,8 @@ function giveUpBooting(): void {
 }
 
 /**
- * Limits the start of a newer agent until its charts run, which have their own limits. It must not wait for an address or a download indefinitely.
+ * Limits the time until the state machines of a newer agent run, which have their own timeouts: the start must not wait for an address or a download
+ * indefinitely.
  */
 const bootLimit = succeeds ? setTimeout(giveUpBooting, 30_000) : undefined;
 

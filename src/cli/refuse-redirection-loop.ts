@@ -1,4 +1,4 @@
-/** Verifies, before an agent starts Envoy, that connections of its user are not redirected to Envoy. */
+/** Verifies, before an agent starts Envoy, that connections of Envoy's user are not redirected to Envoy. */
 import { type OwnRedirection, ownRedirection, type Sender } from '../iptables/own-redirection.ts';
 import { hasNetAdmin } from '../iptables/run-command.ts';
 import { ChartpilotError } from '../runtime/errors.ts';

@@ -47,6 +47,6 @@ export const describePath = 'describe';
 /** IDs of the `<script>` elements of a single-file page. */
 export const sourcesElement = 'chartpilot-sources';
 export const sessionElement = (source: number): string => `chartpilot-session-${source}`;
-/** The address fragment that the page opens with, unless its own address has one. */
+/** ID of the element with the address fragment that the page opens with, unless its own address has one. */
 export const addressElement = 'chartpilot-address';
 export const traceElement = (source: number): string => `chartpilot-trace-${source}`;

@@ -23,6 +23,5 @@ export interface DiscoveryProgram {
   readonly sources?: SourceAdapters;
   /** PEM roots that replace Node's roots for bundle endpoints in tests. */
   readonly bundleAuthorities?: string;
-  /** Default: the process. */
   readonly signals?: Pick<NodeJS.Process, 'on' | 'off'>;
 }

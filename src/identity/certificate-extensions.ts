@@ -87,7 +87,7 @@ function keyBitsOf(publicKey: Uint8Array): Uint8Array {
   return bits;
 }
 
-/** First 20 bytes of the SHA-256 of the key (RFC 7093 §2 method 1). Distinguishes two roots with the same name. DER. */
+/** First 20 bytes of the SHA-256 of the key (RFC 7093 §2 method 1). Distinguishes two roots with the same name. */
 export function keyIdOf(publicKey: Uint8Array): Uint8Array {
   return new Uint8Array(createHash('sha256').update(keyBitsOf(publicKey)).digest().subarray(0, 20));
 }

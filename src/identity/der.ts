@@ -1,5 +1,6 @@
 /**
- * Writes the part of DER (X.690) that certificates need. Encoding by schema costs twenty times as much, most of the cost of a certificate.
+ * Writes the part of DER (X.690) that certificates need. Encoding by schema would take twenty times as long and most of the time to issue a
+ * certificate.
  */
 
 export function element(tag: number, ...content: readonly Uint8Array[]): Buffer {

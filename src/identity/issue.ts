@@ -54,7 +54,7 @@ export interface RootSubject {
   readonly commonName: string;
 }
 
-/** Issues a self-signed root. DER. */
+/** Issues a self-signed root, in DER. */
 export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime: Lifetime): Uint8Array {
   const publicKey = spkiOf(createPublicKey(privateKey));
   const name = new Uint8Array(AsnConvert.serialize(nameOf(subject)));
@@ -72,7 +72,7 @@ export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime:
   });
 }
 
-/** Issues an authority below another one; it can sign only leaves. DER. */
+/** Issues an authority below another one, in DER. It can sign only leaves. */
 export function issueIntermediate(
   issuer: Issuer,
   publicKey: KeyObject,
@@ -89,7 +89,7 @@ export function issueIntermediate(
   });
 }
 
-/** Issues a workload or server certificate with an empty subject. DER. */
+/** Issues a workload or server certificate with an empty subject, in DER. */
 export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, lifetime: Lifetime): Uint8Array {
   const spki = spkiOf(publicKey);
   return signed(issuer.privateKey, {
@@ -114,7 +114,7 @@ export interface Revocations {
   readonly revoked: readonly { readonly serialNumber: string; readonly at: Date }[];
 }
 
-/** Issues a CRL, possibly empty: if one root has a CRL, each must have one. PEM. */
+/** Issues a CRL in PEM, possibly empty: if one root has a CRL, each must have one. */
 export function issueRevocationList(issuer: Issuer, list: Revocations): string {
   const algorithm = identifierOf(algorithmOf(issuer.privateKey));
   const tbs = new TBSCertList({

@@ -42,7 +42,7 @@ const tags = { integer: 0x02, bitString: 0x03, sequence: 0x30, utcTime: 0x17, ge
  * Checks the CRLs of a PEM text against the configured authorities.
  *
  * @param authorities every certificate of the configured CA file or Secret entry
- * @param previous usable lists of an earlier text, kept for an authority without usable list in this text
+ * @param previous usable lists of an earlier text, kept for an authority without a usable list in this text
  */
 export function checkRevocationLists(
   text: string,
@@ -138,7 +138,7 @@ interface Checked {
   readonly usable: readonly RevocationList[];
 }
 
-/** Problem of an authority without list. Envoy checks the complete chain (`X509_V_FLAG_CRL_CHECK_ALL`), including the root. */
+/** Returns the problem of an authority without a list. Envoy checks the complete chain (`X509_V_FLAG_CRL_CHECK_ALL`), including the root. */
 function missingListOf(authority: Certificate, { authorities, found, usable }: Checked): Gap | undefined {
   const name = displayNameOf(authority);
   if (!isRoot(authority) && !authorities.some((other) => isIssuedBy(authority, other))) {

@@ -48,7 +48,7 @@ export interface Interception {
   /** Captures port 53 of every name server instead of only those in resolv.conf. */
   readonly captureAllDns: boolean;
   readonly dnsServers: Readonly<Record<IpFamily, readonly string[]>>;
-  /** Adds a rule before each rule that logs matching packets to netfilter's log. */
+  /** Adds, before each rule, a rule that logs matching packets to netfilter's log. */
   readonly traceLogging: boolean;
   readonly ipv6: boolean;
 }

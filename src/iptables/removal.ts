@@ -1,4 +1,3 @@
-/** Removes an existing redirection. */
 import type { PresentRedirection } from './present-redirection.ts';
 import type { SavedChain, SavedRule } from './saved-rules.ts';
 

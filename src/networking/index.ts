@@ -78,7 +78,7 @@ export {
   wasTried,
 };
 
-/** Limits the resource names that a change affects to names with the same subject as the changed object. */
+/** Limits the resource names that a change affects to those with the same subject, such as a host or credential, as the changed object. */
 export interface Narrowing {
   /** Kinds whose objects have exactly one subject. A change of another kind may affect any name. */
   readonly kinds: ReadonlySet<string>;
@@ -86,7 +86,7 @@ export interface Narrowing {
   readonly subjectOfKey: (key: ConfigKey) => string;
 }
 
-/** Composes lists from resources of many shapes and resources that differ. */
+/** Composes a shape's list from the resources of a common shape and those that differ. */
 export interface Sharing {
   /** Returns common shapes from whose lists a shape's list may be composed, most common first. */
   readonly commonShapes: (shape: ProxyShape, push: PushContext) => readonly ProxyShape[];
@@ -105,7 +105,7 @@ type BuildDiffering = (
 
 interface Untouched {
   /**
-   * The properties of a shape on which its list (or the precomputed part) depends. If absent, it depends on all properties, and nothing is
+   * The properties of a shape on which its list (or the precomputed part) depends. If absent, the list depends on all properties, and nothing is
    * precomputed.
    */
   readonly projection?: Projection;
@@ -157,7 +157,6 @@ export type Generator =
         memory: Memory,
       ) => Iterator<PartToEncode | undefined, EnvoyResource[]>;
       readonly narrowing?: Narrowing;
-      /** Uses the subjects of {@link narrowing}. */
       readonly sharing?: Sharing & {
         /** Requested names of other subjects that depend on these subjects. */
         readonly alsoAbout: (subjects: ReadonlySet<string>, names: readonly string[]) => readonly string[];

@@ -79,7 +79,6 @@ export interface ErrorFields {
   readonly line?: number;
   /** 1-based, in the line. */
   readonly column?: number;
-  /** Accepted values. */
   readonly expected?: string;
   /** The actual value, truncated and escaped. */
   readonly got?: string;

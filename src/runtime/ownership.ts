@@ -1,4 +1,4 @@
-/** Reports its failure itself, or throws. */
+/** A callback that reports its failure itself, or throws. */
 type AcquireResource = () => void | Promise<void>;
 
 /**

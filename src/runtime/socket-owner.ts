@@ -10,7 +10,7 @@ export type ConnectionEnds = Pick<Socket, 'localAddress' | 'localPort' | 'remote
 
 export type PeerOwner =
   | { readonly uid: number }
-  /** No process has the other end, which is not accepted yet, or closed. The kernel reports uid 0 for such a socket. */
+  /** No process owns the other end: it is not accepted yet, or closed. The kernel reports uid 0 for such a socket. */
   | 'no process'
   /** There is no table of connections (not Linux, or no /proc). */
   | 'no table';

@@ -41,9 +41,7 @@ class LoopTurn {
 
 const loopTurn = new LoopTurn();
 
-/**
- * Milliseconds since the start of the current turn of the event loop, for work that has no data on earlier work in it.
- */
+/** Milliseconds since the start of the current turn of the event loop, for work that does not know what ran earlier in the turn. */
 export function msOfTurn(): number {
   return performance.now() - loopTurn.beganAt;
 }

@@ -31,7 +31,7 @@ export function zoomed(scale: number, factor: number): number {
   return clamp(scale * factor, minScale, maxScale);
 }
 
-/** Scroll position on one axis that keeps the point at `at` (distance from the viewport's edge) in place while the scale changes. */
+/** Scroll position on one axis that keeps the point at `viewOffset` (distance from the viewport's edge) in place while the scale changes. */
 export function scrollToKeep(scroll: number, viewOffset: number, oldScale: number, newScale: number): number {
   return ((scroll + viewOffset) * newScale) / oldScale - viewOffset;
 }

@@ -13,7 +13,7 @@ import { activeLeaves, activeStates } from './chart-lights.ts';
 import { type DrawnStateBox, type Picture, pictureOf } from './chart-picture.ts';
 import { ChartScene } from './chart-scene.ts';
 
-/** Bounded because each chart copies a picture. */
+/** Maximum drawn charts; each copies a picture. */
 const maxDrawn = 60;
 const maxOptions = 200;
 

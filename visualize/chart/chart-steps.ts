@@ -18,12 +18,11 @@ export function* stepsBefore(
   }
 }
 
-/** Whether an actor took a step after the place `after`, up to and including `upTo`. */
+/** Whether an actor took a step after the place `after`, up to and including `lastIndex`. */
 export function hasStepped(recording: PageRecording, actor: string, after: number, lastIndex: number): boolean {
   return recording.lastIndexAbout(actor, stepKinds, lastIndex + 1, after + 1) !== undefined;
 }
 
-/** Numbers of taken transitions. */
 export interface TakenTransitions {
   /** Transitions of the record at the place, or of the actor's steps with the same cause. */
   readonly now: readonly number[];

@@ -9,7 +9,7 @@ import { zoomTo } from '../timeline/timeline-view.ts';
 import { chosenFinding, currentFinding, findings } from './current-finding.ts';
 
 const isOpen = signal(false);
-/** The first and the last are always included. */
+/** Maximum listed findings, always including the first and the last. */
 const maxListed = 500;
 
 const weights: Readonly<Record<Weight, string>> = { bad: 'Problem', note: 'Note', fine: 'OK' };

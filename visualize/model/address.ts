@@ -1,6 +1,6 @@
 /** The fragment (`#…`) of the page's address. It contains the current place, so that a link is enough to share the place. */
 
-/** Users set far fewer marks; a link may contain more. */
+/** Far more than users set, but a link may contain more. */
 export const maxMarks = 100;
 
 /** Maximum length of an actor's name, because browsers and mails do not support longer addresses. */

@@ -2,7 +2,7 @@ import type { ContextChange } from '../../src/runtime/trace/trace.ts';
 import { changesOf as changesBetween, valueAt } from '../../src/runtime/trace/trace-state.ts';
 import type { Moment } from './moment.ts';
 
-/** Changes without the initial context; of a replaced list, only the changed entries and fields. */
+/** The changes, except the initial context; of a replaced list, only the changed entries and fields. */
 export function changesOf({ stateBefore, changes }: Pick<Moment, 'stateBefore' | 'changes'>): ContextChange[] {
   if (stateBefore?.context === undefined) return [];
   const fine = changes.flatMap((change) =>

@@ -12,7 +12,7 @@ import { InvalidTraceLine, TraceParser } from './recording/incoming-trace.ts';
 import { addFile } from './source-data.ts';
 import { yieldToBrowser } from './time/frames.ts';
 
-/** The definition of a machine takes 30 KB. */
+/** The definition of one machine in the header takes 30 KB. */
 const maxHeaderChars = 32 * 1024 * 1024;
 
 /** Opens the first trace and adds the others to the list of sources. Reports files that are not traces with the reason. */

@@ -80,7 +80,7 @@ export function labelAt(
   return { left: labelLeft, maxWidth: right - labelLeft };
 }
 
-/** Distance of a label right or left of an arrow to its own lifeline. */
+/** Distance of the label from an arrow to its own lifeline, on its right and on its left. */
 const [behindLoop, beforeLoop] = [30, 8];
 
 /** As {@link labelAt}, for an arrow to its own lifeline, which its label must not cover. */

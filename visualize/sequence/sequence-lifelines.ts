@@ -259,7 +259,7 @@ function firstEndingAfter(lives: readonly Life[], index: number): number {
   return low;
 }
 
-/** The common name of such actors in diagrams: `epoch-0b/process` becomes `epoch-N/process`. */
+/** The common name of numbered actors in diagrams: `epoch-0b/process` becomes `epoch-N/process`. */
 export function familyOf(name: string): string {
   return name.replaceAll(/-(?:N(?:\+\d+)?|\d+[a-z]?)(?=\/|$)/g, '-N');
 }

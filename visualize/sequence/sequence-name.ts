@@ -3,7 +3,6 @@ import { type Font, textWidth } from '../../src/debugger/statechart/text-width.t
 
 const font: Font = { size: 11, bold: true };
 const maxLines = 2;
-/** No box fits more characters. */
 const maxChars = 120;
 
 /** Lines of a name for a box of a width in pixels. The start and the end of the name are always included. */

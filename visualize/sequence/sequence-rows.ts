@@ -158,7 +158,6 @@ export class SequenceRows {
   readonly #lineNumbers: number[] = [];
   readonly #used = new Set<Lifeline>();
   #read = 0;
-  /** Index of the next deviation of the recording. */
   #nextDeviation = 0;
 
   constructor(index: SequenceIndex, filter: RowFilter) {

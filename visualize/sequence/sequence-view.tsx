@@ -231,7 +231,7 @@ function scrollHorizontallyTo(element: HTMLElement, row: number): void {
   const layout = shownLayout(columns, clientWidth);
   const maxScroll = form.x - layout.gutter - 30;
   const minScroll = form.x + (form.form === 'arrow' ? form.length : 0) + 40 - clientWidth;
-  // Any part of an arrow wider than the view is visible at any position between its ends.
+  // A part of an arrow wider than the view is visible at every position between its ends.
   const [low, high] = [Math.min(minScroll, maxScroll), Math.max(minScroll, maxScroll)];
   if (scrollLeft >= low && scrollLeft <= high) return;
   const neighbourPositions = Array.from({ length: 2 * neighbours + 1 }, (_, i) => row - neighbours + i)

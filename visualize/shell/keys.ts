@@ -13,7 +13,6 @@ import { setRangeEnd } from '../timeline/timeline-place.ts';
 import { fit, panByShare, zoomAtPointer } from '../timeline/timeline-view.ts';
 import { isHelpOpen, openHelp } from './help-dialog.ts';
 
-/** A key with its modifiers. */
 interface Key {
   /** `KeyboardEvent.key` of the keyboard layout; letters in lower case. */
   readonly key?: string;

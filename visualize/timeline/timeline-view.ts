@@ -46,7 +46,6 @@ const wholeView = computed<View>(() =>
 
 export const view = computed<View>(() => zoom.value ?? wholeView.value);
 
-/** The visible range with positions in pixels. */
 export const axis = computed(() => new TimeAxis(clock.value, view.value, width.value));
 
 export const isZoomed = computed(() => zoom.value !== undefined);

@@ -13,7 +13,7 @@ import { accessLogsTimeline } from '../timeline.ts';
 
 interface AccessLogsContext {
   socket: string;
-  /** Open streams: one per kind of log and worker of each Envoy. */
+  /** Number of open streams: each worker of each Envoy opens one per kind of log. */
   open: number;
   /** Time until the next attempt; 0 without a failure. */
   pauseMs: number;
@@ -24,7 +24,7 @@ const minPauseMs = 500;
 const maxPauseMs = 30_000;
 /** How long the socket must be open to reset the backoff. */
 const trialMs = 60_000;
-/** Reading pauses until the next second begins; a longer pause is a bug in the effect. */
+/** Reading pauses until the next period of the reading budget (0.5 s); a longer pause is a bug in the effect. */
 const congestionLimitMs = 10_000;
 
 /**

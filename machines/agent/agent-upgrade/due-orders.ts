@@ -1,17 +1,17 @@
 /**
  * Orders received during a hand-over, which the agent in control executes afterwards. The launcher only receives the older agent's exit code.
- * Therefore the code contains which orders are due, and how often each was received: one that the launcher forwarded too late is sent to the next
- * agent. Pure functions.
+ * Therefore the code contains the due orders and the number of signals received, so that a signal forwarded too late is sent to the next agent. Pure
+ * functions.
  */
 import type { Signal } from '../protocol.ts';
 
-/** SIGHUP: hot restart. SIGUSR1: reopening of logs. */
+/** SIGHUP: hot restart. SIGUSR1: reopen logs. */
 export type DueOrder = 'SIGHUP' | 'SIGUSR1';
 
-/** Exit code of an agent that exits because another has control (EX_TEMPFAIL). */
+/** Exit code of an agent that exits because another agent has control (EX_TEMPFAIL). */
 export const successionExitCode = 75;
 
-/** Parts of an exit code, decoded in bin/pilot-agent: a bit for each due order, and how often each was received, modulo 3. */
+/** Encoding of the exit code, which bin/pilot-agent decodes: a bit for each due order, and how often each was received, modulo 3. */
 const bits: Readonly<Record<DueOrder, number>> = { SIGHUP: 1, SIGUSR1: 2 };
 const receivedUnits: Readonly<Record<DueOrder, number>> = { SIGHUP: 4, SIGUSR1: 12 };
 const receivedModulus = 3;
@@ -24,7 +24,6 @@ export const isDueOrder = (signal: Signal): signal is DueOrder => Object.hasOwn(
 export const withOrder = (due: readonly DueOrder[], order: DueOrder): DueOrder[] =>
   dueOrders.filter((one) => one === order || due.includes(one));
 
-/** `received`: how often each signal was received. */
 export function successionExitCodeOf(
   due: readonly DueOrder[],
   received: ReadonlyMap<Signal, number> = new Map(),

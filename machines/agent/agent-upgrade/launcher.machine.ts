@@ -6,11 +6,11 @@ export type AgentEnd = 'in order' | 'gave way' | 'killed';
 export type LauncherEvent =
   /** Replace the agent by a newer one (SIGUSR2). */
   | { type: 'succession.order' }
-  /** Hot restart, or reopening of logs: for the agent (SIGHUP, SIGUSR1). */
+  /** Forward to the agent: hot restart (SIGHUP) or reopen logs (SIGUSR1). */
   | { type: 'signal.order' }
   /** Stop (SIGTERM, SIGINT, SIGQUIT). */
   | { type: 'end.order' }
-  /** The agent exited. `leaves`: after a hand-over, with due orders. */
+  /** The agent exited. `leaves`: after a hand-over, with due orders in its exit code. */
   | { type: 'agent.ended'; how: AgentEnd; leaves: boolean }
   | { type: 'new-agent.ended' };
 
@@ -19,7 +19,7 @@ const forwardDeferredSignals = {
   params: ({ event }: { event: { leaves: boolean } }) => ({ leaves: event.leaves }),
 };
 
-/** Time for the certificate and the ports of a newer agent. */
+/** Time for a newer agent to obtain its certificate, open its ports and take over. */
 const takeoverLimitMs = 150_000;
 
 /**
@@ -38,12 +38,12 @@ export const launcherMachine = setup({
     startNewAgent: () => {},
     promoteNewAgent: () => {},
     killNewAgent: () => {},
-    /** Kills the agent without the base IDs: an unresponsive newer one, or the older one after the hand-over. */
+    /** Kills the agent that has no base IDs: an unresponsive newer one, or the older one after the hand-over. */
     killUnresponsiveAgent: () => {},
     /** Stops the agent once it handles signals. */
     stopAgent: () => {},
     recordStop: assign({ isEndRequested: true }),
-    /** Forwards the signal once an agent handles signals; omitted if none ever did, because then there is no Envoy. */
+    /** Forwards the signal once an agent handles signals. Drops it if no agent ever did, because then no Envoy is running. */
     forwardSignal: () => {},
     /** Sends due orders of the older agent to the next one. */
     forwardDeferredSignals: (_, __: { leaves: boolean }) => {},

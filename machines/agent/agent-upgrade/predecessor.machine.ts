@@ -4,13 +4,13 @@ import type { ClaimedIds } from '../envoy/adoption.ts';
 import type { LinkOrder, LinkReport, SuccessionBegin, SuccessionRefuse } from '../succession-protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** Time for a record of some kilobytes on a slow disk. */
+/** Time to write a record of some kilobytes to a slow disk. */
 const writeLimitMs = 1_000;
 /** Time to close sockets. */
 const releaseLimitMs = 250;
-/** Ten times what a newer agent needs. Including resumption, no agent has control for less than 2 s. */
+/** Ten times what a newer agent needs. Including resumption, the time without an agent in control is below 2 s. */
 const takeoverLimitMs = 1_250;
-/** A suspended process handles expired timers before received messages. */
+/** A resumed process handles expired timers before a report that has already arrived. */
 const finalReportLimitMs = 10;
 /** Time for a killed process to exit. */
 const resumeLimitMs = 400;
@@ -68,7 +68,7 @@ export const predecessorMachine = setup({
       invoke: { id: 'link', src: 'link' },
       initial: 'idle',
       on: {
-        // Newer agents connect one at a time. One that was rejected or sent its final report exits.
+        // Newer agents connect one at a time. An agent that was rejected or sent its final report exits.
         'successor.ready': {},
         'successor.confirmed': {},
         'successor.lost': {},

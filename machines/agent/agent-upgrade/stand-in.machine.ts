@@ -11,7 +11,7 @@ export type StandInEvent =
   | { type: 'port.drained' };
 
 const standLimitMs = 10_000;
-/** Time for active requests. */
+/** Time for active requests to finish. */
 const lastLimitMs = 20_000;
 
 /**

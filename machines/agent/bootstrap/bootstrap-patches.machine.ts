@@ -11,7 +11,7 @@ const sendLimitMs = 20_000;
 const responseLimitMs = 10_000;
 
 interface PatchesContext extends PatchesWait {
-  /** Why the patches are invalid; empty if they are not. */
+  /** Why the patches are invalid; empty if they are valid. */
   unusable: string;
 }
 
@@ -24,7 +24,7 @@ export const bootstrapPatchesMachine = setup({
     children: {} as { request: 'requestPatches' },
   },
   actors: {
-    /** Also stores the patches for the bootstrap. */
+    /** Requests the patches, and stores them for the bootstrap. */
     requestPatches: callbackEffect<PatchesCancel, { credential: UpstreamCredential }>('requestPatches'),
   },
   delays: {

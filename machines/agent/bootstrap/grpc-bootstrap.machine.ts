@@ -11,7 +11,7 @@ interface GrpcBootstrapContext {
 
 export type BootstrapWriteOutcome = { file: string } | { reason: string };
 
-/** A hanging file system responds later or never. */
+/** A write to a hanging file system may never return. */
 const writeLimitMs = 10_000;
 const minPauseMs = 500;
 const maxPauseMs = 30_000;

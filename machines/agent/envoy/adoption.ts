@@ -14,11 +14,10 @@ export interface PersistedState {
   recovery: 'none' | 'repair' | 'replace';
   provenDigest: string;
   provenBinary: string;
-  /** Absent between starts. */
+  /** Absent if no start is in progress. */
   restart?: Omit<RestartDecided, 'type'>;
 }
 
-/** An Envoy that another agent started. */
 export interface AdoptedEpoch extends EpochRecord {
   configFile: string;
   /** Time since the epoch entered its phase. */

@@ -4,7 +4,7 @@ import type { EpochFailed } from '../protocol.ts';
 import { type Desired, type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
 import type { SupervisorContext, SupervisorEvent } from './supervisor-context.ts';
 
-/** The binary that replaces a withdrawn one. The first epoch that becomes live has no predecessor. */
+/** The binary that replaces a withdrawn one. The binary of the first live epoch is proven at once, because there is no other. */
 export const provenBinaryAfterLive = (
   live: EpochRecord | undefined,
   { provenDigest, provenBinary }: SupervisorContext,
@@ -36,7 +36,7 @@ export interface Withdrawal {
   readonly binary: string;
   readonly instead: string;
   readonly reason: string;
-  /** The binary was started and may have taken the admin interface from its parent: another hot restart restores it. */
+  /** Whether the binary was started: it may have taken the admin interface from its parent, so another hot restart must restore it. */
   readonly hasRun: boolean;
 }
 
@@ -46,7 +46,7 @@ export interface Withdrawal {
  */
 export function withdrawalAfter(event: SupervisorEvent, context: SupervisorContext): Withdrawal | undefined {
   const given = failedEpoch(event, context);
-  // The failure of an orphaned epoch has another cause.
+  // An orphaned epoch fails because of its parent, not because of the binary.
   if (given === undefined || isParentPhase(given.epoch) || given.epoch.doomed) return undefined;
   const { binary } = given.epoch;
   const serving = servingOf(context.epochs.filter((e) => e.name !== given.epoch.name));

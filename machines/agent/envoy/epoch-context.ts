@@ -10,7 +10,7 @@ export interface EpochInput {
   binary: string;
   /** Whether Envoy validates the bootstrap before the start (`--mode validate`). */
   validate: boolean;
-  /** SHA-256 of the valid watched files, without which the epoch is not started. `null`: any files. */
+  /** Required SHA-256 of the watched files: the epoch is not started with other files. `null`: any files. */
   certificates: string | null;
   parentGraceMs: number;
   healthyMs: number;
@@ -18,10 +18,9 @@ export interface EpochInput {
   adopted?: AdoptedRun;
 }
 
-/** A running Envoy that another agent started. */
 export interface AdoptedRun {
   configFile: string;
-  /** Whether it was already live: it is not probed, because its child may have taken the admin interface. */
+  /** Whether the epoch was already live: then it is not probed, because its child may have taken the admin interface. */
   live: boolean;
   /** Time when its start was ordered, on the host's clock. */
   startedAtMs: number;
@@ -31,17 +30,16 @@ export interface EpochContext extends EpochInput {
   configFile: string;
   /** Maximum drain time after the epoch was replaced. */
   lingerMs: number;
-  /** Whether its parent exited too early: its main thread will block, and SIGTERM has no effect. */
+  /** Whether the epoch's parent exited too early, so that its main thread will block and SIGTERM has no effect. */
   isOrphaned: boolean;
   /** Whether to reopen access logs as soon as Envoy handles SIGUSR1. */
   reopens: boolean;
   /** Whether to probe as soon as the process is running. */
   isProbeRequested: boolean;
-  /** Time when its start was ordered, on the host's clock. */
   startedAtMs: number;
   /** Remaining parent-shutdown time when the child was detected as live. */
   parentShutdownMs: number;
-  /** Upper bound of the time that the child was live before that. */
+  /** Upper bound of the time that the child was live before the detection. */
   unseenMs: number;
 }
 
@@ -76,7 +74,6 @@ export type ProbeOrder = EpochRun &
 /** `replaced`: close all listeners immediately. */
 export type DrainListenersOrder = EpochRun & { replaced: boolean };
 
-/** Identifies an Envoy and its admin interface. */
 export type EpochRun = Pick<EpochInput, 'epoch' | 'baseId' | 'adminPort'>;
 
 export const runOf = ({ epoch, baseId, adminPort }: EpochRun): EpochRun => ({ epoch, baseId, adminPort });

@@ -1,4 +1,3 @@
-/** Failures of an epoch, as reported to the supervisor. */
 import type { EpochFailed, ProcessExited } from '../protocol.ts';
 import type { PreparedEpoch } from './epoch-context.ts';
 

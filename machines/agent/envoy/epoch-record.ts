@@ -24,7 +24,6 @@ export interface EpochRecord {
   doomed: boolean;
 }
 
-/** State that Envoy must run with. */
 export interface Desired {
   digest: string;
   orders: number;
@@ -45,7 +44,6 @@ export const isKillable = ({ phase }: EpochRecord): boolean => phase !== 'unkill
 export const isBlocked = (epochs: Epochs, baseId: number): boolean =>
   epochs.some((e) => e.baseId === baseId && !isKillable(e));
 
-/** The newest live epoch. */
 export const servingOf = (epochs: Epochs): EpochRecord | undefined => epochs.findLast((e) => e.phase === 'live');
 
 export const withPhase = (epochs: Epochs, { name }: NamedEpoch, phase: EpochRecord['phase']): EpochRecord[] =>
@@ -73,8 +71,8 @@ export function nextEpochId(
 }
 
 /**
- * Admin port of the next epoch of a base ID: its parent's. Without a parent the configured one, or 0 for a free port, because another process may
- * have taken an earlier one.
+ * Admin port of the next epoch of a base ID: that of its parent. Without a parent, the configured port, or 0 for a free port, because another process
+ * may have taken an earlier one.
  */
 export function adminPortOfNext(
   epochs: Epochs,

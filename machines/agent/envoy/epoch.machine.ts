@@ -27,7 +27,7 @@ const controlPlaneLimitOf = ({ epoch }: Pick<EpochInput, 'epoch'>): number | nul
 /** A live child has replaced its parent, so it is reported even if it lacks listeners. */
 const requiresListeners = ({ epoch }: Pick<EpochInput, 'epoch'>): boolean => epoch === 0;
 
-/** There is no process, for a reason other than the bootstrap. */
+/** Preparation failed for a reason other than the bootstrap; no process was started. */
 const onNotPrepared = (guard: 'isOutdated' | 'isUnwritable' | 'isUnreachable') =>
   ({
     guard: { type: guard, params: ({ event }: { event: { output: PreparedEpoch } }) => event.output },
@@ -43,7 +43,7 @@ const exitBeforeStart = {
   actions: { type: 'reportExited', params: { code: null, signal: null } },
 } as const;
 
-/** SIGUSR1 terminates an Envoy without a handler for it: before it is live, the order is deferred; during its shutdown, it is omitted. */
+/** SIGUSR1 terminates an Envoy that has no handler for it: before Envoy is live, the order is deferred; during its shutdown, it is dropped. */
 const deferReopen = { actions: 'deferReopen' } as const;
 const sendReopenSignal = { type: 'signal', params: { signal: 'SIGUSR1' } } as const;
 const reopenOnRequest = { 'logs.reopen': { actions: sendReopenSignal } } as const;
@@ -65,10 +65,10 @@ const onFailure = (during: EpochFailure['during']) =>
     },
   }) as const;
 
-/** Exit before a probe found the epoch live. */
+/** The epoch exited before a probe found it live. */
 const onEarlyExit = [
   {
-    // It became live between two probes, so its parent has closed its listeners and no epoch serves.
+    // The epoch became live between two probes, so its parent has closed the listeners and no epoch serves.
     guard: 'hasTakenOver',
     target: '#epoch.exited',
     actions: [
@@ -115,7 +115,7 @@ export const epochMachine = epochSetup.createMachine({
     'epoch.dismiss': {},
     'epoch.drain': {},
     'epoch.terminate': {},
-    // Live or exited: a report is already on its way.
+    // A live or exited epoch has already sent its report.
     'epoch.probe': {},
     // No log is open yet, or Envoy may be shutting down.
     'logs.reopen': {},
@@ -342,7 +342,7 @@ export const epochMachine = epochSetup.createMachine({
                 src: 'drainListeners',
                 input: ({ context }) => ({ ...runOf(context), replaced: true }),
                 onDone: { actions: 'reportDrained' },
-                // Envoy's listeners stay open and share the port with the replacement, so it still receives connections.
+                // The listeners of the replaced Envoy stay open and share the port, so it still receives connections.
                 onError: {
                   target: 'terminating',
                   actions: reportDrainFailed,

@@ -29,12 +29,12 @@ import { hasShutDown, parentDueMs } from './parent-shutdown.ts';
 /** Validation of the bootstrap takes at most 30 s, the probe of the control plane 2 s. */
 export const prepareLimitMs = 40_000;
 
-/** Time until the first report of why the epoch is not live; then the interval. */
+/** Delay of the first report of why the epoch is not live, and interval of later reports. */
 const firstNoticeMs = 5_000;
 const noticeMs = 30_000;
 /**
- * An epoch without a parent that lacks listeners is not reported as live, because the Envoy that it would replace has them. The limit exceeds that of
- * a start while another Envoy serves, which is then aborted.
+ * An epoch that has no parent and lacks listeners is not reported as live, because the Envoy that it would replace has these listeners. The limit
+ * exceeds that of a start while another Envoy serves: such a start is aborted instead.
  */
 const missingListenersLimitMs = 25_000;
 /** Maximum time for the kernel to end a process after SIGKILL. */
@@ -58,8 +58,8 @@ export const epochSetup = setup({
   },
   actors: {
     /**
-     * Reads the certificates and writes the bootstrap file, which Envoy validates with `validate`. If required, probes whether the control
-     * plane is reachable. Returns the existing file of an adopted epoch. Rejects with the error in the bootstrap and its position.
+     * Reads the certificates and writes the bootstrap file; with `validate`, Envoy validates the file. If required, probes whether the control plane
+     * is reachable. Returns the existing file of an adopted epoch. Rejects with the error in the bootstrap and its position.
      */
     prepare: promiseEffect<PreparedEpoch, PrepareOrder>('prepare'),
     /** Runs Envoy until it exits, or watches the adopted process. */
@@ -102,7 +102,6 @@ export const epochSetup = setup({
       event.type === 'epoch.supersede' ? { parentShutdownMs: event.parentShutdownMs, unseenMs: event.unseenMs } : {},
     ),
     deferReopen: assign({ reopens: true }),
-    /** Effect: removes the generated bootstrap file. */
     removeConfigFile: () => {},
     signal: sendTo('process', (_, params: { signal: ProcessSignal['signal'] }) => ({
       type: 'process.signal',

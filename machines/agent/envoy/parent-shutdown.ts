@@ -1,20 +1,19 @@
 /**
- * When a parent exits at the request of its child: after the parent-shutdown time, which starts when the child is live. The probe detects
- * that later; `unseenMs` bounds the difference. Pure functions.
+ * When a parent exits at the request of its child: the parent-shutdown time after the child became live. The probe detects a live child with a delay,
+ * of which `unseenMs` is the upper bound. Pure functions.
  */
 
 interface ParentShutdown {
   parentShutdownMs: number;
-  /** Upper bound of the time that the child was live before the probe detected it. */
   unseenMs: number;
 }
 
-/** Envoy's clock differs from the agent's, and both are late on a busy host. */
+/** Envoy's clock differs from the agent's, and timers of both are late on a busy host. */
 const toleranceMs = ({ parentShutdownMs }: ParentShutdown): number => Math.max(1_000, parentShutdownMs / 10);
 
 /**
- * Whether Envoy shut down by itself, its child or a signal. Envoy removes its SIGUSR1 handler some milliseconds before it exits: then SIGUSR1
- * terminates it, instead of exit code 0.
+ * Whether Envoy shut down on its own, at the request of its child, or on a signal. Envoy removes its SIGUSR1 handler some milliseconds before it
+ * exits: a SIGUSR1 after that terminates it instead of exit code 0.
  */
 export const hasShutDown = ({ code, signal }: { code: number | null; signal: string | null }): boolean =>
   code === 0 || signal === 'SIGUSR1';

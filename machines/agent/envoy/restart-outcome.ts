@@ -54,7 +54,7 @@ export function restartOutcomeOf(event: SupervisorEvent, { epochs }: SupervisorC
       return 'called off';
     default:
       if (servingOf(epochs) !== undefined) return 'not live in time';
-      // Without a serving epoch a start has no limit: it ends for a newer desired state, or with an unresponsive parent.
+      // Without a serving epoch a start has no limit: it is only aborted for a newer desired state or an unresponsive parent.
       return newestOf(epochs)?.epoch === 0 ? 'called off' : 'parent lost';
   }
 }
@@ -91,8 +91,8 @@ export function attemptFailureAfter(
 }
 
 /**
- * The next start needs no backoff: the parent of the failed epoch still drains and accepts another child, and connections are refused until
- * then; or a new binary failed, and the proven one follows.
+ * The next start needs no backoff if the parent of the failed epoch still drains and accepts another child, because connections are refused until a
+ * child is live, or if a new binary failed, because the proven one follows.
  */
 function isReplacedImmediately(context: SupervisorContext): boolean {
   const { settings, failures, epochs } = context;

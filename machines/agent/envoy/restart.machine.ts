@@ -5,7 +5,6 @@ import { noLane } from '../timeline.ts';
 export interface RestartInput {
   /** Whether an epoch serves, and will continue if the candidate never becomes live. */
   isBesideServing: boolean;
-  /** Whether the candidate has no parent. */
   hasNoParent: boolean;
   /** Whether the desired state changed after the start of the candidate, and no client uses the candidate. */
   isOutdated: boolean;
@@ -40,8 +39,8 @@ const probeAgain = <Then>(description: string, then: Then) => ({
 });
 
 /**
- * One restart: limits of a candidate until it is live. The supervisor reports events of the candidate, its parent and the serving epoch,
- * and leaves this machine when the candidate is live.
+ * One restart: enforces limits until the candidate is live. The supervisor reports events of the candidate, its parent and the serving epoch, and
+ * leaves this machine when the candidate is live.
  */
 export const restartMachine = setup({
   types: {

@@ -61,23 +61,23 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   failures: number;
   /** Why the last attempts failed, oldest first: reported if the supervisor fails. */
   attempts: string[];
-  /** How to handle, or how it handled, a parent that rejects its child; reset when a child is live. */
+  /** How the supervisor handles a parent that rejects its child; reset when a child is live. */
   recovery: 'none' | 'repair' | 'replace';
   /** Result of the last attempt; `none` after `deciding` has evaluated it. */
   lastFailure: AttemptFailure | 'none';
-  /** Reason of the current or last start. The first start keeps its reason until an epoch is live. */
+  /** Reason of the current or last start. */
   reason: RestartReason;
   /** `undefined` between starts. */
   restart: Omit<RestartDecided, 'type'> | undefined;
   /** Envoys that are not adopted yet. `epochs` has their records, except that of the candidate. */
   adopted: AdoptedEpoch[];
-  /** How this agent got another one's Envoys; `undefined` if that agent was killed or left none. */
+  /** How this agent obtained another agent's Envoys; `undefined` if that agent was killed or left none. */
   handOver: HandOver | undefined;
   /** Starts cancelled for a newer desired state since an epoch was live. */
   cancelledStarts: number;
   /** Digest of the last configuration with which an epoch became live: a cold start does not validate it again. */
   provenDigest: string;
-  /** Newest binary that served for the healthy time, or the first one: it replaces a withdrawn binary. */
+  /** Newest binary that served for `healthyMs`, or the first one: it replaces a withdrawn binary. */
   provenBinary: string;
 }
 
@@ -105,14 +105,14 @@ export type ClassifiedExit = {
   lastFailure: AttemptFailure | 'none';
 };
 
-/** Reasons of aborts that are about the parent of the candidate. */
+/** Abort reasons that concern the parent of the candidate. */
 export const parentFailures = [
   'its parent hangs',
   'its parent is gone',
 ] as const satisfies readonly ChildAbort['reason'][];
 
 export interface SupervisorOutput {
-  /** Stopped on request, or exited with Envoy by the restart policy. */
+  /** Whether the supervisor was stopped on request, or exited with Envoy because of the restart policy. */
   ordered: boolean;
   /** Why each attempt failed; empty after an ordered stop. */
   attempts: string[];
@@ -133,14 +133,14 @@ export type SupervisorEvent =
   | EpochReport
   | ClassifiedExit;
 
-/** Three times the longest start that was measured with available dependencies (1.5 s, on a busy machine). */
+/** More than three times the longest start measured with available dependencies (1.5 s, on a busy machine). */
 const firstOutdatedLimitMs = 5_000;
 
 /** The serving epoch rejects children, or will abort soon. */
 export const cannotHaveChild = ({ epochs, recovery }: SupervisorContext): boolean =>
   recovery === 'replace' || servingOf(epochs)?.doomed === true;
 
-/** The serving epoch cannot be hot restarted; also if an unkillable process has its child's names. */
+/** The serving epoch cannot be hot restarted: it cannot have a child, or an unkillable process blocks its base ID. */
 export const requiresReplacement = (context: SupervisorContext): boolean => {
   const serving = servingOf(context.epochs);
   return cannotHaveChild(context) || (serving !== undefined && isBlocked(context.epochs, serving.baseId));
@@ -159,8 +159,8 @@ export const isCurrent = (context: SupervisorContext): boolean =>
   hasNewestConfiguration(context) && newestOf(context.epochs)?.binary === context.desired.binary;
 
 /**
- * Binary of the next epoch. A new binary is started while another epoch serves, which continues to serve if it fails. Without hot restarts, or before
- * an epoch was live, there is no alternative.
+ * Binary of the next epoch. A new binary is started while another epoch serves, which continues to serve if the new one fails. Without hot restarts,
+ * or before an epoch was live, there is no alternative to the new binary.
  */
 export const binaryOfNext = ({ epochs, desired, provenBinary, provenDigest, settings }: SupervisorContext): string =>
   servingOf(epochs) !== undefined || !settings.hotRestart || provenDigest === '' ? desired.binary : provenBinary;

@@ -6,7 +6,6 @@ import type { AttemptFailure, ClassifiedExit } from './supervisor-context.ts';
 const recordOutcome = (params: { lastFailure: AttemptFailure }) => ({ type: 'recordOutcome', params }) as const;
 export const attemptFailed = recordOutcome({ lastFailure: 'failed' });
 
-/** Records the result contained in the exit event. */
 export const recordExitOutcome = {
   type: 'recordOutcome',
   params: ({ event }: { event: ClassifiedExit }) => ({ lastFailure: event.lastFailure }),
@@ -32,7 +31,7 @@ export const onEpochExit = <const Actions extends readonly unknown[]>(
   ...actions: Actions
 ) => ({ actions: [{ type: 'classifyExit', params: { fact } }, ...actions, 'removeEpoch'] }) as const;
 
-/** Exits in any state in which Envoy must run. */
+/** Transitions for exits in any state in which Envoy must run. */
 export const epochExits = {
   'epoch.failed': [
     { guard: 'isServingEpoch', ...onEpochExit('serving.failed', ...onServingFailure) },

@@ -94,7 +94,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
       on: {
         'epoch.started': { actions: 'recordProcess' },
         'epoch.live': { actions: 'completeAdoption' },
-        // Recorded in trace and log only; no transition.
+        // Recorded only; no transition.
         'epoch.drained': {},
         'epoch.drain-failed': {},
         'epoch.overdue': { actions: 'abortOverdue' },
@@ -133,7 +133,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
       on: {
         'supervisor.stop': 'stopping',
         'supervisor.stop-now': 'stopping',
-        // One slot for triggers: the newest one replaces others, and is evaluated when the current state ends.
+        // The desired state has one slot: the newest change replaces others, and is evaluated when the current state ends.
         'config.changed': [{ guard: 'changesDesired', actions: 'setDesired' }, {}],
         'binary.changed': [{ guard: 'changesDesired', actions: 'setDesired' }, {}],
         'supervisor.restart': { actions: 'requestRestart' },
@@ -141,12 +141,12 @@ export const supervisorMachine = supervisorSetup.createMachine({
           { guard: 'isServingEpoch', actions: ['resetRetryBudget', 'proveBinary', 'pruneBinaries'] },
           {},
         ],
-        // Recorded in trace and log only; no transition.
+        // Recorded only; no transition.
         'config.rejected': {},
         'binary.rejected': {},
         'epoch.drained': {},
         'epoch.drain-failed': {},
-        // Its shutdown deadline has passed.
+        // The shutdown deadline of the epoch has passed.
         'epoch.overdue': { actions: 'abortOverdue' },
         ...epochExits,
         'serving.failed': { target: '.deciding', actions: recordExitOutcome },
@@ -256,7 +256,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
               { guard: 'hasServingEpoch', target: 'restarting', actions: ['startEpoch', 'reportHandoverBegan'] },
               { target: 'restarting', actions: 'startEpoch' },
             ],
-            // The next epoch may use this base ID.
+            // The next epoch might have used the blocked base ID.
             'base-id.blocked': 'deciding',
             'serving.failed': { target: 'deciding', actions: attemptFailed },
           },
@@ -284,12 +284,12 @@ export const supervisorMachine = supervisorSetup.createMachine({
             'child.probe': { actions: 'probeCandidate' },
             'child.abort': { actions: ['reportRestartEnded', 'withdrawBinary', 'countAbort', 'abortChild'] },
             'epoch.started': { actions: 'recordProcess' },
-            // Recorded in trace and log only; no transition.
+            // Recorded only; no transition.
             'epoch.waiting': {},
             'epoch.not-live': [{ guard: 'isCandidate', actions: notifyRestart('child.not-live') }, {}],
             'epoch.live': [
               {
-                // It was live when its parent exited too early: it serves, but will exit (fact 4). A candidate that has already terminated
+                // The candidate was live when its parent exited too early: it serves, but will exit (fact 4). A candidate that has already terminated
                 // its parent does not depend on it.
                 guard: 'isOrphanedCandidate',
                 target: 'deciding',
@@ -383,10 +383,10 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'epochs.kill': { actions: 'abortAll' },
         'supervisor.stop-now': { actions: 'expediteShutdown' },
         ...onExitAndNotify,
-        // Recorded in trace and log only; no transition.
+        // Recorded only; no transition.
         'epoch.drained': {},
         'epoch.drain-failed': {},
-        // It is terminated with all other epochs.
+        // The overdue epoch is terminated with all other epochs.
         'epoch.overdue': {},
       },
     },

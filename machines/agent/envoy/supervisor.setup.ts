@@ -72,7 +72,7 @@ export const supervisorSetup = setup({
   actors: {
     epoch: epochMachine,
     startLimiter: startLimiterMachine,
-    /** Clears the flag of an initializing epoch in shared memory. Rejects if there is such an epoch. */
+    /** Clears the flag of an initializing epoch in shared memory. Rejects if the flag is not set or the layout is unknown. */
     repair: promiseEffect<void, { baseId: number }>('repair'),
     restart: restartMachine,
     shutdown: shutdownMachine,
@@ -93,7 +93,7 @@ export const supervisorSetup = setup({
     hasStartingCandidate: ({ context }) =>
       candidateAmong(context.adopted) !== undefined && context.restart !== undefined,
     hasAbortedCandidate: ({ context }) => candidateAmong(context.adopted) !== undefined,
-    /** A parent that exits at the request of its child has shut down. */
+    /** A parent that shut down on request did not exit unexpectedly. */
     exitedUnexpectedly: ({ event }) => event.type === 'epoch.failed' && !hasShutDown(event),
     changesDesired: ({ context, event }) =>
       (event.type === 'config.changed' && event.digest !== context.desired.digest) ||
@@ -109,7 +109,7 @@ export const supervisorSetup = setup({
     isServingEpoch: ({ context, event }) => isNamed(event) && event.name === servingOf(context.epochs)?.name,
     isParentOfServingEpoch: ({ context, event }) =>
       isNamed(event) && parentOf(context.epochs, servingOf(context.epochs))?.name === event.name,
-    /** The candidate may still become live. */
+    /** Whether the epoch is the candidate, which may still become live. */
     isCandidate: ({ context, event }) => context.restart !== undefined && isOfNewest(event, context),
     /** The parent of the candidate exited before the candidate can have requested it. */
     isOrphanedCandidate: ({ context, event }) => {
@@ -120,7 +120,7 @@ export const supervisorSetup = setup({
       const isOrphan = newest?.doomed === true || parentDueMs({ ...settings, unseenMs: unseenMsOf(event) }) > 0;
       return restart !== undefined && isOfNewest(event, context) && isChild && isAlone && isOrphan;
     },
-    /** A repair did not help. */
+    /** The parent rejects its child again after a repair. */
     isRejectedAgain: ({ context, event }) =>
       event.type === 'candidate.failed' && event.lastFailure === 'refused' && context.recovery !== 'none',
     isAbortedCandidate: ({ context, event }) =>
@@ -201,7 +201,7 @@ export const supervisorSetup = setup({
         reasonUnlessFirstStart(context, event.type === 'binary.changed' ? 'Envoy replaced' : 'configuration changed'),
       ...freshRetryBudget,
     }),
-    /** Runs if a new binary caused the failed attempt or the exit of the serving epoch. */
+    /** Has no effect unless a new binary caused the failed attempt or the exit of the serving epoch. */
     withdrawBinary: enqueueActions(({ context, event, enqueue }) => {
       if (isProvenLost(event, context)) enqueue.assign({ provenBinary: context.desired.binary });
       const withdrawal = withdrawalAfter(event, context);
@@ -275,7 +275,7 @@ export const supervisorSetup = setup({
     }),
     recordRepair: assign({ recovery: 'repair' }),
     disableHotRestart: assign({ recovery: 'replace' }),
-    /** Only unexpected exits orphan a child: a parent that shut down was requested to by its live child. */
+    /** Only unexpected exits orphan a child: a parent that shut down did so at the request of its live child. */
     markOrphaned: assign(({ context, event }) => {
       if (event.type !== 'epoch.failed' || hasShutDown(event)) return {};
       const dead = context.epochs.find((e) => e.name === event.name);
@@ -305,13 +305,13 @@ export const supervisorSetup = setup({
           // A child that fails after it attached harms its parent (fact 1), so its bootstrap is always validated.
           validate: attaches || desired.digest !== context.provenDigest,
           binary,
-          // An Envoy that may reject changed files must not replace the serving epoch. An orphaned one has no choice.
+          // An Envoy that may reject changed files must not replace the serving epoch. An orphaned serving epoch is replaced in any case.
           certificates: serving === undefined || serving.doomed ? null : desired.digest,
           parentGraceMs: settings.parentGraceMs,
           healthyMs: settings.healthyMs,
         },
       });
-      // Includes a child of a draining parent whose previous child exited.
+      // A child of a draining parent whose previous child exited is a hot restart, too.
       const how = next.epoch > 0 ? 'hot restart' : serving === undefined ? 'cold start' : 'replacement';
       const restart = { name: next.name, epoch: next.epoch, reason, how, attempt: failures + 1 } as const;
       enqueue.assign({
@@ -353,7 +353,7 @@ export const supervisorSetup = setup({
         context.epochs.find((e) => isNamed(event) && e.name === event.name)?.digest ?? context.provenDigest,
       reason: ({ context, event }) => reasonAfterLive(context, event),
     }),
-    /** Includes a draining parent whose child exited: its time restarts when this child replaces the exited one. */
+    /** Also supersedes a draining parent whose child exited: its shutdown time restarts when this child replaces the exited one. */
     supersedePrevious: enqueueActions(({ context, event, enqueue }) => {
       const child = context.epochs.find((e) => isNamed(event) && e.name === event.name);
       const other = context.epochs.find((e) => e.name !== child?.name && isKillable(e) && e.phase !== 'retiring');
@@ -368,7 +368,7 @@ export const supervisorSetup = setup({
       enqueue.sendTo(other.name, { type: 'epoch.retire', lingerMs, isOrphaned: other.doomed });
       enqueue.assign({ epochs: withPhase(context.epochs, other, 'retiring') });
     }),
-    /** XState keeps a finished child until it is stopped, and its ID is reused for the same number. */
+    /** XState keeps a finished child until it is stopped, and a later epoch with the same number reuses its ID. */
     removeEpoch: enqueueActions(({ context, event, enqueue }) => {
       if (!isNamed(event)) return;
       enqueue.stopChild(event.name);
@@ -386,7 +386,7 @@ export const supervisorSetup = setup({
       ...drainableEpochsOf(context),
     })),
     expediteShutdown: sendTo('shutdown', { type: 'stop.now' }),
-    /** Includes an unresponsive parent: neither may run without the other. */
+    /** Also aborts an unresponsive parent: neither may run without the other. */
     abortChild: enqueueActions(({ context, event, enqueue }) => {
       const newest = newestOf(context.epochs);
       const withParent = event.type === 'child.abort' && event.reason === 'its parent hangs';

@@ -37,7 +37,7 @@ interface Reading {
   notValidated?: string;
 }
 
-/** After this number, outdated reads are reported. */
+/** Number of consecutive outdated reads after which they are reported. */
 const maxOutdatedReads = 6;
 /** Time until the first report of missing files; the interval doubles. */
 const firstNoticeMs = 1_000;
@@ -65,12 +65,12 @@ export const certWatcherMachine = setup({
     /** Reports immediately and after each change. */
     waitForFiles: callbackEffect<{ type: never }, { files: string[] }>('waitForFiles'),
     directory: directoryWatchMachine,
-    /** Hashes the certificate files in the directories with SHA-256, without unreadable files. `judge`: Envoy validates them. */
+    /** Hashes the certificate files in the directories with SHA-256, skipping unreadable files. `judge`: Envoy also validates them. */
     digestFiles: promiseEffect<Reading, { directories: string[]; judge: boolean }>('digestFiles'),
   },
   delays: {
     requiredFilesLimit: ({ context }) => context.requiredFilesLimitMs,
-    /** After 1 s, 3 s, 7 s, …: doubles, plus one second. */
+    /** Reports after 1 s, 3 s, 7 s, …: each interval is twice the previous one. */
     notice: ({ context }) => context.waitedMs + firstNoticeMs,
     watchDelay: ({ context }) => context.delayMs,
     validationRetry: validationRetryMs,
@@ -186,7 +186,7 @@ export const certWatcherMachine = setup({
     readPauseMs: 0,
   }),
   on: {
-    // Only the first order counts.
+    // Orders after the first are ignored.
     'watch.start': {},
     // There is no watch before the first reading.
     'files.changed': {},

@@ -22,7 +22,6 @@ export interface HeldSecret {
   /** Serial number of a certificate signed by an authority; otherwise empty. */
   serialNumber: string;
   parts: RootParts;
-  /** Whether a client is subscribed. */
   isSubscribed: boolean;
   /** Whether a client was subscribed and may still use the received version. */
   wasSubscribed: boolean;
@@ -34,7 +33,7 @@ export interface HeldSecret {
   refused: string;
 }
 
-/** Directory to watch for a secret of files; empty: not watched. `undefined` for other names. */
+/** Directory to watch for a secret that is read from files; empty: not watched. `undefined` for other names. */
 export function secretFilesOf(name: string): { directory: string } | undefined {
   if (name === systemRoots) return { directory: '' };
   if (name.startsWith(rootPrefix)) {
@@ -45,7 +44,7 @@ export function secretFilesOf(name: string): { directory: string } | undefined {
   if (prefix === undefined) return undefined;
   const [first = '', second = '', ...rest] = name.slice(prefix.length).split('~');
   if (first === '' || second === '' || rest.length > 0) return undefined;
-  // A new authority requires a new list, so watching the lists detects both.
+  // A new authority requires a new revocation list, so watching the lists detects both.
   return { directory: directoryOf(prefix === revocationPrefix ? second : first) };
 }
 
@@ -60,7 +59,9 @@ export function isAcknowledged({ isSubscribed, acknowledged, version }: HeldSecr
   return !isSubscribed || acknowledged === version;
 }
 
-/** Whether no client has an older version. A client that unsubscribed may have lost its connection, and still use what it received. */
+/**
+ * Whether no client has an older version. A client that unsubscribed may only have lost its connection and still use the version that it received.
+ */
 export function isDistributed({ wasSubscribed, acknowledged, version }: HeldSecret): boolean {
   return version !== '' && (!wasSubscribed || acknowledged === version);
 }

@@ -1,5 +1,3 @@
-/** Times of renewals and retries. */
-
 /** The clock is checked at least this often: Node limits a timer to 24.8 days, and a timer stops while the machine sleeps. */
 export const maxTimerMs = 3_600_000;
 /** Applies to expired certificates, too, so that the authority is not called continuously. */
@@ -28,8 +26,8 @@ export interface RenewalGrace {
 }
 
 /**
- * Time of the renewal. The random number is drawn once per certificate: drawn at each check, most workloads would renew at the beginning of
- * the window.
+ * Time of the renewal. The random number is drawn once per certificate: if it were drawn at each check, most workloads would renew at the beginning
+ * of the window.
  *
  * @param draw from 0 to 1
  */
@@ -61,7 +59,7 @@ export function taintedRenewalMs(leftMs: number, draw: number): number {
 }
 
 export interface ObtainFailure {
-  /** Consecutive failures, including this one; after an expiry, only those since. */
+  /** Consecutive failures, including this one; once the certificate has expired, only those after the expiry. */
   readonly failures: number;
   /** Random, from 0 to 1. */
   readonly draw: number;
@@ -80,11 +78,11 @@ export function pauseMs({ failures, draw, leftMs, pushbackMs }: ObtainFailure): 
   const jitteredMs =
     leftMs > 0 ? Math.min(grown, maxWindowMs, leftMs / 4) * draw : Math.min(grown, maxPauseMs / growth) * (0.5 + draw);
   const requestedMs = Math.min(pushbackMs, maxWindowMs);
-  // All rejected clients receive the same time, so each adds a random part.
+  // All rejected clients receive the same delay, so each adds a random part.
   return Math.round(Math.max(minPauseMs, jitteredMs, requestedMs * (1 + draw / 2)));
 }
 
-/** Until unusable files are read again: 50 ms, doubling up to one minute. */
+/** Delay before unusable files are read again: 50 ms, doubling up to one minute. */
 export function filesPauseMs(failures: number): number {
   return Math.min(60_000, 50 * 2 ** (Math.min(failures, maxFailures) - 1));
 }

@@ -32,11 +32,10 @@ export interface SecretInput {
   /** Number of the secret, part of the name of the actor that watches its directory. */
   number: number;
   grace: RenewalGrace;
-  /** Roots of the secret; also for files of roots. */
+  /** Sources of ROOTCA; the bundle is also added to roots in files. */
   parts: RootParts;
 }
 
-/** Credential for a call of the authority. */
 type CallerCredential = 'token' | 'certificate';
 
 interface SecretContext extends SecretInput {
@@ -56,7 +55,7 @@ interface SecretContext extends SecretInput {
   /** Time of the last check of the clock. */
   nowMs: number;
   credential: CallerCredential;
-  /** Consecutive failures, since the expiry of the last version if it has expired. */
+  /** Consecutive failures; once the last version has expired, only those after the expiry. */
   failures: number;
   pauseMs: number;
 }
@@ -70,7 +69,7 @@ export interface ObtainOrder {
   parts: RootParts;
 }
 
-/** With the time of the result and a random number from 0 to 1. */
+/** Result with its time and a random number from 0 to 1. */
 export type ObtainResult = { atMs: number; draw: number } & (
   | {
       outcome: 'obtained';
@@ -89,7 +88,7 @@ type Refused = ObtainResult & { outcome: 'refused' };
 
 /** A call of the authority takes at most 10 s. */
 const obtainLimitMs = 30_000;
-/** Files are replaced one after the other (FILE_DEBOUNCE_DURATION). */
+/** Delay of the read, because files are replaced one after the other (FILE_DEBOUNCE_DURATION). */
 const settleMs = 100;
 const clockLimitMs = 10_000;
 /** Authorities date certificates two minutes back. */
@@ -109,8 +108,8 @@ const secretSetup = setup({
   },
   actors: {
     /**
-     * Has a new key signed, reads files, or combines roots; stores the result in memory under its version. Verifies that the certificate
-     * matches its key, leads to its roots and has not expired. Each call has a separate connection.
+     * Requests a certificate for a new key, reads files, or combines roots; stores the result in memory under its version. Verifies that the
+     * certificate matches its key, leads to its roots and has not expired. Each call has a separate connection.
      */
     obtain: promiseEffect<ObtainResult, ObtainOrder>('obtain'),
     readClock: promiseEffect<{ atMs: number }, undefined>('readClock'),
@@ -131,7 +130,7 @@ const secretSetup = setup({
     hasNoRoots: ({ context: { source, parts } }) =>
       source === 'roots' && parts.authorities === '' && parts.bundle === '',
     isObtained: (_, { outcome }: ObtainResult) => outcome === 'obtained',
-    /** The token is no longer accepted; the current certificate may be, until it expires. */
+    /** The authority no longer accepts the token, but may accept the current certificate until it expires. */
     canUseCertificate: ({ context }, result: ObtainResult) =>
       result.outcome === 'refused' &&
       result.unknown &&
@@ -141,7 +140,7 @@ const secretSetup = setup({
       context.endsAtMs !== null &&
       context.endsAtMs > result.atMs,
     hasExpired: ({ context: { endsAtMs } }, { atMs }: ObtainResult) => endsAtMs !== null && endsAtMs <= atMs,
-    /** Also if the clock was set back to before the certificate was obtained: by this clock it may not be valid yet. */
+    /** Also due if the clock was set back to before the certificate was obtained: by this clock, the certificate may not be valid yet. */
     isRenewalDue: ({ context: { renewAtMs, obtainedAtMs } }, { atMs }: { atMs: number }) =>
       atMs >= renewAtMs || atMs < obtainedAtMs - maxClockStepMs,
     hasExpiry: ({ context }) => context.endsAtMs !== null,
@@ -200,7 +199,7 @@ const secretSetup = setup({
         pauseMs: context.pauseMs,
       }),
     ),
-    /** Pauses begin at the shortest again: while the certificate was valid, failures made them long. */
+    /** Resets the backoff, which failures while the certificate was valid may have lengthened. */
     clearExpired: assign({ version: '', root: '', endsAtMs: null, failures: 0 }),
     reportExpired: sendParent(({ context: { name } }): SecretExpired => ({ type: 'secret.expired', name })),
     useCertificate: assign({ credential: 'certificate' }),
@@ -209,7 +208,7 @@ const secretSetup = setup({
   },
 });
 
-/** A failure without time and random number. */
+/** Default values for a failure without a result. */
 function withoutResult({ nowMs }: SecretContext) {
   return { atMs: nowMs, draw: 0.5, pushbackMs: 0 };
 }

@@ -51,7 +51,7 @@ export interface SecretsContext extends SecretsInput {
   root: string;
   /** Hashes of roots that certificates must not have. */
   tainted: readonly string[];
-  /** A certificate that is not served until Envoy trusts its authorities; `null` if none. */
+  /** A certificate that is served when Envoy trusts its authorities; `null` if none. */
   deferredCertificate: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
   /** Serial number of the last certificate reported as served; empty: none. */
   reportedCertificate: string;
@@ -68,13 +68,13 @@ export type ServerFound = 'nobody' | 'a server' | 'another agent';
 
 const probeLimitMs = 3_000;
 const openLimitMs = 10_000;
-/** Pauses of 1, 2, 4, 8 and 16 s. */
+/** Retries after 1, 2, 4, 8 and 16 s. */
 const maxOpenFailures = 5;
 const firstPauseMs = 1_000;
 /** The same value as for the gRPC bootstrap file. */
 const minOutputPauseMs = 500;
 const maxOutputPauseMs = 30_000;
-/** Time for the acknowledgement of roots: an unresponsive Envoy must not delay the certificate of others. */
+/** Time for the acknowledgement of roots: an unresponsive Envoy must not delay the certificates of other Envoys. */
 const trustLimitMs = 10_000;
 /** Bounds what a control plane can make Envoy request. */
 const maxSecrets = 200;
@@ -94,7 +94,6 @@ export const secretsSetup = setup({
   actors: {
     probeServer: promiseEffect<ServerFound, { socket: string }>('probeServer'),
     serveSecrets: callbackEffect<SdsOrder, { socket: string }>('serveSecrets'),
-    /** Writes issued certificates to files. */
     writeOutput: callbackEffect<OutputWrite, undefined>('writeOutput'),
     secret: secretMachine,
   },
@@ -135,7 +134,7 @@ export const secretsSetup = setup({
       outputPauseMs: ({ context }) => Math.min(maxOutputPauseMs, Math.max(minOutputPauseMs, context.outputPauseMs * 2)),
     }),
     resetOutputPause: assign({ outputPauseMs: 0 }),
-    /** Obtains these early, because each Envoy requests them. */
+    /** Obtains the workload's certificate and roots early, because each Envoy requests them. */
     addOwnSecrets: enqueueActions(({ context, enqueue }) => {
       if (!provesIdentity(context)) return;
       const { source, certificateDirectory, rootDirectory, parts, grace } = context;
@@ -231,8 +230,8 @@ export const secretsSetup = setup({
     /** Effect: stores the control plane's roots in memory under their hash. */
     storeBundle: (_, _params: TrustBundleReceived) => {},
     /**
-     * If the bundle contains the root of the last certificate, it replaces the roots of that certificate: they are older, and may include a
-     * root that was removed since.
+     * If the bundle contains the root of the last certificate, the bundle replaces the roots issued with that certificate, which are older and may
+     * include a root that was removed since.
      */
     recordBundle: assign(({ context }, { hash, members }: TrustBundleReceived) => ({
       parts: { authorities: members.includes(context.root) ? '' : context.parts.authorities, bundle: hash },

@@ -6,9 +6,9 @@
 import type { EnvoyResponded, RefusedListener } from '../status-protocol.ts';
 
 export interface KnownListeners {
-  /** Rejected at the start and still lacking. */
+  /** Listeners that Envoy rejected at its start and still lacks. */
   readonly lacking: readonly RefusedListener[];
-  /** Rejected now, but not lacking since the start. */
+  /** Rejected listeners that do not affect readiness. */
   readonly tolerated: readonly string[];
   readonly toleratedBefore: readonly string[];
   /** Whether Envoy has served an application port. Once is enough, because listeners change with services. */
@@ -27,7 +27,6 @@ export function listenersOfSuccessor({ tolerated }: KnownListeners): KnownListen
   return { ...noListenersKnown, toleratedBefore: tolerated };
 }
 
-/** State after the first check of a serving Envoy. */
 export function afterFirstCheck(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
   const toleratedNames = new Set(known.toleratedBefore);
   return { ...known, ...partitionListeners(refused, ({ name }) => !toleratedNames.has(name)) };
@@ -39,7 +38,7 @@ export function afterLaterCheck(known: KnownListeners, refused: readonly Refused
   return { ...known, ...partitionListeners(refused, ({ name }) => lacked.has(name)) };
 }
 
-/** State after a response of the admin interface; a response of a port is not about the application. */
+/** State after a response of the admin interface. A probe of a port does not check application ports. */
 export function afterResponse(known: KnownListeners, { by, live, unserved }: EnvoyResponded): KnownListeners {
   return by === 'admin' && live && unserved === '' ? { ...known, servedApplication: true } : known;
 }

@@ -23,7 +23,7 @@ const respondWith = <
   type: Type,
 ) => ({ type, params: ({ event }: { event: EnvoyResponded }) => event }) as const;
 
-/** Response to a readiness request by Envoy's response; the first match. */
+/** Transitions that respond to a readiness request, by Envoy's response; the first match applies. */
 const respondLacking = { guard: 'lacksListeners', actions: respondWith('respondListenersRejected') } as const;
 const responses = [
   { guard: lacksNames, actions: respondWith('respondWithoutNames') },
@@ -62,7 +62,7 @@ export const statusMachine = statusSetup.createMachine({
   }),
   initial: 'idle',
   on: {
-    // The port is not open, so there is no request.
+    // Ignored while no port is open.
     'status.start': {},
     'status.drain': {},
     'serving.began': {},
@@ -99,7 +99,7 @@ export const statusMachine = statusSetup.createMachine({
         },
         'http.failed': { actions: { type: 'reportFailed', params: ({ event }) => ({ reason: event.reason }) } },
         'quit.requested': { actions: 'forwardQuit' },
-        // No epoch serves, or it is about to be drained.
+        // No epoch serves, or the serving one is about to be drained.
         'drain.requested': {},
         // Recorded in trace and log only.
         'drain.ordered': {},

@@ -25,7 +25,6 @@ export interface StatusInput {
   port: number;
   /** False: applications are xDS clients, and readiness does not depend on Envoy. */
   hasEnvoy: boolean;
-  /** Whether Envoy is ready only after it has served an application port. */
   awaitsApplication: boolean;
   /** Whether the proxy is not ready before the control plane's first name table. */
   awaitsNames: boolean;
@@ -49,7 +48,7 @@ export const stoppingReason = 'agent is stopping';
  * five probes Envoy.
  */
 const heldMs = 5_000;
-/** Longer, because Envoy writes its complete configuration for the check of rejected listeners. */
+/** Longer than `heldMs`, because Envoy writes its complete configuration for the check of rejected listeners. */
 const listenersHeldMs = 10_000;
 const notReused = { heldMs: 0, listenersHeldMs: 0 } as const;
 
@@ -77,7 +76,7 @@ export const statusSetup = setup({
     awaitsNames: ({ context }) => context.awaitsNames,
     awaitsGrpcBootstrap: ({ context }) => context.awaitsGrpcBootstrap,
     hasNoEnvoy: ({ context }) => !context.hasEnvoy,
-    /** Live, without all listeners that it received. */
+    /** Envoy is live but lacks listeners that it received. */
     lacksListeners: ({ context, event }) =>
       event.type === 'envoy.responded' && event.live && context.listeners.lacking.length > 0,
     lacksListenersFromStart: ({ context, event }) =>

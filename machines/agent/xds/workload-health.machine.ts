@@ -17,7 +17,6 @@ interface WorkloadHealthContext extends ProbeTimes {
   /** Consecutive successes, counted up to the threshold. */
   successes: number;
   failures: number;
-  /** Last reported health. */
   reportedHealth: 'nothing' | 'healthy' | 'unhealthy';
 }
 

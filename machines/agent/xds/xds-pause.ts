@@ -11,9 +11,8 @@ export interface UpstreamFailures {
   readonly count: number;
   /** Whether the control plane rejected this agent. */
   readonly isRefusal: boolean;
-  /** Delay that the control plane requested. */
   readonly retryAfterMs: number;
-  /** Next credential: after a rejected token, the certificate as long as it is accepted. */
+  /** Credential of the next connection: the token, or after its rejection the certificate, as long as that is accepted. */
   readonly credential: UpstreamCredential;
 }
 
@@ -29,7 +28,7 @@ export const maxFailures = 8;
 const firstMs = 200;
 /** All streams reconnect within 2 s of a restart of the control plane. */
 const maxPauseMs = 1_500;
-/** A rejected agent needs a change of the configuration. */
+/** A rejected agent needs a change of the configuration, so it retries less often. */
 const maxRefusalPauseMs = 15_000;
 
 export function withFailure(

@@ -43,7 +43,7 @@ interface KnownStream {
 }
 
 interface XdsProxyContext extends XdsProxyInput {
-  /** In the order in which they were opened. */
+  /** Streams in the order in which they were opened. */
   streams: readonly KnownStream[];
   failures: UpstreamFailures;
   /** Serial number of the certificate that every Envoy has; empty if unknown. */
@@ -56,11 +56,11 @@ interface XdsProxyContext extends XdsProxyInput {
   modules: readonly { readonly id: number; readonly stream: number }[];
 }
 
-/** Hot restarts and replacements need several streams; more are not expected. */
+/** Maximum number of streams of Envoys: hot restarts and replacements need several. */
 const maxEnvoyStreams = 8;
-/** Maximum for the targets and servers of a pod's programs. */
+/** Maximum number of streams for the targets and servers of a pod's programs. */
 const maxProxylessStreams = 64;
-/** Streams without a delay, then one per period: each uses a connection to the control plane. */
+/** Number of streams that open without a delay, then one per period, because each uses a connection to the control plane. */
 const burst = 16;
 const refillMs = 500;
 

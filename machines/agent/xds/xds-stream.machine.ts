@@ -42,7 +42,7 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
     // No roots are pending.
     'trust-bundle.served': {},
     'trust-bundle.refused': {},
-    // A report of a connection that is being closed.
+    // Late reports of a connection that is being closed.
     'upstream.lost': {},
     'upstream.responded': {},
     'downstream.invalid': {},

@@ -47,7 +47,7 @@ interface XdsStreamContext extends XdsStreamInput {
   bundle: string;
 }
 
-/** Connecting has a limit of 5 s, and so has reading the credentials. */
+/** Connecting and reading the credentials have a limit of 5 s each. */
 export const dialLimitMs = 15_000;
 /** A control plane to which a thousand agents reconnect serves them within a minute. */
 export const responseLimitMs = 60_000;
@@ -79,7 +79,6 @@ export const xdsStreamSetup = setup({
   },
   actors: {
     downstream: callbackEffect<DownstreamEnd, { stream: number }>('downstream'),
-    /** Forwards requests and responses. */
     upstream: callbackEffect<
       BundleRespond | CertificateReport | HealthReport | ModuleFetched | ModuleFailed,
       Pick<XdsStreamInput, 'stream' | 'protocol' | 'certificate' | 'health'> & { credential: UpstreamCredential }

@@ -11,7 +11,7 @@ interface KnownEndpoint extends TrustBundleInput {
 
 interface TrustBundlesContext {
   endpoints: KnownEndpoint[];
-  /** Number of started actors, part of the next one's name. */
+  /** Number of started actors, used in their names. */
   started: number;
 }
 

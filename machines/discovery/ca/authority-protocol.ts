@@ -26,7 +26,7 @@ export type AuthorityChanged = {
   /** Authority whose certificates must be replaced, from stage `signing`; otherwise `null`. */
   tainted: AuthorityId | null;
 };
-/** authority → discovery. The authority is unavailable (at the start, the program ends), or an operation failed: the signer continues. */
+/** authority → discovery. The authority is unavailable, which ends the program at its start, or an operation failed and the signer continues. */
 export type AuthorityFailed = { type: 'authority.failed'; reason: string };
 /** shared-authority → discovery. There is no usable authority yet. */
 export type SharedAuthorityPending = { type: 'shared-authority.pending'; reason: string };
@@ -38,7 +38,7 @@ export type RotationStart = { type: 'rotation.start' };
 /** discovery/http → authority. An operator reverts the last step of the rotation. Before another root signs, this also removes a taint. */
 export type RotationRevert = { type: 'rotation.revert' };
 /**
- * discovery/http → authority. The key of a root may be compromised, so its certificates must be renewed: in stage `signing` the previous
+ * discovery/http → authority. The key of a root may be compromised, so its certificates must be renewed: in stage `signing`, this is the previous
  * root, otherwise the current one. The taint is recorded before it applies.
  */
 export type RotationTaint = { type: 'rotation.taint' };

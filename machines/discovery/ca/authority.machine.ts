@@ -16,11 +16,10 @@ import type { AuthorityId, RotationStage } from './authority-protocol.ts';
 export type { AuthorityInput, AuthorityReading, Candidate, Journal } from './authority.setup.ts';
 
 /**
- * The authority of the mesh, and the rotation of its root without failed connections between workloads (docs/identity.md): all workloads
- * trust the next root before it signs, and the previous one is dropped when no certificate of it is in use. Each stage is recorded before it
- * applies, and resumed after a restart. An authority is the ID of its signing certificate; only the effects have keys. A state that cannot
- * execute an order of an operator ignores it in a transition without target and actions, whose description the operator receives as the
- * reason.
+ * The authority of the mesh, and the rotation of its root without failed connections between workloads (docs/identity.md): all workloads trust the
+ * next root before it signs, and the previous one is dropped when none of its certificates is in use. Each stage is recorded before it applies, and
+ * resumed after a restart. An authority is the ID of its signing certificate; only the effects have keys. A state that cannot execute an order of an
+ * operator ignores it in a transition without target and actions, whose description the operator receives as the reason.
  */
 export const authorityMachine = authoritySetup.createMachine({
   id: 'authority',
@@ -374,7 +373,6 @@ function idIn(candidate: Candidate): AuthorityId {
   return candidate.outcome === 'renewed' || candidate.outcome === 'replaced' ? candidate.id : '';
 }
 
-/** A stage applies after it is recorded. */
 function recordingState(stage: RotationStage, next: string) {
   return {
     description: 'Writes the stage to the journal, so that a restart resumes here.',
@@ -401,7 +399,6 @@ function recordingBackoff() {
   };
 }
 
-/** Applies a recorded stage. */
 function appliedState(stage: RotationStage) {
   return [
     {

@@ -23,7 +23,7 @@ import type {
 export interface AuthorityInput {
   /** Interval of checks of the root's age (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
   checkMs: number;
-  /** From the first event of a batch to the read of a directory (100 ms in pilot-discovery). */
+  /** Delay from the first event of a batch to the read of a directory (100 ms in pilot-discovery). */
   settleMs: number;
 }
 
@@ -34,8 +34,8 @@ export interface Journal {
   /** The other authority during a rotation: the next one in stage `trusting`, the previous one afterwards. */
   other: AuthorityId | null;
   /**
-   * The authority whose key may be compromised. In stage `steady` it is the signer, until the next root is distributed. As soon as another
-   * one signs, its certificates are renewed, and it never signs again.
+   * The authority whose key may be compromised. In stage `steady` it is the signer, until the next root is distributed. As soon as another authority
+   * signs, certificates of the tainted one are renewed, and it never signs again.
    */
   tainted: AuthorityId | null;
 }
@@ -107,7 +107,7 @@ export const authoritySetup = setup({
     checkInterval: ({ context }) => context.checkMs,
     debounceTime: ({ context }) => context.settleMs,
     retryDelay: ({ context }) => retryDelayMs(context.failures),
-    /** A plugged-in authority makes each attempt fail, until an operator replaces it. */
+    /** With a plugged-in authority, each attempt fails until an operator replaces the files. */
     nextRootDelay: ({ context: { failures, checkMs } }) =>
       failures < maxCountedFailures ? retryDelayMs(failures) : checkMs,
   },
@@ -132,7 +132,7 @@ export const authoritySetup = setup({
     ),
     recordFirst: assign((_, params: { id: AuthorityId }) => ({ signer: params.id, other: null, tainted: null })),
     recordNext: assign({ other: (_, params: { id: AuthorityId }) => params.id }),
-    /** The root is the same, and so is its taint. */
+    /** The new signer has the same root, so a taint applies to it too. */
     changeSigner: assign(({ context: { signer, tainted } }, params: { id: AuthorityId }) => ({
       signer: params.id,
       tainted: tainted === signer ? params.id : tainted,
@@ -141,7 +141,7 @@ export const authoritySetup = setup({
       signer: ({ context }) => context.other ?? context.signer,
       other: ({ context }) => (context.other === null ? null : context.signer),
     }),
-    /** A taint of the signer remains. */
+    /** A taint of the signer stays. */
     clearOther: assign({
       other: null,
       tainted: ({ context: { signer, tainted } }) => (tainted === signer ? tainted : null),

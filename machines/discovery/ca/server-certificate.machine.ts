@@ -5,7 +5,7 @@ import { serverCertificateTimeline } from '../timeline.ts';
 import type { CertificateChanged, CertificateRejected, CertificateWatch } from './authority-protocol.ts';
 
 export interface ServerCertificateInput {
-  /** Interval of reads without an event: one may be missed, and an expiry causes none. */
+  /** Interval of reads without an event, because an event may be missed and an expiry causes none. */
   checkMs: number;
   /** Delay from the first event of a batch to the read: certificate and key are two files. */
   settleMs: number;

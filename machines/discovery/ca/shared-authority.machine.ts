@@ -24,7 +24,6 @@ export type Creation = { outcome: 'there' } | { outcome: 'failed'; reason: strin
 interface SharedAuthorityContext extends SharedAuthorityInput {
   /** The applied stage; null before the first read. */
   known: SharedStage | null;
-  /** Consecutive failures to create the Secret. */
   failures: number;
 }
 
@@ -35,9 +34,9 @@ type Created = { event: { output: Creation } };
 const isFailed = { type: 'hasFailed' as const, params: ({ event }: Created) => event.output };
 
 /**
- * A replica's view of the authority that all replicas share in a Secret of their namespace. A replica that finds none creates it; the first
- * one applies. Only state read from the Secret applies, never written state. `shared-rotation.ts` decides about the stages of a rotation,
- * and the leader writes them.
+ * A replica's view of the authority that all replicas share in a Secret of their namespace. A replica that finds no authority creates one; the first
+ * one stored applies. Only state read from the Secret applies, never written state. `shared-rotation.ts` decides about the stages of a rotation, and
+ * the leader writes them.
  */
 export const sharedAuthorityMachine = setup({
   types: {
@@ -49,7 +48,7 @@ export const sharedAuthorityMachine = setup({
   actors: {
     /** Reports each change of the Secret, and stores its keys. */
     followSecret: callbackEffect<{ type: never }, undefined>('followSecret'),
-    /** Creates the Secret, with a new root or the current authority. An existing Secret is a success. */
+    /** Creates the Secret, with a new root or the current authority. Succeeds if the Secret already exists. */
     createSecret: promiseEffect<Creation, { withNewRoot: boolean }>('createSecret'),
   },
   delays: {

@@ -12,7 +12,7 @@ import type { SharedStage } from './shared-authority-protocol.ts';
 export interface SharedJournal extends Journal {
   /** When the stage was written, Unix time in milliseconds. */
   since: number;
-  /** Maximum lifetime of a workload certificate, from which the end of all signed certificates follows. */
+  /** Maximum lifetime of a workload certificate, which determines when all signed certificates have expired. */
   maxLeafMs: number;
   /** Previous signers, the most recent first: a replica that was down during a complete rotation recognizes the authority by them. */
   previousSigners: AuthorityId[];
@@ -37,7 +37,6 @@ export interface RotationFacts {
 
 export interface RotationStep {
   journal: SharedJournal;
-  /** Whether the other root must be generated. */
   createsRoot: boolean;
 }
 
@@ -135,8 +134,8 @@ export function stageEnd({ stage, since, maxLeafMs }: SharedJournal, { endsAt, o
 }
 
 /**
- * Whether the read stage may replace the applied one: all workloads trust it and still trust earlier certificates, or it follows from this
- * authority while this replica was down. Workloads that know only the current root would reject any other.
+ * Whether the read stage may replace the applied one: all workloads trust its signer, and it still trusts earlier certificates, or it results from
+ * rotations of the applied authority while this replica was down. Workloads that know only the current root would reject any other.
  */
 export function maySucceed(known: SharedStage | null, read: SharedStage & { isCompatible: boolean }): boolean {
   if (known === null || read.isCompatible) return true;

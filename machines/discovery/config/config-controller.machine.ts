@@ -28,31 +28,29 @@ import { configSourceMachine } from './config-source.machine.ts';
 export interface ConfigControllerInput {
   /** Quiet time after which a source's events are handled. */
   quietMs: number;
-  /** From the first event of a batch to the read, at most (20 ms in pilot-discovery). */
+  /** Maximum delay from the first event of a batch to the read (20 ms in pilot-discovery). */
   coalesceMs: number;
 }
 
 interface KnownSource {
-  /** Address of the source. */
   source: string;
   /** System ID of its actor. */
   name: string;
   /** Whether the complete source was read once. */
   read: boolean;
-  /** A removed source applies, after these, until all new ones have been read. */
+  /** False for a removed source, which applies, with lower precedence, until all new ones have been read. */
   isConfigured: boolean;
 }
 
 interface ConfigControllerContext extends ConfigControllerInput {
   /** Sources in order of precedence; empty without configuration. */
   sources: KnownSource[];
-  /** Number of started actors, part of the next one's name. */
+  /** Number of started actors, used in their names. */
   started: number;
   /** Version of the merged objects; empty before the first merge. */
   version: string;
   /** Whether a source was read, or the list changed, since the last merge. */
   outdated: boolean;
-  /** Consecutive failed merges. */
   failures: number;
 }
 
@@ -145,7 +143,7 @@ export const configControllerMachine = setup({
       for (const { name } of without(context.sources, sources)) enqueue.stopChild(name);
       enqueue.assign({ sources, outdated: true });
     }),
-    /** The problem is reported with the merge. */
+    /** The next merge reports the missing source as a problem. */
     markOutdated: assign({ outdated: true }),
     markCurrent: assign({ outdated: false }),
     /** `/ready` lists the missing sources. */

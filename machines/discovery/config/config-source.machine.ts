@@ -7,9 +7,7 @@ import { noLane } from '../timeline.ts';
 export interface ConfigSourceInput {
   /** Address, such as `fs:///etc/mesh`. */
   source: string;
-  /** Quiet time after which a batch is read. */
   quietMs: number;
-  /** From the first event of a batch to the read, at most (20 ms in pilot-discovery). */
   coalesceMs: number;
 }
 
@@ -24,7 +22,6 @@ interface ConfigSourceContext extends ConfigSourceInput {
   isUnreported: boolean;
   /** Whether the burst has reached its limit: the next read is reported even if it shows a mixed state. */
   isOverdue: boolean;
-  /** Consecutive failed reads. */
   failures: number;
 }
 
@@ -34,14 +31,13 @@ const maxPlaces = 256;
 /** Quiet time that ends a burst. `git checkout` of 3,000 files has shorter gaps. */
 const burstQuietMs = 200;
 
-/** Maximum delay from the start of a burst to the read: that of a push (`PILOT_DEBOUNCE_MAX`). */
+/** Maximum delay from the start of a burst to the read; the same as for a push (`PILOT_DEBOUNCE_MAX`). */
 export const burstLimitMs = 10_000;
 
 /** Result of a read, whose objects are in a snapshot of the effect. */
 export type SourceSummary =
   | {
       outcome: 'read';
-      /** Applied objects, including the last valid versions of rejected ones. */
       objects: number;
       problems: number;
       /** Whether an object or a problem changed. Always true for the first read. */
@@ -65,10 +61,9 @@ export const configSourceMachine = setup({
     children: {} as { watch: 'watchSource'; reading: 'readSource' },
   },
   actors: {
-    /** Reports changed places of the source. */
     watchSource: callbackEffect<{ type: never }, { source: string }>('watchSource'),
     /**
-     * Updates the snapshot of the source: the given places, or the complete source without places. The first read resolves when the source is
+     * Updates the snapshot of the source: the given places, or the complete source if `places` is empty. The first read resolves when the source is
      * complete.
      */
     readSource: promiseEffect<SourceSummary, { source: string; places: string[] }>('readSource'),
@@ -86,7 +81,7 @@ export const configSourceMachine = setup({
     hasChanges: ({ context }, params: { summary: SourceSummary }) =>
       params.summary.outcome === 'read' && (params.summary.changed || context.isUnreported),
     isBurst: ({ context }) => context.isBurst,
-    /** Applies once per burst: the next read is reported in any case. */
+    /** True at most once per burst: the next read is reported in any case. */
     isMixed: ({ context: { isBurst, isUnreported, isOverdue } }, { summary }: { summary: SourceSummary }) =>
       isBurst && !isUnreported && !isOverdue && summary.outcome === 'read' && summary.changed,
   },

@@ -18,14 +18,13 @@ import { meshConfigTimeline } from '../timeline.ts';
 export interface MeshConfigInput {
   name: SettingsName;
   file: string;
-  /** From the first event of a batch to the read (100 ms, not re-armed). */
+  /** Delay from the first event of a batch to the read (100 ms, not re-armed). */
   settleMs: number;
 }
 
 interface MeshConfigContext extends MeshConfigInput {
   /** Version of the current settings; empty before the first. */
   version: string;
-  /** Consecutive failed reads. */
   failures: number;
   /** Last reported errors of the file; empty after a valid value. */
   rejected: ConfigProblem[];
@@ -77,7 +76,6 @@ export const meshConfigMachine = setup({
       version: (_, params: SettingsReading) => versionOf(params),
       rejected: (_, params: SettingsReading) => problemsOf(params),
     }),
-    /** Effect: applies the value of this version. */
     applySettings: (_, _params: { version: string }) => {},
     reportLoaded: sendParent(
       ({ context }, params: SettingsReading): SettingsLoaded => ({

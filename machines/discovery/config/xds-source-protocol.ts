@@ -42,7 +42,7 @@ export type SourceResponseApply = {
 };
 /** xds-source-N → xds-source-N/stream. Apply the paused deletions of these kinds. */
 export type SourceDeletionsApply = { type: 'source-deletions.apply'; kinds: string[] };
-/** xds-source-N → xds-source-N/stream. Also request other versions of these kinds, which the server has not sent. */
+/** xds-source-N → xds-source-N/stream. The server has not sent these kinds: also request their other versions. */
 export type SourceVersionsRequest = { type: 'source-versions.request'; kinds: string[] };
 
 export type XdsSourceOrder = SourceResponseApply | SourceDeletionsApply | SourceVersionsRequest;

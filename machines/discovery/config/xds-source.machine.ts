@@ -32,7 +32,6 @@ interface XdsSourceContext extends Omit<XdsSourceInput, 'protocol'> {
   protocol: XdsProtocol;
   /** Whether delta support is not confirmed, and state of the world is the fallback. */
   mayFallBack: boolean;
-  /** Kinds that the server has sent. */
   received: string[];
   /** Number of objects restored from disk. */
   restored: number;

@@ -16,12 +16,12 @@ export interface CatalogReading {
 }
 
 /**
- * Why the complete catalog is read. After `growth` (more nodes than connections), server and token are valid, and a large part may be removed at a
- * time. After `accepted`, an operator confirmed that all services may be removed.
+ * Why the complete catalog is read. With `growth` (more nodes than connections), server and token are known to be valid, so a large part may be
+ * removed at once. With `accepted`, an operator confirmed that all services may be removed.
  */
 export type ReadCause = 'start' | 'reconnect' | 'lower index' | 'new credentials' | 'loss' | 'growth' | 'accepted';
 
-/** A smaller catalog may lose most of its services together. */
+/** A catalog with fewer services may lose most of them at once. */
 const minServicesOfLargeLoss = 4;
 
 /**

@@ -49,13 +49,10 @@ export interface ReadOrder extends ConsulWatchOrder {
 
 export interface ConsulCatalogContext extends ConsulCatalogInput {
   chosen: ChosenStrategy;
-  /** The last reported strategy; empty before the first. */
   reportedChoice: string;
-  /** Maximum number of HTTP/1.1 connections. */
   maxConnections: number;
   /** Null before the first read. */
   applied: CatalogReading | null;
-  /** Why the complete catalog is read. */
   cause: ReadCause;
   /** Consecutive failures since the watch was stable, at most {@link maxFailures}. */
   failures: number;
@@ -63,11 +60,11 @@ export interface ConsulCatalogContext extends ConsulCatalogInput {
   draw: number;
   /** Whether `catalog.failed` was reported, but `catalog.recovered` was not. */
   isReportedFailing: boolean;
-  /** Consecutive consistent reads with the same held response. */
+  /** Consecutive consistent reads that repeat the response that is held back. */
   repetitions: number;
 }
 
-/** Bound of the retry delay. */
+/** Number of failures after which the retry delay no longer grows. */
 const maxFailures = 7;
 const firstRetryDelayMs = 500;
 const maxRetryDelayMs = 30_000;
@@ -90,7 +87,6 @@ export const consulCatalogSetup = setup({
     },
   },
   actors: {
-    /** Reports changed token or certificate files. */
     watchCredentials: callbackEffect<{ type: never }, ConsulCatalogInput>('watchCredentials'),
     surveyCatalog: promiseEffect<SurveyOutcome, ConsulCatalogInput>('surveyCatalog'),
     /** Reads the complete catalog from index 0 and stores it until it is applied. */
@@ -140,7 +136,6 @@ export const consulCatalogSetup = setup({
       repetitions: ({ context }, outcome: ReadOutcome) => (isRestricted(outcome) ? 0 : context.repetitions + 1),
     }),
     resetRepetitions: assign({ repetitions: 0 }),
-    /** Records the served catalog, and reports changes. */
     recordApplied: enqueueActions(({ context, enqueue }, { reading }: { reading: CatalogReading }) => {
       const { datacenter, applied, chosen, reportedChoice, isReportedFailing } = context;
       const choice = JSON.stringify(chosen);
@@ -161,7 +156,7 @@ export const consulCatalogSetup = setup({
     applyCatalog: (_, _params: { datacenter: string }) => {},
     /** Effect: closes connections, so that new ones use the new credentials. */
     reconnect: (_, _params: { datacenter: string }) => {},
-    /** Effect: `/ready`, `/debug` and the metrics show the held response. */
+    /** Effect: `/ready`, `/debug` and the metrics show that a response is held back. */
     publishHeld: (_, _params: { datacenter: string; reason: string }) => {},
     /** Effect: `/ready`, `/debug` and the metrics show that Consul does not respond. */
     publishFailing: (_, _params: { datacenter: string; reason: string }) => {},
@@ -201,7 +196,7 @@ export function alarmIn({ applied, cause }: ConsulCatalogContext, outcome: ReadO
   return outcome.outcome === 'read' ? alarmOf(applied, outcome.reading, cause) : undefined;
 }
 
-/** Without permission, a missing service may still exist. */
+/** Whether the token may lack permissions, so that a missing service may still exist. */
 function isRestricted(outcome: ReadOutcome): boolean {
   return outcome.outcome === 'read' && outcome.reading.restricted;
 }

@@ -13,7 +13,7 @@ export type ConsulFailure = {
 /** consul/datacenters → consul. These datacenters are read, and no others. Empty: that of the agent. */
 export type DatacentersListed = { type: 'datacenters.listed'; datacenters: string[] };
 
-/** discovery/http → consul → consul-catalog-N. An operator confirms the held response. */
+/** discovery/http → consul → consul-catalog-N. An operator confirms the response that is held back. */
 export type CatalogAccept = { type: 'catalog.accept'; datacenter: string };
 
 /** consul-catalog-N/credentials → consul-catalog-N. The file of the token or a certificate changed. */

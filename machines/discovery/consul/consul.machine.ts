@@ -6,13 +6,12 @@ import type { CatalogAccept, CatalogReport, DatacentersListed } from './consul-p
 
 interface KnownDatacenter {
   datacenter: string;
-  /** System ID of the actor. */
   name: `consul-catalog-${number}`;
 }
 
 interface ConsulContext {
   datacenters: KnownDatacenter[];
-  /** Number of started actors, part of the next one's name. */
+  /** Number of started actors, used in their names. */
   started: number;
   /** Why the list of datacenters no longer changes; empty while it does. */
   trouble: string;

@@ -11,7 +11,6 @@ export type WatchStrategy = 'nodes' | 'services' | 'coarse';
 
 export type ConsulTransport = 'HTTP/1.1' | 'HTTP/2';
 
-/** Size of a catalog. */
 export interface CatalogSurvey {
   nodes: number;
   /** All names in the list of services. */
@@ -46,7 +45,7 @@ export function chooseStrategy(survey: CatalogSurvey, maxConnections: number): C
   const byNode = { strategy: 'nodes', queries: nodes + nodeLists } as const;
   const byService = { strategy: 'services', queries: services + serviceLists } as const;
   const coarse = { strategy: 'coarse', queries: coarseQueries } as const;
-  // By service, only changed services are read again; by node, fewest HTTP/1.1 connections are used.
+  // `services` reads only changed services again; `nodes` uses the fewest HTTP/1.1 connections.
   const preferred =
     transport === 'HTTP/2'
       ? [byService, byNode]

@@ -4,7 +4,7 @@ import type { DistributionChanged } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface DistributionSummary {
-  /** Number of objects that some proxies lack although the objects concern them, or that Envoy rejects partly. */
+  /** Number of objects that some proxies need but lack, or that Envoy partly rejects. */
   unfinished: number;
   tookMs: number;
 }

@@ -19,7 +19,6 @@ export type WriteOutcome = { written: number; failed: number; reason: string };
 interface ElectedWriterContext extends ElectedWriterInput {
   /** Whether all known objects must be compared once. */
   isNew: boolean;
-  /** Consecutive runs with a failure. */
   failures: number;
   /** Whether a write became due during a run. */
   isDue: boolean;

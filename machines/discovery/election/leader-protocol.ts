@@ -6,11 +6,11 @@ export type LeaseName = string;
 
 /** discovery → elections. Write the Lease for the presence of this replica: proxies will connect soon. */
 export type ReplicaAnnounce = { type: 'replica.announce' };
-/** elections → discovery. Other replicas know of this one, or its Lease was not written within the limit. */
+/** elections → discovery. Other replicas know of this one, or the Lease of this replica was not written within the limit. */
 export type ReplicaAnnounced = { type: 'replica.announced' };
 /** discovery → elections. The program serves: become a candidate for every duty. */
 export type ElectionsJoin = { type: 'elections.join' };
-/** discovery → elections. The program exits: give back all Leases. May be sent again; each is reported. */
+/** discovery → elections. The program exits: give back all Leases. May be sent again; the result is then reported again. */
 export type ElectionsResign = { type: 'elections.resign' };
 /** elections → discovery. No Lease is held, or the remaining ones will expire. */
 export type ElectionsResigned = { type: 'elections.resigned' };

@@ -21,9 +21,9 @@ export type {
 } from './leader.setup.ts';
 
 /**
- * Leader election for one duty by a Lease. The API server names the holder. Expiry is measured by local clocks: by
- * the holder from before it sent the last renewal, by others from when they read it, which is later and lasts longer. A claim is
- * conditional on the version that was read, so only one of several succeeds. A leader that loses the Lease is a candidate again.
+ * Leader election for one duty by a Lease. The API server names the holder. Each replica measures expiry with its local clock: the holder from before
+ * it sent the last renewal, the others from when they read that renewal, so later, and for longer. A claim is conditional on the version that was
+ * read, so only one of several claims succeeds. A leader that loses the Lease is a candidate again.
  */
 export const leaderMachine = leaderSetup.createMachine({
   id: 'leader',

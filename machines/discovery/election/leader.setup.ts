@@ -77,7 +77,6 @@ interface LeaderContext extends LeaderInput {
   isExpired: boolean;
   /** Duration of the last successful renewal request. */
   tookMs: number;
-  /** Minimum delay requested by the server. */
   retryAfterMs: number;
   draw: number;
 }
@@ -89,7 +88,7 @@ interface Failure {
   draw?: number;
 }
 
-/** The timeout of the effect comes first. */
+/** Added to the timeout of the effect, which expires first. */
 const graceMs = 500;
 /** Maximum time for giving back the Lease: less than that of a shutdown. */
 const resignMs = 3_000;
@@ -134,7 +133,7 @@ export const leaderSetup = setup({
       result.outcome === 'taken' && result.tookMs < times.termMs,
     isHeldHere: (_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen' && sighting.holder === 'this one',
-    /** No replica or this process holds the Lease: it was released, or the response to a claim was lost. */
+    /** No replica holds the Lease, or this process does: the Lease was released, or the response to a claim was lost. */
     isFree: (_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'absent' || (sighting.outcome === 'seen' && sighting.holder !== 'another'),
     /** The holder has not renewed the Lease since the first read. */
@@ -144,13 +143,13 @@ export const leaderSetup = setup({
       sighting.outcome === 'seen' && sighting.record === context.record && context.isExpired,
   },
   actions: {
-    /** Another replica holds the Lease, for its lease time. */
+    /** Records that another replica holds the Lease, for its lease time. */
     recordHolder: assign((_, { sighting }: { sighting: LeaseSighting }) => {
       if (sighting.outcome !== 'seen') return {};
       const { version, record, identity, leaseMs, draw } = sighting;
       return { version, record, holder: identity, holdsMs: leaseMs, isExpired: false, draw };
     }),
-    /** The Lease was changed without a renewal by its holder. */
+    /** Records a change of the Lease that is not a renewal by its holder. */
     recordVersion: assign((_, { sighting }: { sighting: LeaseSighting }) =>
       sighting.outcome === 'seen'
         ? { version: sighting.version, draw: sighting.draw }

@@ -36,7 +36,7 @@ export function enqueueFetches(queue: FetchQueue, fetches: readonly WaitingFetch
   return { ...queue, waiting: [...queue.waiting, ...fetches.filter(({ name }) => !isKnown(name))] };
 }
 
-/** For a few names a linear search is cheaper than a set: a thousand fetches may wait and be added one by one. */
+/** For a few names, a linear search is cheaper than building a set, and a thousand fetches may be added one by one. */
 function knownIn({ waiting, running }: FetchQueue, count: number): (name: string) => boolean {
   if (count <= 4) {
     return (candidate) =>

@@ -35,7 +35,6 @@ export interface JwksInput {
 /** A key set that RequestAuthentications use. */
 export interface KeySource {
   source: string;
-  /** Timeout of a request. */
   timeoutMs: number;
   /** Objects that use the key set. */
   users: ConfigKeyText[];
@@ -44,7 +43,6 @@ export interface KeySource {
 type KeySetName = `key-set-${number}`;
 
 interface KnownSource extends KeySource {
-  /** System ID of the actor. */
   name: KeySetName;
   /**
    * State of the first fetch. `awaited`: objects that use the key set are delayed. `late`: they are no longer delayed, although the issuer has
@@ -56,13 +54,12 @@ interface KnownSource extends KeySource {
 
 interface JwksContext extends JwksInput {
   sources: KnownSource[];
-  /** Changed objects that were not listed yet. */
+  /** Objects that changed since the key sets were last listed. */
   changed: ConfigKeyText[];
   /** Objects to push when no first response is pending for them. */
   due: ConfigKeyText[];
-  /** Waiting and running fetches. */
   queue: FetchQueue;
-  /** Number of started actors, part of the next one's name. */
+  /** Number of started actors, used in their names. */
   started: number;
 }
 

@@ -14,11 +14,8 @@ import { noLane } from '../timeline.ts';
 export interface KeySetInput {
   /** Address without secrets. */
   source: string;
-  /** Timeout of a request. */
   timeoutMs: number;
-  /** Delay from a success to the next fetch (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
   refreshMs: number;
-  /** How long objects wait for the first response. */
   firstKeysTimeoutMs: number;
 }
 

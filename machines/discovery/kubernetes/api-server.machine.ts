@@ -99,7 +99,7 @@ export const apiServerMachine = setup({
         streams,
       });
     }),
-    /** The first kind that detects it disables streaming lists for all. */
+    /** The first kind that detects missing support disables streaming lists for all kinds. */
     disableStreamingLists: enqueueActions(({ context, enqueue }) => {
       enqueue.assign({ streams: false });
       for (const index of context.resources.keys())
@@ -117,7 +117,7 @@ export const apiServerMachine = setup({
     resetFailures: assign({ failures: 0 }),
     recordLongOutage: assign({ wasLongAway: true }),
     clearOutage: assign({ wasLongAway: false }),
-    /** The server may have a newer version after the outage. */
+    /** After the outage, the server may run a newer release. */
     enableStreamingLists: assign({ streams: true }),
     recordSynced: assign({
       unsynced: ({ context }, { resource }: { resource: ResourceName }) =>

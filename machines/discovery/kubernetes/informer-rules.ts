@@ -18,7 +18,6 @@ export interface InformerRecord {
   basis: Basis;
   /** Content of the store that its readers have processed or are processing. */
   handed: 'nothing' | 'objects' | 'absence';
-  /** Whether the server is assumed to support streaming lists. */
   streams: boolean;
   /** Consecutive streaming lists that the server throttled. */
   throttledStreams: number;
@@ -39,7 +38,7 @@ const maxRetryAfterMs = 60_000;
 const maxFailures = 8;
 const minAbsentMs = 500;
 const maxAbsentMs = 30_000;
-/** Failures that remain after a new connection or a success: the next request follows soon, but not immediately. */
+/** Maximum failure count after a new connection or a success: the next request follows soon, but not immediately. */
 export const failuresKept = 2;
 /** Timeout of a list or page, which grows with each failure so that a slow server can respond eventually. */
 const minLimitMs = 4_000;
@@ -54,7 +53,7 @@ const throttledStreamsTried = 3;
 export const limitMs = ({ failures }: InformerRecord): number => Math.min(minLimitMs * 2 ** failures, maxLimitMs);
 
 export function retryDelayMs({ failures, absences, draw, retryAfterMs }: InformerRecord): number {
-  // Absence is decided quickly: by a few requests in short succession.
+  // A few requests in quick succession decide whether a kind is absent.
   const pause = absences > 0 ? minAbsentMs : minRetryMs * 2 ** Math.max(0, failures - 1);
   const delay = Math.min(pause, maxRetryMs) * (1 + draw / 2);
   return Math.max(delay, Math.min(retryAfterMs, maxRetryAfterMs));
@@ -79,7 +78,7 @@ export function nextBasis(basis: Basis): Basis | undefined {
 export const mayStream = ({ streams, throttledStreams }: InformerRecord): boolean =>
   streams && throttledStreams < throttledStreamsTried;
 
-/** Whether the absence is certain; immediately if there were no objects. */
+/** Whether the kind is certainly absent; at once if it had no objects. */
 export const isAbsenceBelieved = ({ handed, absences }: InformerRecord): boolean =>
   handed !== 'objects' || absences + 1 >= absencesBelieved;
 

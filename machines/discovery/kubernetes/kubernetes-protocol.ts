@@ -60,7 +60,7 @@ export type InitialListProgressed = { type: 'initial-list.progressed'; objects: 
 export type InitialListEnded = { type: 'initial-list.ended'; version: ResourceVersion };
 /** informer-N/stream → informer-N. Objects changed; the store has them. */
 export type ObjectsChanged = { type: 'objects.changed'; version: ResourceVersion; objects: number };
-/** informer-N/stream → informer-N. There is no other change until this version. */
+/** informer-N/stream → informer-N. There are no other changes up to this version. */
 export type BookmarkReceived = { type: 'bookmark.received'; version: ResourceVersion };
 /** informer-N/stream → informer-N. The server ended the watch, as it does every few minutes. */
 export type WatchEnded = { type: 'watch.ended' };
@@ -76,7 +76,7 @@ export type RequestFailed = { type: 'request.failed'; failure: RequestFailure; d
 /** api-server-N/definitions → api-server-N. The definition of a kind was added, changed or removed. */
 export type DefinitionChanged = { type: 'definition.changed'; resource: ResourceName; defined: boolean };
 
-/** A cluster of a Secret, without its credentials. */
+/** A remote cluster that a Secret defines, without its credentials. */
 export type ListedCluster = {
   /** Cluster ID: the key in the Secret. */
   cluster: string;

@@ -8,7 +8,10 @@
  */
 import type { ConfigKeyText, ProxiesServe } from '../protocol.ts';
 
-/** Changes kept separately for proxies that have received some of them. Beyond this, they are merged into one, for all waiting proxies. */
+/**
+ * Maximum number of changes kept separately for proxies that have received some of them. If there are more, all are merged into one, for all waiting
+ * proxies.
+ */
 export const maxChanges = 64;
 
 export interface Change {
@@ -43,7 +46,6 @@ export interface PushQueue {
   first: number;
 }
 
-/** Proxies to serve, and their changes. */
 export type Batch = Omit<ProxiesServe, 'type'>;
 
 export const emptyQueue: PushQueue = { proxies: [], waiting: [], serving: [], changes: [], first: 0 };
@@ -103,7 +105,7 @@ export function withGrantedSlots(queue: PushQueue, throttle: number): { queue: P
     : { queue: withoutOldChanges({ ...queue, waiting, serving }), batches };
 }
 
-/** Ends the slots of these proxies. Those with a change since then are appended to the queue. */
+/** Frees the slots of these proxies. Proxies with a change since then are appended to the queue. */
 export function withServed(queue: PushQueue, connections: readonly number[]): PushQueue {
   const done = new Set(connections);
   let { waiting } = queue;

@@ -32,9 +32,9 @@ interface PushQueueContext extends PushQueueInput {
 }
 
 /**
- * Decides which streams get a push and when: in order, a limited number at a time, each with all changes since its last push. Streams are
- * ordered to push in batches; the slots of a batch are free after its last stream was ordered (`proxies.served`). The responses may follow
- * later, so a slow proxy delays no other.
+ * Decides which streams get a push and when: in order, a limited number at a time, each with all changes since its last push. Streams are ordered to
+ * push in batches; the slots of a batch are freed when all its streams were ordered (`proxies.served`). The responses may follow later, so a slow
+ * proxy delays no other.
  */
 export const pushQueueMachine = setup({
   types: {

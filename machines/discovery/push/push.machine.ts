@@ -48,8 +48,8 @@ interface PushMachineContext extends PushInput {
 }
 
 /**
- * Maximum delay of requests of several namespaces, as a multiple of the quiet time: a namespace that changes continuously delays pushes of
- * others by no more.
+ * Maximum delay of requests of several namespaces, as a multiple of the quiet time: it bounds how long a namespace that changes continuously delays
+ * pushes of others.
  */
 const maxSharedQuietTimes = 3;
 
@@ -92,7 +92,7 @@ export const pushMachine = setup({
       !event.forced &&
       event.configs.length > 0 &&
       event.configs.every((key) => key.startsWith('Endpoints/')),
-    /** With the collected requests, more than one namespace is affected. */
+    /** Together with the collected requests, the event affects more than one namespace. */
     spansNamespaces: ({ context, event }) => isOfSeveralNamespaces(merged(context.pendingRequests, event)),
     hasCollected: ({ context }) => context.pendingRequests.updates > 0,
     hasUrgent: ({ context }) => context.pendingEndpoints.updates > 0,
@@ -115,7 +115,7 @@ export const pushMachine = setup({
       failedRequests: nothing,
     }),
     claimUrgent: assign({ buildingEndpoints: ({ context }) => context.pendingEndpoints, pendingEndpoints: nothing }),
-    /** The next context includes the failed one and is complete. */
+    /** The next context includes the requests of the failed one, and is built completely. */
     recordUnbuilt: assign({
       failedRequests: ({ context }) => ({
         ...together(context.failedRequests, context.buildingRequests),

@@ -42,7 +42,7 @@ export const registrationMachine = registrationSetup.createMachine({
     rejection: '',
   }),
   on: {
-    // A pending write ends first.
+    // A pending write is completed first.
     'workload.connected': { actions: 'recordConnected' },
     'workload.disconnected': { actions: 'recordDisconnected' },
     'workload.evicted': { actions: 'recordEvicted' },

@@ -12,7 +12,6 @@ import type {
 
 export interface RegistrationInput {
   entry: EntryKey;
-  /** Delay from the close of the last connection to the deletion of the entry. */
   graceMs: number;
 }
 
@@ -33,7 +32,6 @@ interface RegistrationContext extends RegistrationInput {
   health: WorkloadHealth | null;
   /** Health in the entry's status, or being written to it. */
   writtenHealth: WorkloadHealth | null;
-  /** Consecutive failures. */
   failures: number;
   /** Why the workload cannot be registered. */
   rejection: string;
@@ -72,7 +70,6 @@ export const registrationSetup = setup({
     children: {} as { writing: 'writeEntry' },
   },
   actors: {
-    /** Writes an entry, with a limit. */
     writeEntry: promiseEffect<EntryResult, EntryOrder>('writeEntry'),
   },
   delays: {
@@ -92,7 +89,7 @@ export const registrationSetup = setup({
     isWriteOverridden: ({ context }, params: EntryResult) => params.outcome === 'written' && context.isOverridden,
     isWritten: (_, params: EntryResult) => params.outcome === 'written',
     isForeign: (_, params: EntryResult) => params.outcome === 'foreign',
-    /** A workload that had an entry keeps its connections, whatever happens to its group. */
+    /** A workload that had an entry keeps its connections, even if its WorkloadGroup no longer permits registration. */
     isRejected: ({ context }, params: EntryResult) => params.outcome === 'rejected' && !context.wasRegistered,
   },
   actions: {

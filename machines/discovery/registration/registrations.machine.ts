@@ -11,7 +11,7 @@ export interface RegistrationsInput {
 
 interface RegistrationsContext extends RegistrationsInput {
   workloads: { entry: EntryKey; name: `registration-${number}` }[];
-  /** Number of started actors, part of the next one's name. */
+  /** Number of started actors, used in their names. */
   started: number;
 }
 
@@ -50,7 +50,6 @@ export const registrationsMachine = setup({
     removeRegistration: enqueueActions(({ context, enqueue }, { entry }: { entry: EntryKey }) => {
       enqueue.assign({ workloads: context.workloads.filter((one) => one.entry !== entry) });
     }),
-    /** Effect: releases the state of the workload. */
     releaseWorkload: (_, _params: { entry: EntryKey }) => {},
     /** Effect: closes the connections of the workload with the reason. */
     closeConnections: (_, _params: { entry: EntryKey; reason: string }) => {},

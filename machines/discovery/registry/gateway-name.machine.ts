@@ -21,7 +21,7 @@ export type NameResolution =
   | { outcome: 'resolved'; addresses: string[]; timeToLiveMs: number }
   | { outcome: 'failed'; reason: string };
 
-/** Two attempts of two seconds per server; limits configurations with many servers. */
+/** A server is tried twice, for two seconds each; the limit matters for configurations with many servers. */
 const resolveLimitMs = 15_000;
 /**
  * Bounds of the time to live: at least 30 s, so that it does not cause a full push every second (MinGatewayTTL), and at most one hour
@@ -65,7 +65,6 @@ export const gatewayNameMachine = setup({
       return { addresses, timeToLiveMs, failures: 0 };
     }),
     countFailure: assign({ failures: ({ context }) => Math.min(context.failures + 1, maxFailures) }),
-    /** Effect: applies the addresses to gateways. */
     applyAddresses: (_, _params: NameResolution) => {},
     reportResolved: sendParent(
       ({ context: { hostname, addresses } }): GatewayNameResolved => ({

@@ -12,7 +12,7 @@ interface ResolvedName {
 
 interface GatewayNamesContext {
   names: ResolvedName[];
-  /** Number of started actors, part of the next one's name. */
+  /** Number of started actors, used in their names. */
   started: number;
   /** Why the list of names no longer changes; empty while it does. */
   trouble: string;

@@ -40,7 +40,7 @@ interface KnownRegistry extends ListedRegistry {
 interface ServiceRegistryContext extends ServiceRegistryInput {
   /** Null before the first list. */
   registries: KnownRegistry[] | null;
-  /** Number of started actors, part of the next one's name. */
+  /** Number of started actors, used in their names. */
   started: number;
   pending: ConfigChange[];
   /** Whether a registry changed since the last computation. */
@@ -69,7 +69,7 @@ export interface ServicesReading {
   forced?: boolean;
   /** Reasons of the push; absent if they follow from the changes. */
   reasons?: Partial<Record<PushReason, number>>;
-  /** New problems of objects that only the registry reads, and of those beyond the limit of endpoints. */
+  /** New problems of objects that only the registry reads, and of objects that exceed the endpoint limit. */
   problems?: ConfigProblem[];
   /** Objects whose problems are resolved, for the log. */
   recovered?: string[];
@@ -230,7 +230,7 @@ export const serviceRegistrySetup = setup({
   },
 });
 
-/** Reported if the list of registries is unavailable. */
+/** Reported instead of a registry if the list is unavailable. */
 export const theList = 'the list of registries';
 export const theNames = 'names of gateways';
 

@@ -15,9 +15,9 @@ export interface KnownRemote {
 }
 
 interface RemoteClustersContext {
-  /** Clusters; of the same ID, the older one first. */
+  /** For two entries with the same ID, the older one first. */
   clusters: KnownRemote[];
-  /** Number of started actors, part of the next one's name. */
+  /** Number of started actors, used in their names. */
   started: number;
   /** Why the list of clusters no longer changes; empty while it does. */
   trouble: string;

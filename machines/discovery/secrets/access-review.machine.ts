@@ -11,7 +11,6 @@ export interface AccessReviewInput {
 
 interface AccessReviewContext extends AccessReviewInput {
   allowed: 'unknown' | 'yes' | 'no';
-  /** Consecutive failed reviews. */
   failures: number;
 }
 
@@ -23,8 +22,8 @@ const minRetryMs = 1_000;
 const maxRetryMs = 60_000;
 
 /**
- * Whether one service account may read the Secrets of its namespace, which it may not before the first review. The last result applies
- * while the API server does not respond, because Envoy has the allowed Secrets already.
+ * Decides whether one service account may read the Secrets of its namespace; denied before the first review. The last result applies while the API
+ * server does not respond, because Envoy has the allowed Secrets already.
  */
 export const accessReviewMachine = setup({
   types: {

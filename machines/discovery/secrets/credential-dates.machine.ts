@@ -18,12 +18,12 @@ interface CredentialDatesContext {
 
 /** Maximum interval of comparisons: the clock may be set, and Secrets may be added. */
 const maxRestMs = 60_000;
-/** A Secret is due until the requested context is built. */
+/** Minimum interval, because a Secret stays due until the requested context is built. */
 const minRestMs = 1_000;
 
 /**
- * Requests a push of Secrets when one of their dates passes: a revocation list is used from its start, and its expiry is reported, without
- * a change of the Secret.
+ * Requests a push of Secrets when one of their dates passes, so that a revocation list is used from its start and its expiry is reported, although
+ * the Secret is unchanged.
  */
 export const credentialDatesMachine = setup({
   types: { context: {} as CredentialDatesContext, children: {} as { comparing: 'compareDates' } },

@@ -12,7 +12,7 @@ interface ReviewedAccount {
 
 interface SecretAccessContext {
   accounts: ReviewedAccount[];
-  /** Number of started actors, part of the next one's name. */
+  /** Number of started actors, used in their names. */
   started: number;
 }
 
@@ -27,7 +27,7 @@ export const secretAccessMachine = setup({
     children: {} as { accounts: 'watchAccounts' } & Record<`access-review-${number}`, 'accessReview'>,
   },
   actors: {
-    /** Lists the accounts after each change; a bounded number. */
+    /** Lists the accounts after each change; their number is bounded. */
     watchAccounts: callbackEffect<{ type: never }, undefined>('watchAccounts'),
     accessReview: accessReviewMachine,
   },

@@ -28,7 +28,7 @@ export interface AdsConnectionContext extends AdsConnectionInput {
   drainMs: number;
 }
 
-/** Status of a stream that the server ends. `cut`: immediately, without pending data; the client does not receive the status. */
+/** Status of a stream that the server ends. `cut`: ends it immediately, without pending data, so the client does not receive the status. */
 export type End = { code: EndCode; reason: string; cut?: true };
 
 export const unauthenticatedEnd: End = {
@@ -45,7 +45,7 @@ export const notReadingEnd: End = {
   cut: true,
 };
 export const internalErrorEnd: End = { code: 'UNAVAILABLE', reason: 'internal error [INTERNAL_ERROR]' };
-/** After the client has half-closed the stream. */
+/** For a stream that the client has half-closed. */
 export const unfinishedEnd: End = {
   code: 'UNAVAILABLE',
   reason: 'a response was not complete in time [STREAM_TIMEOUT]',

@@ -42,7 +42,7 @@ const authenticationLimitMs = 10_000;
 /** Clients send their node right after connecting. */
 const nodeLimitMs = 10_000;
 
-/** A request of a served client. */
+/** Transitions for requests of a served client. */
 const onRequest = [
   { guard: 'isHealthReport', description: 'Health reports get no response.' },
   { guard: 'hasNoType', target: 'closing', actions: { type: 'recordEnd', params: missingTypeEnd } },
@@ -76,7 +76,7 @@ const onRejection = {
   },
 } as const;
 
-/** The client violates the protocol or a limit, or is denied: the stream ends with this status. */
+/** Ends the stream of a client that violates the protocol or a limit, or is denied. */
 const onViolation = {
   'subscription-limit.exceeded': {
     target: 'closing',
@@ -177,10 +177,10 @@ export const adsConnectionMachine = setup({
   on: {
     'stream.closed': { target: '.closed', description: 'The stream has closed.' },
     'stream.failed': { target: '.closing', actions: { type: 'recordEnd', params: internalErrorEnd } },
-    // For one-time requests that arrived before the end was ordered.
+    // Reports about one-time requests that arrived before the end was ordered.
     'request.denied': {},
     'stream.rejected': { description: 'The stream is ending already.' },
-    // Before and after `streaming`, other limits apply.
+    // Handled only in `streaming`, because other limits apply before and after it.
     'stream.congested': {},
     'stream.resumed': {},
     'changes.held': {},
@@ -283,7 +283,7 @@ export const adsConnectionMachine = setup({
       states: {
         delivery: {
           description: 'Whether the client receives and acknowledges responses.',
-          // Not a transition of `streaming`, which would re-enter the other regions and reset their limits.
+          // Not a transition of `streaming`, because that would re-enter the other regions and reset their limits.
           on: { 'stream.congested': '.congested' },
           initial: 'up to date',
           states: {
@@ -425,7 +425,7 @@ export const adsConnectionMachine = setup({
         'peer.half-closed': {},
         'connection.drain': {},
         'stream.failed': { description: 'The stream is ending already.' },
-        // These may arrive after the limit or after the shutdown began. Elsewhere they occur once, where they are expected.
+        // These events may arrive after the limit or after the shutdown began. Elsewhere, each occurs once, in the state that expects it.
         'peer.authenticated': {},
         'peer.unauthenticated': {},
         'node.accepted': {},

@@ -95,7 +95,7 @@ export type AcknowledgementOverdue = { type: 'acknowledgement.overdue'; typeUrl:
 /** Clusters must be sent without a change of their configuration: some can be removed, or were abandoned. */
 export type ClustersDue = { type: 'clusters.due'; typeUrl: string };
 
-/** The client requests no clusters on this stream because one warms without end: they are sent without a request. */
+/** The client requests no clusters on this stream because one of them never finishes warming: they are sent without a request. */
 export type ClustersUnrequested = { type: 'clusters.unrequested'; typeUrl: string };
 
 /** Occurs for every push and proxy. */
@@ -114,7 +114,6 @@ export type ExchangeReport =
 
 export type ExchangeStep = {
   exchange: Exchange;
-  /** Responses to send now. */
   orders: readonly ResponseOrder[];
   /** Reports to the chart, in this order, before a response is sent. */
   reports: readonly ExchangeReport[];
@@ -288,8 +287,8 @@ function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRul
 }
 
 /**
- * Envoy requests clusters first, but not while a changed cluster waits for its endpoints. The endpoints that it reports then belong to the
- * previous form of the cluster, so they must be sent although their versions match; otherwise it would wait without end
+ * Envoy requests clusters first, but not while a changed cluster waits for its endpoints. The endpoint versions that Envoy then reports belong to the
+ * previous version of the cluster, so the endpoints must be sent although their versions match; otherwise the cluster would warm without end
  * (test/e2e/reconnect.test.ts).
  */
 function believed(request: AdsRequest, watches: Watches, { resendsEndpoints }: ExchangeRules): AdsRequest {

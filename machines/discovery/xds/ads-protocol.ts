@@ -53,7 +53,7 @@ export type ResponseOrder = {
   names: readonly string[] | '*';
   /** Send all subscribed resources, whatever was sent before. */
   all: boolean;
-  /** With `all`: except those that the client reports in their current version. */
+  /** With `all`: resources that the client reports; those with their current version are not sent. */
   has?: KnownResources;
   /** Send these, whatever was sent before. */
   requested: readonly string[];
@@ -61,7 +61,7 @@ export type ResponseOrder = {
   changed: boolean;
   /** Send these in the form in which they were held. */
   ready?: readonly string[];
-  /** With `all`: the client has resources of another stream, but does not report which, or not their versions. */
+  /** With `all`: the client has resources of another stream, but does not report their names or versions. */
   returning?: true;
   /** With `changed`: repeat the resources of this version if the client needs them again, and nothing newer. */
   again?: string;
@@ -129,8 +129,8 @@ export type ChangesHeld = { type: 'changes.held' };
 /** No change is held. */
 export type ChangesReleased = { type: 'changes.released' };
 /**
- * On a draining or half-closed stream: no response is pending, and the client has acknowledged or rejected all of them, unless it has
- * half-closed the stream.
+ * On a draining or half-closed stream: no response is pending, and the client has acknowledged or rejected all responses, unless it has half-closed
+ * the stream.
  */
 export type ClientIdle = { type: 'client.idle' };
 /** The rules order these responses. A pushed change of a type waits until the type's previous response was acknowledged or rejected. */

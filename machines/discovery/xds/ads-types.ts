@@ -28,8 +28,8 @@ export function isOneTimeType(typeUrl: string): boolean {
 const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType];
 
 /**
- * Configuration types for clients that are control planes (docs/config-over-xds.md), such as `networking.istio.io/v1/VirtualService`. Those
- * that Istio's client requests, with their older versions.
+ * Configuration types for clients that are control planes (docs/config-over-xds.md), such as `networking.istio.io/v1/VirtualService`: those that
+ * Istio's client requests, with their older versions.
  */
 const configTypes: readonly string[] = [
   'core/v1alpha1/MeshConfig',
@@ -79,7 +79,7 @@ const subscribedByName: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether subscriptions name resources, and a response may contain some of them. Other types can be requested as a whole, and a
+ * Whether subscriptions list names, and a response may contain only some of these resources. Other types can be requested as a whole, and a
  * state-of-the-world response contains all of them.
  */
 export function isByName(typeUrl: string): boolean {
@@ -89,8 +89,8 @@ export function isByName(typeUrl: string): boolean {
 const independent: ReadonlySet<string> = new Set([secretType, nameTableType, proxyConfigType, ...configTypes]);
 
 /**
- * Whether resources of the type refer to none that a push sends earlier. Their changes wait for no other type, because a client may
- * acknowledge clusters only after it has a secret that they fetch.
+ * Whether resources of the type refer to no type that a push sends earlier. Their changes wait for no other type, because a client may acknowledge
+ * clusters only after it has a secret that the clusters fetch.
  */
 export function isIndependent(typeUrl: string): boolean {
   return independent.has(typeUrl);

@@ -86,7 +86,7 @@ export function classify(watch: Watch | undefined, request: AdsRequest, rules: R
 }
 
 /**
- * The first request of a type that was sent without one. It may also acknowledge that response. In delta, it reports the resources of the
+ * The first request of a type that was sent without a request. It may also acknowledge that response. In delta, it reports the resources of the
  * client and gets a response like any first request.
  */
 function classifyFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest, rules: Rules): Classification {
@@ -98,8 +98,8 @@ function classifyFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest,
 }
 
 /**
- * S1, D1: a rejection gets no response. It settles the last response if it names it. Its names count in delta, where they are sent only
- * once (Envoy sends them with its next request); a complete list is repeated.
+ * S1, D1: a rejection gets no response. If it has the nonce of the last response, it settles that response. In delta its names count, because they
+ * are sent only once (Envoy sends them with its next request); a complete list is repeated.
  */
 function reject(watch: Watch | undefined, request: AdsRequest, reason: string): Classification {
   if (watch === undefined) return { watch, requestClass: 'rejection' };
@@ -135,7 +135,7 @@ function classifySotw(watch: Watch | undefined, request: SotwRequest): Classific
   }
   // S4 precedes S2: a stale request is ignored completely, because the next acknowledgement repeats its names.
   if (request.nonce !== watch.nonceSent) return { watch, requestClass: 'stale' };
-  // A new subscription does not accept a rejected response (Envoy sends the last nonce with every request).
+  // A request with the nonce of a rejected response does not accept it (Envoy sends the last nonce with every request).
   const isRejected = request.nonce === watch.nonceRejected && !acceptsLater(watch, request);
   const next = isRejected ? watch : acknowledge(watch);
   return change(next, subscriptionOf(request, watch), isByName(request.typeUrl));
@@ -241,14 +241,14 @@ function changeDelta(watch: Watch, request: DeltaRequest): Classification {
 
 // ---- responses and pushes
 
-/** A push concerns the type. Pending pushes are merged: the response has the state of the time when it is sent. */
+/** Records that a push concerns the type. Pending pushes are merged: the response has the state of the time when it is sent. */
 export function withChange(watch: Watch): Watch {
   if (!isSubscribed(watch) || watch.due.changed) return watch;
   return { ...watch, due: { ...watch.due, changed: true } };
 }
 
 /**
- * Clusters were sent. Envoy waits for the endpoints of a changed cluster even if it has them, so they are sent again, unless a
+ * Sends endpoints again after their clusters, because Envoy waits for the endpoints of a changed cluster even if it has them. Does nothing if a
  * pending order includes them.
  */
 export function withNewClusters(watch: Watch): Watch {
@@ -256,7 +256,7 @@ export function withNewClusters(watch: Watch): Watch {
   return { ...watch, due: { ...watch.due, warming: true } };
 }
 
-/** Held resources can be sent. @param changed whether to also send later changes of the type */
+/** Records that held resources can be sent. @param changed whether to also send later changes of the type */
 export function withReady(watch: Watch, names: readonly string[], changed: boolean): Watch {
   if (!isSubscribed(watch)) return watch;
   const ready = union(watch.due.ready ?? noNames, names);
@@ -264,22 +264,22 @@ export function withReady(watch: Watch, names: readonly string[], changed: boole
   return { ...watch, due };
 }
 
-/** The client does not acknowledge a response because its clusters are warming: nothing waits for the acknowledgement. */
+/** Stops waiting for the acknowledgement of a response, because it may not arrive while clusters of the response are warming. */
 export function withoutAcknowledgement(watch: Watch): Watch {
   return isOutstanding(watch) ? { ...watch, nonceOverdue: watch.nonceSent } : watch;
 }
 
-/** The client acknowledges nothing any more: resources that wait for clusters are sent like a change. */
+/** If the client acknowledges nothing any more, sends resources that wait for clusters like a change. */
 export function withoutWaits(watch: Watch): Watch {
   return watch.awaits === undefined ? watch : withChange(withAwaited(watch));
 }
 
-/** The acknowledgement of the last response is no longer awaited. */
+/** Stops waiting for the acknowledgement of the last response. */
 export function withoutAckTimeout(watch: Watch): Watch {
   return isBehind(watch) && isOutstanding(watch) ? { ...watch, nonceOverdue: watch.nonceSent } : watch;
 }
 
-/** A response was sent. @param sent includes the clusters that other resources of the type wait for */
+/** Records a sent response. @param sent includes the clusters that other resources of the type wait for */
 export function withResponse(
   watch: Watch,
   sent: { nonce: string; version: string; sentAt: number; awaits?: readonly string[] },
@@ -288,7 +288,7 @@ export function withResponse(
   return withAwaited({ ...watch, ordered: 'nothing', nonceSent, versionSent, sentAt }, sent.awaits);
 }
 
-/** No response was sent. @param awaits clusters that resources of the type wait for */
+/** Records that no response was sent. @param awaits clusters that resources of the type wait for */
 export function withoutResponse(watch: Watch, awaits?: readonly string[]): Watch {
   return withAwaited({ ...watch, ordered: 'nothing' }, awaits);
 }
@@ -316,7 +316,7 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
     const { all, requested, ready, warming } = watch.due;
     const mayGo = !isHeld || isIndependent(typeUrl);
     const changed = (watch.due.changed || warming !== undefined) && isFree && mayGo;
-    // The client may acknowledge clusters only after this response, so it must not wait for a change of clusters that waits for their
+    // The client may acknowledge clusters only after this response, so the response must not wait for a change of clusters that itself waits for that
     // acknowledgement.
     const isAgain = warming !== undefined && isFree && isHeld && watch.versionSent !== '';
     // Held resources refer to clusters that the client has: later changes of clusters do not delay them.

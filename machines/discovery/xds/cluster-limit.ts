@@ -18,7 +18,7 @@ export type Suspects = {
 
 export type NextSuspects = {
   names: readonly string[];
-  /** After these clusters are abandoned, the client probably acknowledges clusters, so others wait. */
+  /** After these clusters are abandoned, the client probably acknowledges clusters, so other suspects are kept. */
   areCertain: boolean;
 };
 
@@ -28,7 +28,7 @@ export type NextSuspects = {
  */
 export const firstSuspects = 100;
 
-/** One step of the limit has passed. Clusters without a step left are abandoned: resources that wait for them are sent. */
+/** State after one step of the limit. Clusters without a step left are abandoned: resources that wait for them are sent. */
 export function afterLimitStep(rollout: Rollout, versionOf: VersionOf): Rollout {
   const expired = rollout.newClusters.filter(isExpiring);
   const newClusters = rollout.newClusters.map((cluster): NewCluster => {
@@ -76,7 +76,7 @@ export function nextSuspects({ givenUp }: Rollout, { certain, possible }: Suspec
   return { names: possible.filter(isUnknown).slice(0, Math.max(firstSuspects, givenUp.length)), areCertain: false };
 }
 
-/** A CDS response is generated while {@link isSearching}. Without suspects left, the search ends. */
+/** Abandons the suspects for a CDS response while {@link isSearching}. Without suspects left, the search ends. */
 export function withSuspects(rollout: Rollout, suspects: readonly string[], versionOf: VersionOf): Rollout {
   const clusters = suspects.map((name) => ({ name, isNew: false }));
   const givenUp = withGivenUp(rollout.givenUp, clusters, versionOf);

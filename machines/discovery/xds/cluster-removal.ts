@@ -1,6 +1,6 @@
 /**
- * Clusters are removed last: one that is no longer configured stays at the client until no listener or route of the client names it, the
- * client has acknowledged those, and earlier requests have ended. A request chooses its route before the filters run and its cluster after
+ * Clusters are removed last: one that is no longer configured stays at the client until no listener or route of the client names it, the client has
+ * acknowledged these listeners and routes, and earlier requests have ended. A request chooses its route before the filters run and its cluster after
  * them, and a retry chooses it again.
  */
 import type { RetainedCluster, Rollout } from './cluster-rollout.ts';
@@ -9,7 +9,7 @@ import type { RetainedCluster, Rollout } from './cluster-rollout.ts';
 export type ClusterUse = {
   /** Whether a sent listener, route or extension configuration names the cluster. */
   isNamed: (cluster: string) => boolean;
-  /** Whether a replaced listener names it: the listener's connections drain with their earlier routes. */
+  /** Whether a replaced listener names the cluster: the listener's connections drain with their earlier routes. */
   drains: (cluster: string) => boolean;
   /** Types that name clusters and whose last response is not acknowledged. */
   unacknowledged: readonly string[];
@@ -20,13 +20,13 @@ export type ClusterUse = {
 /** Maximum number of retained clusters; the oldest are removed early, which is reported. */
 export const maxRetainedClusters = 1_000;
 
-/** Steps for which removals wait for a CDS response with another reason. */
+/** Steps for which removals wait, to be sent with a CDS response that has another reason. */
 export const stepsToJoin = 1;
 
 const nothing: readonly string[] = [];
 
 /**
- * A CDS response is generated.
+ * Records the clusters that a CDS response retains.
  *
  * @param removed names that the client has and that are no longer configured
  * @param isConfigured whether the node should have a cluster
@@ -60,7 +60,7 @@ export function withRetained(
   };
 }
 
-/** The client has acknowledged the last response of a type that names clusters. */
+/** Records that the client has acknowledged the last response of a type that names clusters. */
 export function withUseAcknowledged(rollout: Rollout, typeUrl: string, use: () => ClusterUse): Rollout {
   if (!rollout.retained.some(isInUse)) return rollout;
   const found = use();
@@ -79,7 +79,7 @@ function isInUse({ state }: RetainedCluster): boolean {
   return state === 'named' || state === 'unacknowledged';
 }
 
-/** named → unacknowledged → lingering. @param isRunning the current step began earlier, so it is incomplete */
+/** Next state of a retained cluster: named → unacknowledged → lingering. @param isRunning the current step began earlier, so it is incomplete */
 function judged(cluster: RetainedCluster, use: ClusterUse, isRunning: boolean): RetainedCluster {
   const { name } = cluster;
   if (use.isNamed(name)) return { name, state: 'named', unacknowledged: nothing, stepsLeft: 0 };
@@ -95,7 +95,7 @@ export function isRemovalPending({ retained }: Rollout): boolean {
 }
 
 /**
- * One step of the removal delay has passed. Removable clusters are removed with the next CDS response: for one step, none is sent only for them (in
+ * State after one step of the removal delay. Removable clusters are removed with the next CDS response: for one step, none is sent only for them (in
  * state of the world, it would contain all other clusters).
  */
 export function afterRemovalStep(rollout: Rollout): Rollout {
@@ -125,7 +125,7 @@ export function removableClusters({ retained }: Rollout): readonly string[] {
   return retained.filter(({ state }) => state === 'removable').map(({ name }) => name);
 }
 
-/** A CDS response without the removable clusters is generated. */
+/** Drops the removable clusters when a CDS response without them is generated. */
 export function withoutRemovable(rollout: Rollout): Rollout {
   const retained = rollout.retained.filter(({ state }) => state !== 'removable');
   return retained.length === rollout.retained.length ? rollout : { ...rollout, retained };

@@ -35,7 +35,6 @@ export type NewCluster = {
  */
 export type GivenUpCluster = {
   name: string;
-  /** Version of its configuration. */
   version: string;
   /** Whether the client uses no earlier form of it. */
   isNew: boolean;
@@ -59,9 +58,9 @@ export type RetainedCluster = {
   state: RetentionState;
   /** Types whose acknowledgement is pending. */
   unacknowledged: readonly string[];
-  /** Remaining steps of the removal delay: while lingering, and then for a CDS response with another reason. */
+  /** Remaining steps of the removal delay, and then of the wait for a CDS response that has another reason. */
   stepsLeft: number;
-  /** While lingering: a replaced listener that names it drains its connections. */
+  /** While lingering: a replaced listener that names the cluster drains its connections. */
   drains?: true;
 };
 
@@ -141,7 +140,7 @@ export function awaitedClusters({ held }: Rollout, typeUrl?: string): readonly s
   return ofType.length === 0 ? [] : [...new Set(ofType.flatMap(({ clusters }) => clusters))];
 }
 
-/** The client has clusters but requests none: an Envoy that reconnects while a cluster warms. */
+/** For a client that has clusters but requests none: an Envoy that reconnects while a cluster warms. */
 export function withUnknownClusters(rollout: Rollout): Rollout {
   if (rollout.newClusters.some(({ name }) => name === anyCluster)) return rollout;
   return settled({ ...rollout, newClusters: [...rollout.newClusters, unsent(anyCluster)] });
@@ -151,7 +150,7 @@ function unsent(name: string): NewCluster {
   return { name, state: 'unsent', needs: 'acknowledgement', assignment: '', nonce: '', stepsLeft: 0 };
 }
 
-/** A CDS response was sent. */
+/** Records a sent CDS response. */
 export function withClustersSent(
   rollout: Rollout,
   { nonce, added, updated, searchSteps, sentAgain, absent }: ClustersSent,
@@ -194,7 +193,7 @@ function isUpdatable(known: NewCluster | undefined): boolean {
   return known === undefined || known.state === 'abandoned' || known.state === 'updating';
 }
 
-/** An EDS response was sent. */
+/** Records a sent EDS response. */
 export function withAssignmentsSent(rollout: Rollout, assignments: (name: string) => boolean): Rollout {
   return without(
     rollout,
@@ -202,7 +201,7 @@ export function withAssignmentsSent(rollout: Rollout, assignments: (name: string
   );
 }
 
-/** The client has acknowledged or rejected a CDS response. @param watch subscription of clusters before the request */
+/** Records that the client has acknowledged or rejected a CDS response. @param watch subscription of clusters before the request */
 export function withClustersAcknowledged(rollout: Rollout, request: AdsRequest, watch: Watch | undefined): Rollout {
   const { nonce, rejection } = request;
   if (rollout.newClusters.length === 0 || nonce === '' || nonce === watch?.nonceRejected) return rollout;
@@ -290,7 +289,7 @@ export function withHeld(
   return settled({ ...rollout, newClusters: [...restarted, ...added], held: [...kept, ...held] });
 }
 
-/** Sent clusters are no longer configured, and their endpoints are unknown: resources that wait for them are generated again. */
+/** Removes clusters that are no longer configured and whose endpoints are unknown: resources that wait for them are generated again. */
 export function withClustersRemoved(rollout: Rollout, names: readonly string[]): Rollout {
   const removed = new Set(names);
   const newClusters = rollout.newClusters.filter(({ name }) => !removed.has(name));

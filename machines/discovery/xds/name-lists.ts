@@ -67,7 +67,6 @@ export function isSameNames(one: Names, other: Names): boolean {
 
 const lengths = new WeakMap<Names, number>();
 
-/** Total length of the names. */
 export function charactersIn(list: Names): number {
   let length = lengths.get(list);
   if (length === undefined) {

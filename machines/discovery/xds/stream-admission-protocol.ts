@@ -5,8 +5,8 @@ export type ClientsQueued = { type: 'clients.queued' };
 /** discovery/ads-server → stream-admission. No client waits for a slot any more. */
 export type ClientsAdmitted = { type: 'clients.admitted' };
 /**
- * stream-admission/load → stream-admission. Load of the server since the last measurement. `turnMs`: average processor time of a turn of
- * the event loop. `requests`: pending requests. `proxies`: served proxies that wait for a push. `isFull`: all slots are taken.
+ * stream-admission/load → stream-admission. Load of the server since the last measurement. `turnMs`: average processor time of an event loop
+ * iteration. `requests`: pending requests. `proxies`: served proxies that wait for a push. `isFull`: all slots are taken.
  */
 export type LoadMeasured = {
   type: 'load.measured';

@@ -26,7 +26,7 @@ export const initialSlots = minSlots;
 const maxTurnMs = 12;
 const maxRequests = 48;
 const maxProxies = 32;
-/** Load below this share of each limit admits more. */
+/** More clients are admitted while each load is below this share of its limit. */
 const slack = 0.6;
 
 /**

@@ -17,11 +17,11 @@ export type Due = {
   requested: readonly string[];
   /** Whether a push concerns the type. */
   changed: boolean;
-  /** Sent clusters may wait for it: the client may acknowledge them only after this response. */
+  /** Sent clusters may wait for resources of the type: the client may acknowledge the clusters only after this response. */
   warming?: true;
   /** Resources that were held until clusters were usable. */
   ready?: readonly string[];
-  /** With `all`: the client has resources of another stream, but does not report which, or not their versions. */
+  /** With `all`: the client has resources of another stream, but does not report their names or versions. */
   returning?: true;
 };
 

@@ -32,7 +32,7 @@ const serverLimits: Partial<GrpcServerLimits> = {
   // Envoy buffers up to 1 MiB more per stream, and then drops entries.
   windowBytes: 256 * 1024,
 };
-/** Envoy sends its buffer of 64 KiB, or one longer entry. */
+/** Envoy sends its buffer when it has 64 KiB, or a single longer entry. */
 const maxMessageBytes = 2 * 1024 * 1024;
 
 export interface AccessLogsEnvironment {

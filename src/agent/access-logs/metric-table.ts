@@ -47,7 +47,6 @@ export interface Folding {
 
 /** Bytes of a line in addition to metric name and labels: suffix, braces, `le`, value. */
 const lineBytes = 40;
-/** Maximum overflow series per metric. */
 const maxOverflowSets = 64;
 
 export class MetricTable {

@@ -9,7 +9,6 @@ export class WireError extends Error {}
 export class WireCursor {
   readonly #bytes: Buffer;
   #offset: number;
-  /** End of the current message. */
   #end: number;
 
   constructor(bytes: Buffer) {

@@ -22,7 +22,6 @@ export interface ProbeEnvironment {
   readonly adminAt: AdminConnector;
   /** `undefined` with a custom bootstrap. */
   readonly discoveryAddress: string | undefined;
-  /** Activity of the agent's xDS proxy. */
   readonly xds: Pick<XdsActivity, 'trouble' | 'responses'>;
   /** Whether the shared memory of a base ID has the flag of an initializing epoch; `undefined` if unknown. */
   readonly isMarkedInitializing?: (baseId: number) => boolean | undefined;
@@ -139,7 +138,7 @@ class Probe {
 
   async explain(): Promise<void> {
     const finding = await this.#probe();
-    // The next probe reports it.
+    // The next probe reports the live epoch.
     if (finding.live) return;
     const reason = await describeWait(this.#environment, finding);
     this.#report({ type: 'probe.waiting', reason });

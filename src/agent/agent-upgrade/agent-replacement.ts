@@ -60,7 +60,7 @@ export async function adoptFromKilled(inheritance: Inheritance): Promise<Claimed
   return undefined;
 }
 
-/** Any process of this network namespace can take the name, but gains no control through it. */
+/** Any process of this network namespace can bind the socket name, but gains no control through it. */
 const foreignNameReporter =
   ({ log }: Inheritance) =>
   (baseId: number): void =>
@@ -92,7 +92,7 @@ export async function takeOver(
     signal.throwIfAborted();
     return taken;
   } catch (error) {
-    // The owner of the base IDs has control.
+    // Give up control together with the base IDs.
     ownership.giveUp();
     baseIds.handOverAll();
     throw error;

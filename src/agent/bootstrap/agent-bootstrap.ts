@@ -34,7 +34,7 @@ export function agentBootstrap(options: ProxyOptions, order: BootstrapParameters
   const { standardMetrics, config } = options;
   if (standardMetrics === undefined) return generateBootstrap(options, order);
   const generated = generateBootstrap(options, order, accessLogSocketPath(config.configPath));
-  // Envoy rejects listeners that log to a missing cluster, so the node does not announce the service if a template lacks the cluster.
+  // Envoy rejects listeners that log to a missing cluster, so the node does not announce the access log service if a template lacks its cluster.
   return hasAccessLogCluster(generated.bootstrap) ? generated : generateBootstrap(options, order);
 }
 

@@ -40,10 +40,10 @@ export class BootstrapPatches {
   }
 
   /**
-   * Loads the patches of a previous agent, so that all epochs of an Envoy have the same.
+   * Loads the patches of a previous agent, so that all epochs of an Envoy have the same patches.
    *
    * @param bootstrap without patches, to test them
-   * @throws Error if they do not fit
+   * @throws Error if the patches do not fit the bootstrap
    */
   async restore(bootstrap: () => object): Promise<void> {
     const stored = this.#files?.read(patchesName);

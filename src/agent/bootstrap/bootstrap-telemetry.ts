@@ -227,7 +227,6 @@ interface TlsFiles {
 
 type SecureService = RemoteService & { readonly tls: Json };
 
-/** Envoy's limit for SNI. */
 const maxSniBytes = 255;
 
 function transportSocket(service: SecureService, needs: ClusterNeeds, facts: TelemetryFacts): Json | undefined {
@@ -278,7 +277,7 @@ function missingFiles(mode: unknown, { roots, certificate, key }: TlsFiles): str
   ];
 }
 
-/** Provided and updated by the SDS server. */
+/** Client certificate, which the SDS server provides and updates. */
 function ownCertificate(mode: unknown, { certificate = '', key = '' }: TlsFiles): Json {
   if (mode === 'ISTIO_MUTUAL') return { tls_certificate_sds_secret_configs: [requiredSecret('default')] };
   if (mode !== 'MUTUAL') return {};

@@ -25,14 +25,12 @@ export interface BootstrapFacts {
   readonly addresses: readonly string[];
   readonly local: LocalAddresses;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Use incremental xDS. */
   readonly delta: boolean;
   readonly connectTimeoutMs: number;
   /** Path of the SDS socket, of the agent or of another server. */
   readonly secretSocket: string;
   /** Whether a server provides certificates at {@link secretSocket}. */
   readonly hasSecrets: boolean;
-  /** Whether the proxy has IPv4 and IPv6 addresses. */
   readonly dualStack: boolean;
   readonly xdsSocket: string;
   readonly accessLogSocket?: string;
@@ -376,7 +374,7 @@ function forwardingListener(
   };
 }
 
-/** Mutual TLS with mesh certificates. Envoy serves without metrics until it has them. */
+/** Mutual TLS with mesh certificates. Until Envoy has the certificates, it serves without metrics. */
 const meshTls: Json = {
   name: 'envoy.transport_sockets.tls',
   typed_config: {

@@ -71,7 +71,7 @@ export class FirstValidation implements PriorValidation {
           'customConfigFile' in source || `${text}${flags.configOverride}`.includes('/dev/std');
         const envoyArgs = ['--mode', 'validate', ...envoyArguments(flags, { configFile, ...firstRun })];
         const { signal } = this.#stopped;
-        // Only if needed: creating a named pipe starts a process.
+        // Create a named pipe only if needed, because this starts a process.
         const options = { signal, ...(namesStandardError && { scratch }) };
         return (await validateWithEnvoy({ binary, guard }, envoyArgs, options)).is === 'taken';
       });
@@ -87,7 +87,7 @@ export class FirstValidation implements PriorValidation {
     const attempt = this.#withConfigFile((configFile) =>
       requireUserFiles(files, ({ withOverride }) => {
         const envoyArgs = validationArguments(withOverride ? flags : { ...flags, configOverride: '' }, configFile);
-        // Without the guard, so that its failures are not attributed to the files.
+        // Run without the guard, so that its failures are not attributed to the files.
         return validateWithEnvoy({ binary, guard: [] }, envoyArgs, { signal, scratch });
       }),
     );

@@ -29,7 +29,6 @@ export class BootstrapPatchMessage {
     return this.#patches.node !== undefined;
   }
 
-  /** Names of the patched fields. */
   get fields(): readonly string[] {
     return Object.keys(toJson(envoyApi().getMessage(bootstrapMessage)!, this.#patches, json) as JsonObject);
   }

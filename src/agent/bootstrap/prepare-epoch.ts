@@ -36,7 +36,6 @@ export interface PrepareEnvironment {
   readonly userFiles?: UserFiles;
   /** Probed if requested; `undefined` with a custom bootstrap. */
   readonly discoveryAddress: string | undefined;
-  /** Watched certificate directories. */
   readonly certificates: readonly string[];
   readonly turns: FileTurns;
 }
@@ -68,8 +67,8 @@ export function prepareEpoch(environment: PrepareEnvironment, earlier?: PriorVal
 }
 
 /**
- * Compares the certificates with the validated version. If they changed, the cert-watcher reports the new one. Skipped if they could not be read at
- * startup.
+ * Compares the certificates with the validated version. If they changed, the cert-watcher reports the new version. Skipped if they could not be read
+ * at startup.
  */
 async function whyOutdated(
   environment: PrepareEnvironment,

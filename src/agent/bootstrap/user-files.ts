@@ -82,7 +82,7 @@ function rejectionIn(why: string): { readonly field?: string; readonly reason: s
   return { ...(path !== undefined && { field: path }), reason: message };
 }
 
-/** Only for fields outside lists, because list indexes of the merged bootstrap differ from those of the file. */
+/** Returns only fields outside lists, because list indexes of the merged bootstrap differ from those of the file. */
 function violationIn(why: string): { readonly field: string; readonly reason: string } | undefined {
   const matches = [...why.matchAll(/\w+ValidationError\.(\w+)(\[)?/g)];
   const reason = /ValidationError\.\w+: ([^|]+)\)$/.exec(why)?.[1];

@@ -82,7 +82,7 @@ export class DnsServer implements Taker {
     const deadline = performance.now() + limitMs;
     do await sleep(leavePollMs);
     while (this.#waiting > 0 && performance.now() < deadline);
-    // The current turn of the event loop has read all queries from the kernel.
+    // Wait until the event loop has read all queries that the kernel received.
     await nextTurn();
     this.close();
   }

@@ -12,7 +12,6 @@ export interface UpstreamOptions {
   readonly servers: readonly string[];
   /** Port of the servers; 53 outside tests. */
   readonly serverPort?: number;
-  /** Timeout of each server. */
   readonly timeoutMs: number;
   /** Query all servers in parallel, and use the first response. */
   readonly parallel: boolean;
@@ -71,7 +70,6 @@ export class DnsUpstream {
     }
   }
 
-  /** Fails pending queries. */
   close(): void {
     this.#stop.abort();
   }
@@ -153,7 +151,7 @@ const overUdp: Exchange = ({ server, port, query, id }, onMessage, failed) => {
   const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
   socket.on('error', failed);
   socket.on('message', onMessage);
-  // The callback of `connect` would receive the error of an unreachable server instead of the `error` handler.
+  // A callback passed to `connect` would receive the error of an unreachable server, and the `error` handler would not.
   socket.on('connect', () => socket.send(withId(query.message, id)));
   socket.connect(port, server);
   return () => {

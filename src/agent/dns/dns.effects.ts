@@ -79,7 +79,7 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
       await open().catch(failed);
     };
     if (ownership === undefined) void begin();
-    // In a later turn of the event loop, as when a port is opened, so that name tables are reported first.
+    // In a later event loop iteration, as when a port is opened, so that name tables are reported first.
     else if (!isFirst) setImmediate(() => listening(options.port));
     const leaveOwnership = ownership?.onAcquired(begin);
     const stay = ownership?.onReleased(() => server.leave(leaveLimitMs));

@@ -163,7 +163,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     for (const stream of [this.stdout, this.stderr, this.#life]) stream?.destroy();
   }
 
-  /** Removes its folder; call after the exit was handled. */
+  /** Removes the folder of this Envoy; call after the exit was handled. */
   removeFolder(): void {
     removeQuietly(this.folder);
   }
@@ -193,7 +193,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     this.emit('error', error);
   }
 
-  /** The shell has exited, and so has Envoy or the kernel is ending it. */
+  /** The shell has exited; Envoy has exited too, or the kernel is ending it. */
   #onShellExit(): void {
     if (this.#hasEnded) return;
     this.#envoy ??= identityIn(join(this.folder, 'envoy'));
@@ -215,7 +215,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
 }
 
 /**
- * Prevents a shell that has not started Envoy from doing so: it needs its folder.
+ * Prevents a shell that has not started Envoy from starting it later, because the shell needs its folder.
  *
  * @returns false if the shell has already used the folder
  */
@@ -282,7 +282,7 @@ function trySignal(call: () => boolean): boolean {
   }
 }
 
-/** Reopens a pipe of another process, which no longer has a name. `undefined` if it does not exist. */
+/** Reopens an unnamed pipe of another process; `undefined` if the pipe does not exist. */
 function openPipeOf(pid: number, fd: number): Readable | undefined {
   const path = `/proc/${pid}/fd/${fd}`;
   try {

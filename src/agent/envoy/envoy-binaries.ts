@@ -173,7 +173,7 @@ export const openFilePath = (fd: number): string => `/proc/${process.pid}/fd/${f
 
 const chunkBytes = 1 << 20;
 
-/** SHA-256 of an open file in hexadecimal. Yields after each MiB, so that the event loop can serve others. */
+/** SHA-256 of an open file in hexadecimal. Yields after each MiB, so that the event loop is not blocked. */
 export async function digestOf(fd: number, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256');
   await using file = await open(openFilePath(fd));

@@ -19,7 +19,6 @@ export type ValidationResult =
 
 /** Validation takes 0.1 s, and up to 1 s on a busy host. */
 const limitMs = 30_000;
-/** Envoy's exit code for an invalid configuration. */
 const invalidConfigCode = 1;
 
 export interface ValidationOptions {

@@ -1,6 +1,6 @@
 /**
- * Ends a process with the agent from its start. Envoy sets this signal itself, but only after parsing its flags (docs/hot-restart-reference.md,
- * fact 8): it would survive an agent that is killed before that.
+ * Ends a process when the agent exits, from the start of the process. Envoy requests this signal itself, but only after parsing its flags
+ * (docs/hot-restart-reference.md, fact 8), so it would survive an agent that is killed earlier.
  */
 import { runForOutput } from '../../runtime/run-for-output.ts';
 

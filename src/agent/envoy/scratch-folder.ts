@@ -15,7 +15,8 @@ export interface ScratchParent {
 }
 
 /**
- * Runs a function with a temporary folder, which is then removed. Uses the first parent in which both work, and creates missing parents.
+ * Runs a function with a temporary folder, which is then removed. Uses the first parent in which folder and function succeed, and creates missing
+ * parents.
  *
  * @throws ChartpilotError FILE_UNWRITABLE with the problem of the first parent
  */

@@ -134,8 +134,8 @@ async function certificateNames(directory: string): Promise<{ names: string[] } 
 const maxReadings = 3;
 
 /**
- * The digest actor of the cert-watcher. With `judge`, Envoy validates the files as they were read. Rejects only if aborted, which the chart does
- * after its limit.
+ * The digest actor of the cert-watcher. With `judge`, Envoy validates the files as they were read. Rejects only if the chart aborts it, after the
+ * chart's limit.
  */
 export function readCertificates(validator: CertificateValidator, log: Logger, turns: FileTurns) {
   return fromPromise<CertificateFilesContent, { directories: string[]; judge: boolean }>(async ({ input, signal }) => {
@@ -143,7 +143,7 @@ export function readCertificates(validator: CertificateValidator, log: Logger, t
     const digest = (): Promise<DirectoriesRead> => turns.run(() => digestDirectories(directories, signal), signal);
     let read = await digest();
     if (!input.judge) {
-      // A running Envoy may have been adopted, so it is unknown whether Envoy starts with these files.
+      // Does not state whether Envoy starts with these files, because Envoy may have been adopted.
       if (read.problems.length > 0) {
         log.warn('certificates.invalid', { code: read.code, reason: read.problems.join('; ') });
       }

@@ -212,7 +212,7 @@ class DirectoryWatch {
     const isItself = name === basename(this.#directory);
     if (name === null || isItself) this.#reportChange(this.#directory);
     else if (this.#environment.isWatchedName(name)) this.#reportChange(join(this.#directory, name));
-    // The directory was removed or moved together with its watch. The next one may have the same inode.
+    // The directory was removed or moved together with its watch. The next directory at the path may have the same inode.
     if (!isItself || event !== 'rename') return;
     this.#unwatch();
     this.#identity = undefined;
@@ -239,8 +239,8 @@ class DirectoryWatch {
     const isKnown = this.#content !== null;
     const newestMs = await this.#compare();
     if (isKnown || this.#closed) return;
-    // Files are read when the watch is ordered, so later changes must be reported. Clocks of other hosts may be wrong; if this took long, any file may
-    // have changed.
+    // Files are read when the watch is ordered, so report later changes. If the comparison took long, report a change in any case: clocks of other
+    // hosts may be wrong.
     const hasChanged = newestMs > this.#beganAtMs - clockTickMs;
     const hasTakenLong = Date.now() - this.#beganAtMs > this.#environment.times.identityMs;
     if (hasChanged || hasTakenLong) this.#reportChange(this.#directory);

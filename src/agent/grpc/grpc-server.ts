@@ -80,7 +80,7 @@ export class ServerCall {
     });
   }
 
-  /** Whether its status was sent or its client disconnected. */
+  /** Whether the status of the call was sent or the client disconnected. */
   get isEnded(): boolean {
     return this.#isEnded || this.stream.destroyed;
   }

@@ -95,7 +95,7 @@ function countOf(fields: JsonFields, name: string): number {
 /**
  * Probes Envoy's readiness, then the workload.
  *
- * @returns the reason if it is unhealthy, including errors; otherwise empty
+ * @returns the reason if the workload is unhealthy, including errors; otherwise empty
  */
 export async function probeWorkload(
   { question, times }: WorkloadProbe,

@@ -53,7 +53,7 @@ export async function findControlPlaneRootFile(
   return otherwise();
 }
 
-/** The first existing candidate, otherwise `otherwise`. */
+/** Paths of root files: the first existing candidate is used, or `otherwise` if none exists. */
 interface RootFiles {
   readonly candidates: readonly string[];
   readonly otherwise: () => string;

@@ -14,7 +14,6 @@ import type { WasmOptions } from './wasm-options.ts';
 export interface ProxyOptions {
   readonly role: ProxyRole;
   readonly config: ProxyConfig;
-  /** `undefined` unless configured. */
   readonly binaryPath: string | undefined;
   /** False if applications use xDS themselves (DISABLE_ENVOY). */
   readonly runsEnvoy: boolean;
@@ -23,7 +22,6 @@ export interface ProxyOptions {
   /** `name.namespace`. */
   readonly workloadId: string;
   readonly domain: string;
-  /** `undefined` unless specified. */
   readonly nodeId: string | undefined;
   /** Port of the local token exchange; 0 if disabled. */
   readonly stsPort: number;
@@ -45,7 +43,6 @@ export interface ProxyOptions {
   readonly enableCoreDump: boolean;
   /** `undefined` for the built-in bootstrap. */
   readonly template: BootstrapTemplate | undefined;
-  /** `undefined` without a DNS server. */
   readonly dns: DnsOptions | undefined;
   readonly wasm: WasmOptions;
   readonly status: StatusOptions;
@@ -64,7 +61,7 @@ export interface ProxyOptions {
   /** Let Envoy outlive a killed agent, so that the next agent of the container adopts it (LIVE_RESTORE). */
   readonly liveRestore: boolean;
   readonly baseId: number | undefined;
-  /** Admin port of an Envoy that starts beside one without hot restart; 0 for any free port. */
+  /** Admin port of an Envoy that starts beside the serving one without a hot restart; 0 for any free port. */
   readonly spareAdminPort: number;
   readonly exitOnZeroActiveConnections: boolean;
   readonly minimumDrainMs: number;

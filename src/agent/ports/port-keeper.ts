@@ -30,7 +30,7 @@ export class PortKeeper {
   /** Replaces the kept sockets of a port. */
   keep(port: PassedPort, sockets: readonly KeptSocket[]): void {
     this.#keptSockets.set(port, sockets);
-    // Start the shell now, because the agent may be killed in its next turn.
+    // Start the shell now, because the agent may be killed in the next event loop iteration.
     if (!this.#isOver) this.#start();
   }
 
@@ -39,8 +39,8 @@ export class PortKeeper {
   }
 
   /**
-   * Passes queries and connections of these sockets to another agent, which now serves. Includes sockets that were closed in this turn because this
-   * agent exits.
+   * Passes queries and connections of these sockets to another agent, which now serves. Includes sockets closed in this event loop iteration because
+   * this agent exits.
    */
   handOver(): void {
     clearImmediate(this.#due);
@@ -56,7 +56,7 @@ export class PortKeeper {
     this.#shell = undefined;
   }
 
-  /** Restarts the shell in the next turn, because sockets that close when this agent exits may have to be kept. */
+  /** Restarts the shell in the next event loop iteration, because sockets that close when this agent exits may have to be kept. */
   #settle(): void {
     if (this.#isOver || this.#due !== undefined) return;
     this.#due = setImmediate(() => this.#start());

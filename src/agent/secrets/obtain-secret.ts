@@ -16,9 +16,9 @@ import type { SecretVault } from './secret-vault.ts';
 
 export interface VerifiedSecret {
   readonly version: string;
-  /** Hash of the roots received with it. */
+  /** Hash of the roots received with the certificate. */
   readonly authorities?: string;
-  /** Hash of its root certificate. */
+  /** Hash of the root that the certificate leads to. */
   readonly root?: string;
   /** Serial number, if an authority issued the certificate. */
   readonly serialNumber?: string;
@@ -45,7 +45,7 @@ export interface ObtainEnvironment {
   readonly vault: SecretVault;
   readonly turns: FileTurns;
   readonly mounted: MountedFiles | undefined;
-  /** Has a certificate issued, and verifies it. */
+  /** Requests a certificate from the authority, and verifies it. */
   readonly issue: (order: ObtainOrder, signal: AbortSignal) => Promise<VerifiedSecret>;
   /** Milliseconds since 1970. */
   readonly now: () => number;

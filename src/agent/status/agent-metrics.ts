@@ -106,7 +106,6 @@ export class AgentMetrics {
     this.#scrapeFailures[part]++;
   }
 
-  /** Counts invalid lines in the application's metrics. */
   countDroppedLines(count: number): void {
     this.#droppedLines += count;
   }

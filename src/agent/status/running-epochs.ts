@@ -12,7 +12,6 @@ export class RunningEpochs {
     else if (type === 'epoch.exited' || type === 'epoch.failed') this.#names.delete(name);
   }
 
-  /** The most recently started epoch. */
   get newest(): string | undefined {
     return [...this.#names].at(-1);
   }

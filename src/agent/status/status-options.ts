@@ -42,7 +42,6 @@ export interface StatusSources {
   readonly statusPort: number;
   readonly errors: OptionErrors;
   readonly warnings: LogWarning[];
-  /** Whether this host has an address. */
   readonly hasAddress?: (address: string) => boolean;
 }
 

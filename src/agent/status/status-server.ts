@@ -30,7 +30,7 @@ import { nameTableText } from './name-table-text.ts';
 import { RepeatLimit } from './repeat-limit.ts';
 import type { StatusServerEnvironment } from './status-environment.ts';
 
-/** A cached positive response, valid until these times. They are extended each time that Envoy confirms it. */
+/** A cached positive response, and the times until which it is valid; extended each time that Envoy confirms the response. */
 interface CachedReadiness extends Pick<ReadinessRespond, 'heldMs' | 'listenersHeldMs'> {
   until: number;
   listenersUntil: number;
@@ -184,7 +184,7 @@ class StatusEndpoint {
     return newest === undefined ? 'no Envoy is running' : `${newest} is initializing`;
   }
 
-  /** Not being ready is no warning during a usual start and a stop. */
+  /** Logs no warning during a usual start or a stop. */
   #logNotReady(reason: string): void {
     if (this.#wasReady !== false) this.#repeats.reset('readiness');
     const isStarting = !this.#hasBeenReady && performance.now() - this.#openedAt < expectedStartMs;

@@ -18,7 +18,6 @@ export interface WasmModules {
   readonly pullSecrets: Map<number, string>;
   /** Whether a registry (`host` or `host:port`) may use plaintext. */
   readonly isInsecure: (registry: string) => boolean;
-  /** Folder with a Docker configuration for images without a pull secret; empty if none. */
   readonly dockerConfig: string;
 }
 
@@ -78,7 +77,6 @@ async function fetchModule({ cache, fetch }: WasmModules, module: WasmModule, si
   return cache.store(module, body);
 }
 
-/** Names by which modules of images are cached. */
 const imageNames = {
   ofDigest: (digest: string): string => `digest ${digest}`,
   /** A plugin with policy `Always` pulls its image once per version of the plugin. */

@@ -58,7 +58,8 @@ export function namesIn(
 }
 
 /**
- * Type of a request, from its first bytes. `undefined` if it is beyond them: after a long list of names, which requests for listeners do not have.
+ * Type of a request, from its first bytes. `undefined` if the type follows later, after a long list of names; requests for listeners have no such
+ * list.
  */
 export function typeInRequestStart(message: Uint8Array, protocol: DiscoveryProtocol): string | undefined {
   const type = startOfField(message, headFields[protocol].typeUrl);
@@ -74,8 +75,8 @@ export function typeOfResponse(message: Uint8Array): string | undefined {
 }
 
 /**
- * Type of a response from its first bytes: that of its first resource, because the response's own type follows the resources. `undefined` if it is
- * beyond them.
+ * Type of a response from its first bytes: that of its first resource, because the response's own type follows the resources. `undefined` if these
+ * bytes do not contain it.
  */
 export function typeInResponseStart(message: Uint8Array, protocol: DiscoveryProtocol): string | undefined {
   const resource = startOfField(message, 2);

@@ -52,7 +52,6 @@ export interface UpstreamEnvironment {
   readonly nameTables?: (table: Uint8Array) => Promise<void>;
   readonly recordsMessages?: boolean;
   readonly limits?: GrpcConnectionLimits;
-  /** Fetches Wasm modules for Envoy; absent if extensions are forwarded unchanged. */
   readonly wasmModules?: WasmModules;
   readonly random?: () => number;
 }
@@ -270,7 +269,7 @@ class UpstreamStream {
     this.#report({ type: 'bundle.received', ...bundle });
   };
 
-  /** Skips a control plane that sends no roots, because it does not support this. */
+  /** Not sent to a control plane that sends no roots, because it does not support the report. */
   reportCertificate(serialNumber: string): void {
     this.#certificate = serialNumber;
     this.#relay?.repeatAcknowledgement(proxyConfigType);

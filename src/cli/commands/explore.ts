@@ -69,7 +69,7 @@ interface ExploreFlags extends ExploreCommandOptions {
   readonly changes: number;
   readonly triggers: number;
   readonly faults: number;
-  /** `true` without a number means one. */
+  /** `true`: the flag without a number, which means 1. */
   readonly stop?: number | true;
   readonly exactTimes?: boolean;
 }

@@ -129,7 +129,7 @@ async function textOf(file: string, limit: ByteLimit): Promise<E.Either<string, 
   }
 }
 
-/** @returns `undefined` if a setting is invalid, which is reported */
+/** @returns `undefined` after reporting an invalid setting */
 async function injectorOf(
   flags: InjectFlags,
   limit: ByteLimit,

@@ -112,10 +112,7 @@ function withoutPlace(commandArgs: readonly string[]): string[] {
   });
 }
 
-/**
- * A process cannot switch its network namespace, so the same program validates with the same flags inside it. @returns
- * its exit code
- */
+/** A process cannot switch its network namespace, so this program is started inside it, with the same flags, to validate. @returns its exit code */
 async function validateWithin(networkNamespace: string, order: InterceptionOrder): Promise<number> {
   const flags = [
     ...withoutPlace(process.argv.slice(1)),

@@ -60,11 +60,7 @@ const rareFlags = [
   '--lightstepCacertPath <file>',
 ];
 
-/**
- * @returns the role: the first argument, or one after unknown flags
- *
- * @param defaultRole default role
- */
+/** @returns the role: the first argument, or one after unknown flags */
 export function roleArgument(args: readonly string[], defaultRole: string): string {
   const [first = defaultRole] = args;
   if (!first.startsWith('-')) return first;

@@ -23,7 +23,7 @@ import { versionLine } from './version.ts';
 
 /** An agent that replaces an older one. */
 export interface Succession {
-  /** Called when the charts run, whose own limits replace the boot limit. */
+  /** Called when the state machines run; their timeouts replace the timeout of the start. */
   readonly booted: () => void;
 }
 

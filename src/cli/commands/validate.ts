@@ -31,7 +31,7 @@ interface ValidateFlags {
 }
 
 const standardInput = '-';
-/** Exit code 1 means invalid objects. */
+/** Exit code if the output cannot be written; 1 means invalid objects. */
 const unwritten = 3;
 
 export interface CommandStreams {

@@ -4,7 +4,7 @@ import type { Command, Option } from 'commander';
 const mayBeEmpty: ReadonlySet<string> = new Set([
   ...['--registries', '--grpcAddr', '--httpAddr', '--monitoringAddr', '--secureGRPCAddr', '--httpsAddr'],
 ]);
-/** Placeholders of lists in which an empty value is an empty list. */
+/** Placeholders of flags whose empty value is an empty list. */
 const lists = /<(ports|uids|gids|nics|ranges)>/;
 
 export function isEmptyAllowed({ long, flags }: Option): boolean {

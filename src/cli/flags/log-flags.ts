@@ -34,7 +34,7 @@ export function acceptLogFlags(command: Command): void {
   const existingFlags = new Set(command.options.map(({ long }) => long));
   for (const option of addLogFlags(new Command()).options)
     if (!existingFlags.has(option.long)) command.addOption(option.hideHelp());
-  // `proxy` opens its log first.
+  // `proxy` checks these flags when it opens its log.
   if (command.name() !== 'proxy') command.hook('preAction', () => checkLogFlags(command.opts<LogFlags>()));
 }
 
@@ -44,7 +44,7 @@ export function acceptLogFlags(command: Command): void {
  */
 function checkLogFlags(flags: LogFlags): void {
   const { log_target: target } = flags;
-  // A file is not created for an unused log.
+  // Checks only the directory: an unused log creates no file.
   if (
     !standardStreams.has(target) &&
     statSync(dirname(resolve(target)), { throwIfNoEntry: false })?.isDirectory() !== true

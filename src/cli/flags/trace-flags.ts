@@ -31,7 +31,6 @@ export function addRecordingFlags(command: Command): Command {
 export interface ProgramRecording {
   readonly level: TraceLevel;
   readonly recorder: Recorder;
-  /** Token of protected pages. */
   readonly access: DebuggerAccess;
   /** `undefined` with `--debugger off`. */
   readonly trace?: TraceEndpoint;
@@ -41,7 +40,7 @@ export interface ProgramRecording {
   close(): Promise<void>;
 }
 
-/** Hours of normal operation, or minutes of failures. */
+/** Enough for hours of normal operation, or minutes of failures. */
 const recordsKept = 20_000;
 const levels = ['standard', 'full'] as const;
 

@@ -39,7 +39,7 @@ export function isNumbered({ alphabet }: Contract): boolean {
   return alphabet.some(({ from, to }) => from.numbered || to.numbered);
 }
 
-/** Possible positions of an activation after messages without a number, which leave N undetermined. */
+/** Positions that an activation can reach by messages without a number, which leave N undetermined. */
 export function unnumberedCuts({ terms, start, alphabet }: Contract): readonly Cut[] {
   const plain = new Set(alphabet.flatMap(({ from, to }, symbol) => (from.numbered || to.numbered ? [] : [symbol])));
   const openTerms = new Set<Term>();

@@ -58,7 +58,7 @@ export interface TraceCheckReport {
 
 /** Maximum preceding messages kept for a deviation. */
 const maxPreviousMessages = 4;
-/** A live check of a faulty program may run for days. */
+/** Maximum deviations kept: a live check of a faulty program may run for days. */
 const maxKept = 1_000;
 const maxSeries = 200;
 const otherSeries = 'others';
@@ -189,7 +189,7 @@ export class TraceChecker {
       for (const refusal of result.refusals) deviations.push(this.#outOfOrder(message, monitor, refusal));
     }
     const accepted = acceptedCount > 0;
-    // Records were lost, and the message is a deviation unless this uncertain activation is live.
+    // Without this uncertain activation the message would be a deviation, so the activation becomes certain.
     if (acceptedCount === 1) confirm?.();
     if (standing === 'undeclared')
       deviations.push({ kind: 'undeclared', message, expected: [], before: [...this.#previousMessages] });

@@ -70,7 +70,7 @@ export interface Occurrence {
   readonly numbers: readonly Binding[];
   /** The symbols of the steps without a number. */
   readonly plain: ReadonlySet<number> | undefined;
-  /** By N: the symbols that need that number, and all symbols of the message for an activation with that number. */
+  /** By N: the symbols that need this number (`alone`), and these with the symbols that need no number (`all`). */
   readonly numbered: ReadonlyMap<Binding, { readonly alone: ReadonlySet<number>; readonly all: ReadonlySet<number> }>;
 }
 

@@ -93,7 +93,7 @@ export class DiagramMonitor {
     const unseen = this.#uncertainty !== undefined && this.#takeUnseen(occurrence);
     const inDoubt: Activation[] = [];
     for (const activation of this.#affected(occurrence.numbers)) {
-      // N of this activation is not determined by a number that another activation has.
+      // If another activation accepted the message, its number does not determine N of this one.
       const moved = advance(this.contract, activation.cuts, occurrence, { mayBind: !isTaken });
       if (moved.outcome === 'accepted') {
         this.#accept(activation, moved.cuts, message);
@@ -120,7 +120,7 @@ export class DiagramMonitor {
     if (begun !== undefined && isUncertain) inDoubt.push(begun);
     const accepted = isTaken || interrupted || isUncertain || begun !== undefined;
     if (isTaken || interrupted || unseen || inDoubt.length === 0) return { accepted, refusals };
-    // Activations that ended with this message could have accepted it, too.
+    // An uncertain activation that this message completed may be the one that it belongs to.
     const stillLive = inDoubt.filter((activation) => this.#live.has(activation));
     const distinct = this.#distinct(stillLive);
     if (distinct.length !== 1 || stillLive.length < inDoubt.length) return { accepted, refusals };
@@ -152,7 +152,7 @@ export class DiagramMonitor {
     });
   }
 
-  /** Records were lost: live activations may have advanced or ended since, and others may have begun. */
+  /** Must be called after a loss of records: live activations may have advanced or ended, and others may have begun. */
   recordsLost(): void {
     for (const activation of [...this.#live]) this.#end(activation, 'interrupted');
     const { terms, start } = this.contract;
@@ -200,7 +200,7 @@ export class DiagramMonitor {
       : [...freeActivations].sort((a, b) => a.startedAt - b.startedAt);
   }
 
-  /** The cuts after a message that begins an activation; empty if it cannot. */
+  /** The cuts after a message begins an activation; empty if the message cannot begin one. */
   #opening(occurrence: Occurrence): readonly Cut[] {
     const { outcome, cuts } = advance(this.contract, [this.#start], occurrence);
     return outcome === 'accepted' ? cuts : [];

@@ -1,6 +1,6 @@
 /**
- * Visits every state of a world. Depth first, which keeps only the states on the current path instead of the entire
- * frontier. After a violation a breadth-first search finds a shortest path to it.
+ * Visits every state of a world depth first, which keeps only the states on the current path instead of the entire frontier. After a violation, a
+ * breadth-first search finds a shortest path to it.
  */
 import { atOnce, type Steps, Turns } from '../../runtime/turns.ts';
 import { type EdgeList, StateGraph } from './state-graph.ts';
@@ -47,7 +47,7 @@ export interface Counterexample {
   readonly violations: readonly InvariantViolation[];
 }
 
-/** The violation in a state from which the goal is unreachable. */
+/** Name of the invariant that is violated if the goal is unreachable from a state. */
 export const goalIsReached = 'the goal is eventually reached';
 
 /** A breadth-first search keeps about 20 kB for each state of the frontier. */
@@ -105,7 +105,6 @@ export interface Task {
   readonly choices: readonly WorldChoice[];
 }
 
-/** Another thread that explores the same states. */
 export interface PeerThread {
   readonly isIdle: boolean;
   readonly isDone: boolean;

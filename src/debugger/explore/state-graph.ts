@@ -176,7 +176,7 @@ export class StateGraph {
     return number;
   }
 
-  /** Searches breadth first; with `within`, only over free edges between such states. */
+  /** Searches breadth first; with `within`, only over free edges to states for which it returns true. */
   #searchPaths(start = 0, within?: (state: number) => boolean): { distance: Int32Array; edgeTo: Int32Array } {
     const { first, byState } = this.#edgesByState();
     const distance = new Int32Array(this.#states).fill(none);

@@ -35,7 +35,7 @@ const beingWritten = -1;
 export class SharedStateTable implements StateTable {
   readonly buffer: SharedArrayBuffer;
   readonly #count: Int32Array;
-  /** Number of the state plus one. */
+  /** State number plus one, or a marker of a slot that is empty or being written. */
   readonly #numbers: Int32Array;
   readonly #keys: Int32Array;
   readonly #slots: number;

@@ -41,7 +41,7 @@ export interface SymbolicRootOptions {
   readonly id: string;
   readonly input: unknown;
   readonly inspect?: ((event: InspectionEvent) => void) | undefined;
-  /** Called before the root starts, whose effects may look up their world by its system. */
+  /** Called before the root starts, because its effects may look up their world by the actor system. */
   readonly created?: (root: AnyActorRef) => void;
   /** Called for every event that an actor sends to the root, before the root receives it. */
   readonly onEvent?: (event: AnyEventObject) => void;
@@ -51,7 +51,7 @@ export interface SymbolicRootOptions {
 
 export interface ActorHome {
   start(logic: AnyActorLogic, options: SymbolicRootOptions): AnyActorRef;
-  /** Called for a root that has ended and whose state is no longer needed. */
+  /** Removes a root that has ended and whose state is no longer needed. */
   forget(root: AnyActorRef): void;
 }
 
@@ -214,7 +214,7 @@ export class SymbolicSystem implements ActorHome {
         systemOf(actor)._unregister(actor);
         continue;
       }
-      // An actor that ends drops its observers and its mailbox.
+      // An actor loses its observers and its mailbox when it ends.
       if (actor._parent === undefined && internals.observers.size === 0) onRootFailure(actor, this.#fail);
       internals.mailbox.start();
       const system = systemOf(actor);

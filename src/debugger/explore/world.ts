@@ -1,6 +1,6 @@
 /**
- * A composed system that the explorer visits. Everything that is not determined is a named choice. A run is a list of
- * choices, and the same list always leads to the same state.
+ * A composed system that the explorer visits. Every nondeterministic event is a named choice. A run is a list of choices, and the same list always
+ * leads to the same state.
  */
 export interface World {
   /** Events that may happen next; empty in a dead end. */
@@ -26,7 +26,7 @@ export interface World {
 
 export interface WorldChoice {
   readonly name: string;
-  /** Whether the choice uses no limited resource. A run of free choices must become idle. */
+  /** False if a bound limits the choice, as for changes and faults. A run of free choices must become idle. */
   readonly free: boolean;
   /** Whether the choice happens eventually unless another choice happens (default: `free`). */
   readonly fair?: boolean;

@@ -12,7 +12,7 @@ export const lostServingRule: FindingRule = {
 
 class LostServingRun implements RuleRun {
   readonly #serving = new Serving();
-  /** The agent was ordered to stop or is exiting, so the last Envoy exits too. */
+  /** Whether the agent was ordered to stop or is exiting, which ends the last Envoy, too. */
   #leaves = false;
 
   take(record: TraceRecord, index: number): Finding[] | undefined {

@@ -64,16 +64,13 @@ const requestedReasons: ReadonlySet<string> = new Set([
   'ordered',
 ] satisfies RestartReason[]);
 
-/**
- * The root cause of a requested restart. Earlier causes only show how the agent waited for it; failed starts in between
- * are skipped.
- */
+/** Matches the root cause of a requested restart. Earlier causes only show how the agent waited for it; failed starts in between are skipped. */
 export function isRestartOrder({ record }: CauseLink): boolean {
   if (record.kind !== 'event') return false;
   return record.event.type === 'files.changed' || record.event.type === 'signal.received' || record.from === 'outside';
 }
 
-/** The root cause of an unrequested restart: the exit of an Envoy that served or drained. */
+/** Matches the root cause of an unrequested restart: the exit of an Envoy that served or drained. */
 function isEnvoyLoss({ record }: CauseLink): boolean {
   if (record.kind !== 'event' || record.event.type !== 'epoch.failed') return false;
   return record.event.during === 'serving' || record.event.during === 'draining';

@@ -1,6 +1,6 @@
 /**
- * Attributes the time from a cause to an effect to actors: follows the causes backwards, and attributes the time
- * between a record and its cause to the actor of the later record.
+ * Splits the time from a cause to an effect among actors: follows the causes backwards, and attributes the time between a record and its cause to the
+ * actor of the later record.
  */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from '../trace/cause-chain.ts';
@@ -31,7 +31,7 @@ export function timeSpent(from: TraceRecord, links: readonly CauseLink[]): TimeP
     .sort((a, b) => b.ms - a.ms);
 }
 
-/** Only timers and effects take time; charts take none. */
+/** Only timers and effects take time; transitions of a machine take none. */
 function actorSpendingTime(record: TraceRecord): string {
   switch (record.kind) {
     case 'timer':

@@ -19,7 +19,7 @@ export const rules: readonly FindingRule[] = [
   endingRule,
 ];
 
-/** Maximum findings per rule; more of one rule have a common cause. */
+/** Maximum findings per rule; further ones have the same cause. */
 const maxPerRule = 1_000;
 
 interface ProgramFindings extends ProgramRun {
@@ -43,7 +43,6 @@ function inMergedTrace({ sentence, index, range, root, ...finding }: Finding, { 
   };
 }
 
-/** A rule with its state for this trace. */
 interface ActiveRule {
   readonly name: string;
   readonly run: RuleRun;

@@ -22,10 +22,7 @@ type Covered = AnyStateNode | AnyTransitionDefinition | string;
 const refusals = (edge: Edge, names: ReadonlyMap<unknown, string>): string[] =>
   edge.refused.map((definition) => `refused: ${names.get(definition)}`);
 
-/**
- * Covers states and transitions by the fewest of the shortest runs; or selects all runs that visit no configuration
- * twice.
- */
+/** Selects few short runs that cover all states or transitions, or all runs that visit no configuration twice. */
 export function selectRuns(walked: Walk, targets: Targets, cover: Cover, limit: number): RunSelection {
   if (cover === 'paths') return simplePaths(walked, limit);
   const names = new Map<Covered, string>(namedTransitions(targets));
@@ -58,7 +55,7 @@ function shortRuns(
   });
 }
 
-/** Longer runs cover the targets of shorter ones as well. */
+/** Prefers longer runs, because they also cover the targets of shorter ones. */
 function minimalRuns(
   runs: readonly Edge[][],
   uncovered: ReadonlyMap<Covered, string>,
@@ -80,7 +77,7 @@ function minimalRuns(
 function simplePaths(walked: Walk, limit: number): RunSelection {
   const chosen: SelectedRun[] = [];
   let more = 0;
-  // An edge back to the same configuration is in no path. Each is chosen once, after the path to its configuration.
+  // Edges back to a configuration of the path are not followed.
   const extend = (configuration: Configuration, edges: readonly Edge[], visited: ReadonlySet<Configuration>): void => {
     const onward = configuration.edges.filter(({ to }) => !visited.has(to));
     if (onward.length === 0 && edges.length > 0) {

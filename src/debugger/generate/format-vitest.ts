@@ -87,7 +87,6 @@ function milliseconds(ms: number): string {
   return Number.isInteger(ms) ? String(ms).replaceAll(/\B(?=(\d{3})+$)/g, '_') : String(ms);
 }
 
-/** Plain data as a readable literal. */
 function literal(value: unknown): string {
   if (typeof value === 'string') return quoted(value);
   if (value === undefined || value === null || typeof value === 'boolean') return String(value);

@@ -37,7 +37,7 @@ export function generate(
     ...(options.cover === 'states' && { enough: untilEntered(targets) }),
   });
   const { chosen: candidates, bounds } = selectRuns(walked, targets, options.cover, options.limit);
-  // A run may lead to a configuration that differs in data that `relevant` omits, such as names in events.
+  // Omits runs whose result depends on data that `relevant` omits, such as names in events.
   const chosen = candidates.filter((run) => isRepeatable(alone, walked, run));
   const dropped = candidates.length - chosen.length;
   const unlike = `${dropped} paths are omitted: their result depends on data that \`relevant\` of the samples omits`;

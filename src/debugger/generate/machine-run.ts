@@ -16,7 +16,7 @@ import { isStandIn } from './stand-ins.ts';
 import type { Expectation, Step } from './suite.ts';
 import { VirtualTimers } from './virtual-timers.ts';
 
-/** The receiver in {@link Expectation.sent} of emitted events. */
+/** The receiver of emitted events in {@link Expectation.sent}. */
 const observers = 'observers';
 
 /**

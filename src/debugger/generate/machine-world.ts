@@ -10,10 +10,10 @@ import { inputsOf, type Samples } from './samples.ts';
 import { withStandIns } from './stand-ins.ts';
 import { type Step, stepLabel } from './suite.ts';
 
-/** The violation if a guard, an action or an unhandled effect of the machine throws. */
+/** The invariant that is violated if a guard, an action or an unhandled effect of the machine throws. */
 const doesNotFail = 'the machine does not fail';
 
-/** The context of a machine may grow with each event, and the number of states is then unlimited. */
+/** Limits the time, because the context of a machine may grow with each event, and the number of states with it. */
 const defaultLimits = { ms: 60_000 };
 
 export function exploreMachine(machine: AnyStateMachine, samples: Samples): ExplorationSubject {

@@ -25,10 +25,7 @@ export interface Samples {
    * A function gets the state in which the event would be sent.
    */
   readonly events?: Readonly<Record<string, readonly Payload[] | ((state: SampledState) => readonly Payload[])>>;
-  /**
-   * Results of effects, by ID of the invoked or spawned actor. An effect without samples succeeds without output, and
-   * fails.
-   */
+  /** Results of effects, by ID of the invoked or spawned actor. An effect without samples may succeed without output, or fail. */
   readonly outcomes?: Readonly<Record<string, readonly Outcome[] | ((state: SampledState) => readonly Outcome[])>>;
   /**
    * Selects the part of the context that affects future behaviour (default: all of it). Configurations with equal parts

@@ -14,7 +14,7 @@ export interface SpanLimits {
 
 export const spanLimits: SpanLimits = { settleMs: 2_000, staleMs: 120_000, maxRecords: 50_000 };
 
-/** The cause of a restart, and the first change of a push, precede the record that names the trace. */
+/** Records kept before those of an unfinished trace: the cause of a restart, or the first change of a push. */
 const recordsBefore = 2_000;
 
 /** Finds the traces of a running program after they have ended. */

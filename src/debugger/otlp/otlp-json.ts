@@ -1,6 +1,6 @@
 /**
- * Encodes spans as OTLP JSON (opentelemetry-proto, `ExportTraceServiceRequest`). The SDK would add its own clocks, IDs
- * and processors, but these spans have known times, and IDs that must be equal in each export.
+ * Encodes spans as OTLP JSON (opentelemetry-proto, `ExportTraceServiceRequest`) without the SDK, which sets its own times and IDs: these times are
+ * recorded, and the IDs must be equal in each export.
  */
 import { createHash } from 'node:crypto';
 import type { TraceHeader } from '../../runtime/trace/trace.ts';

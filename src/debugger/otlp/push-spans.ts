@@ -21,7 +21,7 @@ interface Push {
   more: number;
 }
 
-/** If each proxy is updated separately, a thousand proxies are a thousand groups. */
+/** Maximum exported groups of a push: with separate updates, a thousand proxies are a thousand groups. */
 const maxGroups = 100;
 
 /**

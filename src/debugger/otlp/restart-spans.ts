@@ -55,7 +55,7 @@ function begin(run: RecordedRun, record: TraceRecord & { kind: 'event' }, index:
   const { event, seq, t } = record;
   const root = causeChain(run, index, isRestartOrder).links.at(-1);
   const epoch = text(event.name);
-  // The epoch was spawned before this record.
+  // The validation began before this record, when the epoch was spawned.
   const phases: Phase[] = [];
   for (let recordIndex = index; recordIndex >= 0 && run.records[recordIndex]!.t >= t - 1_000; recordIndex--) {
     const previousRecord = run.records[recordIndex]!;
@@ -177,5 +177,5 @@ function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: 
   ];
 }
 
-/** A span needs an end, which is not in the trace. */
+/** Marks a span whose end is not in the trace; OTLP requires an end. */
 export const unfinished = { 'chartpilot.unfinished': true };

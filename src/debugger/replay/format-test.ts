@@ -24,7 +24,7 @@ const maxInlineBytes = 200_000;
 /** A test that replays a trace up to a record and expects that the machines behave as recorded. */
 export function formatReplayTest(options: ReplayTestOptions): ReplayTest {
   const { header, records, name, upTo = Number.POSITIVE_INFINITY, runtime = 'chartpilot/replay-test' } = options;
-  // The runtime of the test contains the machines.
+  // Without the machines, which the runtime of the test contains.
   const lines = [{ ...header, machines: [] }, ...records.filter(({ seq }) => seq <= upTo)].map((line) =>
     formatTraceLine(line).trimEnd(),
   );

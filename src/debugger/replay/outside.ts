@@ -136,7 +136,7 @@ export class Outside {
     return recorded === undefined || typeof recorded === 'string' ? errorOf(error) : { error: recorded };
   }
 
-  /** The root that is stopped from outside, if the following consecutive stops are those of its tree. */
+  /** The root that the program stops, if the consecutive stops from this record on are those of its entire tree. */
   #stoppedRoot(recordIndex: number): AnyActorRef | undefined {
     const name = this.#recording.rootStoppedAt(recordIndex);
     const root = name === undefined ? undefined : this.#actors.find(name);

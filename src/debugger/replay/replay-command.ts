@@ -63,7 +63,7 @@ export async function replayTraces(
 }
 
 /**
- * Replays one trace file with the machines of the program that wrote it. Machines in `given` have precedence.
+ * Replays one trace file with the machines of the program that wrote it. `givenMachines` have precedence.
  *
  * @throws ChartpilotError if the trace cannot be read or replayed
  */

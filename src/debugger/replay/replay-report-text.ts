@@ -6,7 +6,6 @@ import type { Difference, ReplayReport } from './replay.ts';
 
 /** A long trace may have thousands of warnings. */
 const maxWarnings = 5;
-/** Longer values are truncated. */
 const maxValueLength = 300;
 
 export function formatReplay({ records, compared, difference, warnings }: ReplayReport): string {

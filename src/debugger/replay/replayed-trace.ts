@@ -39,7 +39,7 @@ export class TraceToReplay {
     return this.#earlyFlags[recordIndex] === 1;
   }
 
-  /** Whether no record from this index is caused by another such record: the trace may end too early. */
+  /** Whether none of the records from this index on causes another: the trace may end while a machine was processing. */
   mayBeTruncatedAt(recordIndex: number): boolean {
     const { seq } = this.records[recordIndex]!;
     return this.records.slice(recordIndex).every((record) => ((record as { cause?: number }).cause ?? 0) < seq);

@@ -3,7 +3,7 @@ import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { BriefChart } from './brief-charts.ts';
 import { longRow, openFor, siblingsOf } from './fold-statechart.ts';
 
-/** Marks, among the opened states, that long rows are shown in full. */
+/** Among the opened states, this number means that long rows are shown in full. */
 export const wholeRows = -1;
 
 /**

@@ -25,7 +25,7 @@ export function isIgnored({ targets, actions = [] }: StatechartTransition): bool
   return targets.length === 0 && actions.length === 0;
 }
 
-/** The trigger of a transition, such as `config.changed`, `after backoff` or `repair done`; `always` without a guard. */
+/** The trigger of a transition, such as `config.changed`, `after backoff` or `repair done`; empty for `always`. */
 function triggerWords(chart: Statechart, transition: StatechartTransition): Word[] {
   const { kind, on } = transition;
   if (kind === 'event') return [{ text: on === '*' ? 'any event' : on, role: 'event' }];

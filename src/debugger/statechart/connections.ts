@@ -34,7 +34,6 @@ export function connectionsOf(chart: Statechart): ChartConnection[] {
   return [...connections.values()];
 }
 
-/** The size of all labels of an arrow together. */
 export function labelSize({ labels }: ChartConnection): { width: number; height: number } {
   const widths = labels.flatMap(({ lines }) => lines.map((line) => lineWidth(line, textFont)));
   const heights = labels.map(({ lines }) => lines.length * lineHeight);

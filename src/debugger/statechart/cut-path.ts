@@ -46,7 +46,7 @@ function inside(from: Point, to: Point, box: ChartBox): [number, number][] {
   return start < stop ? [[start, stop]] : [];
 }
 
-/** Fractions of the line from `from` to `to` between which it is within the limits. */
+/** The fractions of the line at which it enters and leaves the limits. */
 function range(from: number, to: number, low: number, high: number): [number, number] {
   if (from === to) return from > low && from < high ? [0, 1] : [1, 0];
   const shares = [(low - from) / (to - from), (high - from) / (to - from)] as const;

@@ -37,7 +37,7 @@ export function eventTableOf(chart: Statechart): EventTable {
   };
 }
 
-/** The column of a wildcard stands for the events that no column before it names. */
+/** Sorts wildcards last: their column stands for the events that no column before it names. */
 function namesBeforeWildcards(a: string, b: string): number {
   const byKind = Number(a.endsWith('*')) - Number(b.endsWith('*'));
   // A longer wildcard is tried before a shorter one.
@@ -111,7 +111,6 @@ function code(name: string): string {
   return `\`${oneLine(name).replaceAll('`', "'").replaceAll('|', '\\|')}\``;
 }
 
-/** Escapes HTML. */
 function plain(words: string): string {
   return oneLine(words).replaceAll('<', '&lt;');
 }

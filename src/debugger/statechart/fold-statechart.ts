@@ -100,7 +100,7 @@ function placeholderOf(row: string, count: number): Pick<StatechartState, 'path'
   return { path: row === '' ? name : `${row}.${name}`, type: 'atomic' };
 }
 
-/** Moves ends inside folded states to those states, and drops transitions from a box to itself. */
+/** Moves ends of transitions inside folded states to those states, and drops transitions from a box to itself. */
 function betweenVisibleStates(
   transition: StatechartTransition,
   placed: (number: number) => number,

@@ -9,11 +9,11 @@ import { type ChartConnection, connectionsOf, labelBoxes, leadsBack } from './co
 import { arrowId, type Direction, elkGraph, markerArrowId, markerId, stateId } from './elk-graph.ts';
 import { type StateHeader, stateHeader } from './state-header.ts';
 
-/** One is enough for most charts, two for nearly all: contents of a widened state may need a new layout. */
+/** One pass is enough for most charts, two for nearly all: contents of a widened state may need a new layout. */
 const maxPasses = 4;
 
 const screen = { width: 1920, height: 1000 };
-/** Below this scale a chart is not readable. It is then laid out to the right if that is larger. */
+/** Below this scale a chart is not readable; it is then laid out from left to right if that gives a larger scale. */
 const legibleScale = 0.5;
 
 let engine: Promise<ELK> | undefined;

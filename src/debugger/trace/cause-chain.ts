@@ -2,7 +2,7 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { RecordList } from './record-list.ts';
 
-/** One step back. `how` is the relation to the previous link, or for the first link to the requested record. */
+/** A step towards the cause. `how` is the relation to the previous link, or for the first link to the requested record. */
 export interface CauseLink {
   readonly index: number;
   readonly record: TraceRecord;
@@ -97,10 +97,10 @@ function startOfTimer(
 }
 
 /**
- * Finds the most likely cause of an action of an effect, which the trace does not contain: the latest of the last event
- * that the effect received, its spawn, the transition in which its owner entered the current state, and events that its
- * owner received from other actors. For example, a process that exits while its epoch drains exits because of the
- * drain, not of its start; a response is sent because of the push, not because of the previous acknowledgement.
+ * Finds the most likely cause of an effect's action, because no record names it: the latest of the last event that the effect received, its spawn,
+ * the transition in which its owner entered the current state, and events that its owner received from other actors. For example, a process that
+ * exits while its epoch drains exits because of the drain, not of its start; a response is sent because of the push, not because of the previous
+ * acknowledgement.
  */
 function causeOfEffectAction(list: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
   const owner = ownerOf(effect);

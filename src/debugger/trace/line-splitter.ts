@@ -1,7 +1,4 @@
-/**
- * Far more than a program writes (runtime/trace/redact.ts). A longer line would exhaust the memory before its
- * validation.
- */
+/** Far longer than any line of a program (runtime/trace/redact.ts). A longer line would exhaust the memory before its validation. */
 export const maxLineLength = 64 * 1024 * 1024;
 
 export class LineTooLong extends Error {

@@ -1,3 +1,3 @@
-/** A line as parsed from JSON; it is validated after the last step. */
+/** A line as parsed from JSON; it is validated after its conversion to the current version. */
 export type RawLine = Record<string, unknown>;
 export type VersionStep = (line: RawLine) => RawLine;

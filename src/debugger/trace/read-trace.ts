@@ -87,10 +87,7 @@ async function closeAll(parts: readonly { close: () => Promise<unknown> }[]): Pr
   for (const part of parts) await part.close();
 }
 
-/**
- * A program may rotate the file while both parts are opened, and they are then opened again. It rotates once per 64
- * MiB.
- */
+/** Limits the attempts to open both parts, between which a program may rotate the file (once per 64 MiB). */
 const maxTries = 5;
 const betweenTriesMs = 10;
 

@@ -9,7 +9,7 @@ export const recordKinds = Object.keys(formOf).filter((kind) => kind !== 'header
 export const notJson = 'the line is not valid JSON';
 
 const maxShownLength = 200;
-/** Far more than a program writes (runtime/trace/redact.ts), far less than the limit of recursion. */
+/** Far deeper than any record of a program (runtime/trace/redact.ts), far below the recursion limit. */
 const maxDepth = 500;
 
 /**

@@ -9,12 +9,12 @@ import type { Statechart } from '../../runtime/trace/statechart.ts';
 import type { DrawingOrder, DrawingResult, Drawings } from './drawing-work.ts';
 
 export interface DrawingLimits {
-  /** Limits for one machine; each target of a transition counts. */
+  /** Limits for one machine; a transition counts once per target. */
   readonly states: number;
   readonly transitions: number;
   /** Depth of nested states. */
   readonly levels: number;
-  /** Limits for one machine, and for all machines together. */
+  /** Time limits for one machine, and for all machines together. */
   readonly machineMs: number;
   readonly traceMs: number;
 }
@@ -101,7 +101,7 @@ export async function drawOne<What extends keyof Drawings>(
 
 function begin(): Worker {
   const worker = new Worker(helperModule, { resourceLimits: { maxOldGenerationSizeMb: maxMegabytes } });
-  // Between two requests there is no other listener, and an exit of the thread must not end the program.
+  // Without a listener between two requests, an error of the thread would end the program.
   return worker.on('error', () => {});
 }
 

@@ -14,7 +14,6 @@ export interface DrawingOrder {
   readonly chart: Statechart;
 }
 
-/** The result, or the reason of a failure. */
 export type DrawingResult<What extends keyof Drawings = keyof Drawings> =
   | { readonly drawn: Drawings[What] }
   | { readonly failed: string };

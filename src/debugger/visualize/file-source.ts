@@ -44,7 +44,7 @@ async function* wholeLines(files: readonly string[]): AsyncGenerator<Buffer> {
       heldBytes += chunk.length - end;
     }
     const lastLine = Buffer.concat(heldChunks);
-    // Only the newline may be missing.
+    // Keeps a last line that lacks only its newline.
     if (typeof parseTraceLine(lastLine.toString('utf8')) !== 'string')
       yield Buffer.concat([lastLine, Buffer.from('\n')]);
   }

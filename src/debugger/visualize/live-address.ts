@@ -36,7 +36,7 @@ export function parseLiveAddress(text: string): LiveAddress {
   return { host: host.toLowerCase(), port };
 }
 
-/** As in a URL. */
+/** Puts an IPv6 address in brackets, as in a URL. */
 export function formatLiveAddress({ host, port }: LiveAddress): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }

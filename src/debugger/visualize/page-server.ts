@@ -204,7 +204,7 @@ class Pages {
 /** The definitions of both programs' machines take 200 KB. */
 const maxDescribedBytes = 16 * 1024 * 1024;
 
-/** `undefined` if it is too long or interrupted. */
+/** `undefined` if the body is too long or interrupted. */
 async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;

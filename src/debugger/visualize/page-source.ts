@@ -6,7 +6,7 @@ export interface PageSource extends Source {
   /**
    * The current header of the trace.
    *
-   * @throws ChartpilotError if the trace is unavailable, with instructions
+   * @throws ChartpilotError with instructions if the trace is unavailable
    */
   header(): Promise<TraceHeader>;
   /**

@@ -20,12 +20,11 @@ import { HeldBundles } from './held-bundles.ts';
 
 export interface BundleEndpointsOptions {
   readonly mesh: () => Pick<MeshConfig, 'caCertificates' | 'trustDomain' | 'trustDomainAliases'>;
-  /** If empty, bundles are not saved, and do not apply after a restart until they are fetched. */
+  /** Directory of saved bundles. If empty, bundles do not apply after a restart until they are fetched. */
   readonly directory: string;
   readonly logger: Pick<Logger, 'warn'>;
   readonly now: () => Date;
   readonly timeoutMs?: number;
-  /** PEM roots that replace Node's roots in tests. */
   readonly ca?: string;
 }
 

@@ -20,7 +20,7 @@ export interface AuthorityStore {
   /** The journal can refer to expired authorities. */
   readJournal(): Journal | undefined;
   writeJournal(journal: Journal): void;
-  /** @throws ChartpilotError if it is damaged or expired */
+  /** @throws ChartpilotError if the authority is damaged or expired */
   read(id: AuthorityId, now: Date): AuthorityMaterial;
   /** Earliest expiry in the chain. `undefined` if it is unreadable. */
   expiryOf(id: AuthorityId): Date | undefined;
@@ -165,7 +165,7 @@ function journalIn(value: unknown): Journal {
   const knownStage = stages.find((candidate) => candidate === stage);
   if (knownStage === undefined || !isId(signer) || (other !== null && !isId(other)))
     throw new Error('it must have a stage, and the IDs of the signing and of the other authority');
-  // Versions without tainted roots did not write this field.
+  // Earlier versions did not write this field.
   const isOfJournal = tainted === null || tainted === signer || tainted === other;
   if (!isOfJournal) throw new Error('tainted must be one of its authorities');
   return { stage: knownStage, signer, other, tainted: tainted as Journal['tainted'] };

@@ -42,7 +42,7 @@ export interface SigningAuthority {
   readonly signer: CertificateSigner;
   /** `undefined` if nothing can sign. */
   readonly active: ActiveAuthority | undefined;
-  /** Its key is reported as compromised. */
+  /** Authority whose key is reported as compromised. */
   readonly tainted: AuthorityId | null;
   /** `undefined` without a journal. */
   readonly stage: RotationStage | undefined;
@@ -195,7 +195,7 @@ export class Authority implements SigningAuthority {
     const stored = this.#readStored(journal === undefined ? [] : idsOf(journal));
     const storedTwin = stored.find(({ id }) => id === plugged.id);
     if (journal !== undefined && storedTwin !== undefined && rootKeyOf(storedTwin.root) !== rootKeyOf(plugged.root)) {
-      // Keeps the current signer, as during operation.
+      // As during operation, a reused key does not replace the signer.
       log.warn('authority.keyReused', { directory: this.#options.pluggedInDirectory });
       return this.#resumeStored(journal, now());
     }
@@ -207,7 +207,7 @@ export class Authority implements SigningAuthority {
     if (idsOf(journal).includes(plugged.id) && otherStored.length === idsOf(journal).length - 1) {
       return { outcome: 'resumed', journal };
     }
-    // Does not switch, as during operation, because certificates of the other root are in use.
+    // As during operation, postpones the switch, because certificates of the other root are in use.
     if (journal.stage === 'signing' && otherStored.length === idsOf(journal).length) {
       log.warn('authority.postponed', { authority: plugged.id });
       return { outcome: 'resumed', journal };
@@ -288,7 +288,7 @@ function isSame(one: AuthorityMaterial, other: AuthorityMaterial): boolean {
   return textOf(one) === textOf(other) && one.revocationLists === other.revocationLists;
 }
 
-/** @throws ChartpilotError if it is damaged */
+/** @throws ChartpilotError if the authority is damaged */
 function readAsOfLifetime(store: AuthorityStore, id: AuthorityId, now: Date): AuthorityMaterial {
   try {
     return store.read(id, now);

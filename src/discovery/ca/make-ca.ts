@@ -19,7 +19,6 @@ export interface CaParts
   readonly securePort: SecurePort | undefined;
   readonly names: readonly string[];
   readonly mesh: () => MeshConfig;
-  /** PEM roots that replace Node's roots for bundle endpoints in tests. */
   readonly bundleAuthorities: string | undefined;
   readonly log: Logger;
 }

@@ -38,7 +38,7 @@ const resourceName = 'mesh-roots';
 /** Node metadata in requests: serial number of the certificate that every Envoy of the workload uses, in OpenSSL's notation. */
 const serialNumberKey = 'CERTIFICATE_SERIAL_NUMBER';
 const serialNumber = /^[0-9A-F]{1,40}$/;
-/** Published versions whose ACK is recognized. */
+/** Maximum number of published versions whose ACKs are recognized. */
 const maxVersions = 8;
 
 export class RootsForAgents {
@@ -66,7 +66,7 @@ export class RootsForAgents {
     this.#options.onChanged(rootsChange(version));
   }
 
-  /** Last reported roots, by a stream that is still open. */
+  /** Roots last reported on a stream that is still open. */
   reportOf(workload: WorkloadInstance): readonly AuthorityId[] | undefined {
     return [...(this.#reports.get(workloadKey(workload))?.values() ?? [])].at(-1);
   }
@@ -155,7 +155,7 @@ export class RootsForAgents {
 }
 
 const noTypes: readonly string[] = [];
-/** Reference of the form `Kind/namespace/name`. The kind does not exist in the API. */
+/** Change key in the form `Kind/namespace/name`. The API has no such kind. */
 const rootsKey = 'TrustedRoots//';
 
 function rootsChange(version: string): ResourceChange {

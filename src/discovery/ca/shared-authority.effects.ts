@@ -202,7 +202,7 @@ export class SharedAuthority implements SigningAuthority {
     }
   }
 
-  /** Whether all clients already trust the authority's root, and its clients will trust certificates that this replica signed. */
+  /** Whether all clients already trust the authority's root, and the authority's clients will trust certificates that this replica signed. */
   #isCompatible(read: ReadAuthority): boolean {
     const active = this.#active;
     if (active === undefined) return false;
@@ -278,7 +278,7 @@ export class SharedAuthority implements SigningAuthority {
   }
 }
 
-/** Distributed roots, each with the ID of its authority, or its own ID if it has none. */
+/** Distributed roots. Each has the ID of its authority or, without one, its own ID. */
 function distributedRoots({
   journal,
   materials,
@@ -295,7 +295,7 @@ function distributedRoots({
   return [...authorityRoots, ...otherRootList];
 }
 
-/** Until the end of a rotation, clients that trust only the previous root must be able to connect (docs/identity.md). */
+/** Returns the previous authority until the end of a rotation, so that clients that trust only its root can connect (docs/identity.md). */
 function serverAuthorityOf(
   { journal: { stage, signer, other }, materials }: ReadAuthority,
   now: Date,

@@ -37,12 +37,10 @@ import {
   issueControlPlaneCertificate,
 } from './server-certificate/own-certificate.ts';
 
-/** File in SELF_SIGNED_CA_DIR. */
 const revokedFile = 'revoked';
 
 export interface SigningOptions {
   readonly settings: AuthoritySettings;
-  /** Current trust domain of the mesh, followed by its aliases. */
   readonly trustDomains: () => readonly string[];
   readonly mesh: () => RootsInMesh;
   /** Entries are added later during startup. */
@@ -53,7 +51,6 @@ export interface SigningOptions {
   readonly shared?: SigningAuthority & { readonly limits: LifetimeLimits };
   /** If set, signs workload certificates instead of the authority. The authority always signs the port's certificate. */
   readonly registrar?: Registrar;
-  /** PEM roots that replace Node's roots for bundle endpoints in tests. */
   readonly bundleAuthorities?: string;
 }
 
@@ -246,7 +243,7 @@ export class Signing {
     }
   }
 
-  /** Records the certificate, and as trusted the roots that the workload reported on a stream that it authenticated with a token. */
+  /** Records the certificate, and as trusted the roots that the workload last reported. */
   #issued(leaf: IssuedLeaf): void {
     this.ledger.recordIssued(leaf);
     const roots = this.roots.reportOf(leaf);

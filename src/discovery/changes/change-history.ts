@@ -55,7 +55,6 @@ export class ChangeHistory implements ResponseListener {
   readonly #objectOf: (key: string) => Config | undefined;
   readonly #configuration: RecordRing;
   readonly #endpoints: RecordRing;
-  /** Objects of the last push. */
   #lastObjects: ConfigSnapshot | undefined;
   /** Changed objects of services since the last push. */
   #events = new BoundedList<ObjectEvent>(maxNames.objects);
@@ -70,7 +69,7 @@ export class ChangeHistory implements ResponseListener {
     this.#endpoints = new RecordRing(limits.endpoints);
   }
 
-  /** Records sorted with the oldest first, including pushes of endpoints only. */
+  /** Records, oldest first, including pushes of endpoints only. */
   get records(): readonly PushRecord[] {
     const all = [...this.#configuration.records, ...this.#endpoints.records];
     return all.sort((one, other) => one.number - other.number);
@@ -81,12 +80,12 @@ export class ChangeHistory implements ResponseListener {
     return { configuration: of(this.#configuration), endpoints: of(this.#endpoints) };
   }
 
-  /** Call when configuration changed that the next push contains. */
+  /** Call when configuration changed, before the push that contains the change. */
   changed(): void {
     this.#firstChangeAt ??= this.#now();
   }
 
-  /** Call when objects of services changed that the next push contains. */
+  /** Call when objects of services changed, before the push that contains them. */
   reported(events: readonly ObjectEvent[]): void {
     if (events.length === 0) return;
     this.changed();
@@ -260,7 +259,7 @@ function changedObject(key: string, previousConfig: Config | undefined, current:
   };
 }
 
-/** For records that are not in a ring yet. */
+/** Adds an item to a record that is not in a ring yet. */
 function keep<Item extends string | object>(record: PushRecord, list: BoundedList<Item>, item: Item): void {
   if (list.add(item)) record.bytes += itemBytes(item);
 }

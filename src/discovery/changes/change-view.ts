@@ -38,7 +38,7 @@ export interface PushView {
   /** Time from the push to the last ACK or rejection, if any. */
   readonly answeredMs?: number;
   readonly first?: true;
-  /** Whether anything may have changed. */
+  /** Whether this is a full push, in which anything may have changed. */
   readonly full: boolean;
   /** Sorted: objects that match the filter, then removed, changed and added ones. */
   readonly objects: NamedItems<RecordedChange>;

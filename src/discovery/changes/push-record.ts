@@ -63,9 +63,9 @@ export interface PushRecord {
   readonly publishedAt: number;
   /** Unix time in milliseconds, if known. */
   readonly firstChangeAt?: number;
-  /** Whether this is the first push, which contains all objects. They are only counted. */
+  /** Whether this is the first push, which contains all objects, so that they are only counted. */
   readonly isFirst: boolean;
-  /** Whether anything may have changed, because of mesh settings or an operator's request. */
+  /** Whether mesh settings or an operator's request forced a full push. */
   readonly full: boolean;
   readonly objects: BoundedList<RecordedChange>;
   /** `namespace/hostname`. */
@@ -79,7 +79,6 @@ export interface PushRecord {
   isOfEndpoints: boolean;
   /** Unix time in milliseconds. */
   lastResponseAt: number | undefined;
-  /** Approximate size. */
   bytes: number;
 }
 
@@ -105,7 +104,6 @@ export function newRecord(
   };
 }
 
-/** Approximate size. */
 export function itemBytes(item: string | object): number {
   if (typeof item === 'string') return nameBytes + item.length;
   let bytes = nameBytes;

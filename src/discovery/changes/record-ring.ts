@@ -25,7 +25,6 @@ export class RecordRing {
     return this.#records.size;
   }
 
-  /** Approximate size. */
   get bytes(): number {
     return this.#bytes;
   }

@@ -112,7 +112,7 @@ export class FollowedCluster {
     this.identity = `${podName || hostname()}_${randomUUID()}`;
     // A server URL can contain a password, but this URL appears in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
-    // A new CRD is not served immediately.
+    // Delays the warning, because a new CRD is not served immediately.
     this.#unserved = new RepeatedLines(log, () => performance.now(), outageWarningDelayMs);
     this.#outage = new OutageLog(log, { server: this.url });
     this.server = new Http2ApiServer(access);

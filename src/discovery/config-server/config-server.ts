@@ -140,7 +140,7 @@ export class ConfigServer {
   }
 }
 
-/** Maximum number of kinds and revisions. A client may request any revision. */
+/** Maximum number of combinations of kind and revision. A client may request any revision. */
 const maxServedKinds = 256;
 
 function isEqual(one: ReadonlyMap<string, EncodedResource>, other: ReadonlyMap<string, EncodedResource>): boolean {

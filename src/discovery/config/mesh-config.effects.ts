@@ -12,7 +12,6 @@ import { watchEffect } from './files/watch-actor.ts';
 
 export interface SettingsOfCluster {
   readonly read: (name: SettingsName) => Promise<Parameters<SettingsFiles['readTexts']>[1]>;
-  /** Calls back when settings may have changed. */
   readonly watch: (changed: () => void) => () => void;
 }
 

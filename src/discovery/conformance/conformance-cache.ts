@@ -44,7 +44,7 @@ const noEntries: ReadonlyMap<string, Entry> = new Map();
 export class ConformanceCache implements ResourceSource {
   readonly #nodes = new Map<string, NodeState>();
   readonly #onChanged: (change: ResourceChange) => void;
-  /** Number that makes contents unique: a resource that is added again is a changed one, even with equal bytes. */
+  /** Makes contents unique, so that a resource that is added again counts as changed, even with equal bytes. */
   #revision = 0;
 
   constructor(onChanged: (change: ResourceChange) => void) {

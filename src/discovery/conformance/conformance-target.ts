@@ -12,7 +12,6 @@ export interface ConformanceTargetOptions {
   readonly host: string;
   /** 0 selects any free port. */
   readonly port: number;
-  /** 0 selects any free port. */
   readonly adapterPort: number;
   readonly logger: Logger;
   readonly recorder?: Recorder;
@@ -34,8 +33,8 @@ export interface ConformanceTarget {
 export async function startConformanceTarget(options: ConformanceTargetOptions): Promise<ConformanceTarget> {
   const { host, logger, recorder } = options;
   const cache = new ConformanceCache((change) => xds.push(change));
-  // A harness counts responses, so a changed cluster must not resend its endpoints. Its client has two types on one stream and sometimes acknowledges
-  // the wrong type. Changes must nevertheless arrive within 3 s.
+  // A harness counts responses, so a changed cluster must not resend its endpoints. The harness's client has two types on one stream and sometimes
+  // acknowledges the wrong one. Changes must nevertheless arrive within 3 s.
   const xds = createAdsServer({
     source: cache,
     logger,

@@ -17,9 +17,9 @@ import type { ConsulClient, ConsulQuery, ConsulResponse } from './consul-client.
 export type ListKey = 'nodes' | 'services' | 'checks';
 export type QueryKey = ListKey | PartKey;
 
-/** Over HTTP/1.1. Thousands would overload the agent. */
+/** Limit for HTTP/1.1, because thousands of connections would overload the agent. */
 const maxConcurrentReads = 20;
-/** HTTP/2 does not need a connection per request. */
+/** Limit for HTTP/2, which does not need a connection per request. */
 const maxConcurrentHttp2Reads = 100;
 const failing = 'Status != "passing"';
 

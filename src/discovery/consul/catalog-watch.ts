@@ -43,7 +43,7 @@ const maxPauseMs = 5_000;
 /** Rate limit of all responses, for a server whose indexes rise continuously. The burst allows thousands of instances to change together. */
 const responsePace: Pace = { burst: 5_000, perSecond: 500 };
 const paceWaitMs = 100;
-/** Between two reads of all services. */
+/** Interval between two reads of all services. */
 const coarseIntervalMs = 2_000;
 const coarseReads = 20;
 
@@ -144,7 +144,7 @@ export class CatalogWatch {
     }
   }
 
-  /** Checks of a new instance arrive in another response. The instance must not be served before. */
+  /** Stores a part. Checks of a new instance are in another response, which must be stored first. */
   async #takePart(
     key: PartKey,
     instances: readonly ConsulInstance[] | undefined,

@@ -16,8 +16,8 @@ const connectTimeoutMs = 5_000;
 /** A server without a leader does not respond. */
 const plainTimeoutMs = 5_000;
 /**
- * Lost data or a revoked token is detected only when a query ends. Together with reading the catalog and logging a persistent failure, that must take
- * at most a minute.
+ * Maximum duration of a blocking query. Lost data or a revoked token is detected only when the query ends. Including reading the catalog, a
+ * persistent failure must be logged within a minute.
  */
 export const maxWaitMs = 30_000;
 /** Consul can extend the wait by up to a sixteenth. */
@@ -171,7 +171,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** A response without a valid index has index 1, because a blocking query with index 0 never blocks. */
+/** A response without a valid index gets index 1, because a query with index 0 never blocks. */
 function indexOf(headers: IncomingHttpHeaders): number {
   const index = Number(headers['x-consul-index']);
   return Number.isSafeInteger(index) && index > 0 ? index : 1;

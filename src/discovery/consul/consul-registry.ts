@@ -82,7 +82,7 @@ export class ConsulRegistry extends MemoryRegistry {
   }
 }
 
-/** Returns the workload whose service has the first name, because several services can have the address. */
+/** Returns the workload of the first service by name, because several services can share an address. */
 function firstOf(byHost: PersistentMap<KnownWorkload> | undefined): KnownWorkload | undefined {
   if (byHost === undefined) return undefined;
   let first: readonly [string, KnownWorkload] | undefined;

@@ -31,7 +31,6 @@ import type { StatusInputs } from './status/status-inputs.ts';
 
 export interface WrittenCluster {
   readonly server: ApiServer;
-  /** Separate server connection, so that other requests do not delay Lease renewals. */
   readonly leaseServer: ApiServer;
   readonly informers: InformerEffects;
   readonly sources: ReadonlyMap<string, ClusterSource>;
@@ -45,7 +44,6 @@ export interface ClusterWritesOptions {
   readonly cluster: WrittenCluster;
   readonly distribution: ObjectDistribution;
   readonly options: DiscoveryOptions;
-  /** `undefined` if this process signs no certificates. */
   readonly signing: Signing | undefined;
   readonly clusterSigning: ClusterSigning;
   readonly statusInputs: StatusInputs;

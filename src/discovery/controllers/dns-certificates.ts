@@ -18,7 +18,7 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import type { ObjectStore } from '../kubernetes/store/object-store.ts';
 import { DueKeys } from './due-keys.ts';
 
-/** Secrets of this type in the control plane's namespace. */
+/** DNS certificate Secrets in the control plane's namespace. */
 export interface DnsSecrets {
   readonly namespace: string;
   readonly store: Pick<ObjectStore, 'get'>;
@@ -47,7 +47,7 @@ const graceRatio = 0.5;
 const minGraceMs = 10 * 60_000;
 const checkIntervalMs = 60_000;
 /**
- * Per Secret in a period. A write causes another one if the new certificate is due immediately (expiring authority, short lifetime) or another writer
+ * Per Secret and period. Prevents endless writes if each new certificate is due immediately (expiring authority, short lifetime) or another writer
  * overwrites it.
  */
 const maxWrites = 4;

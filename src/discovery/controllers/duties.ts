@@ -18,14 +18,11 @@ import { type StatusDutySources, statusDuties } from './status/status-duties.ts'
 import { WebhookBundles, type WebhookBundlesOptions } from './webhook-bundles.ts';
 
 export interface DutySources {
-  /** Not started yet, so that readers can be added. */
+  /** Must not be started yet, so that readers can be added. */
   readonly informers: InformerEffects;
   readonly distribution: ObjectDistribution;
-  /** `undefined` if this process signs no certificates. */
   readonly signing?: Signing;
-  /** `undefined` if replicas share no authority. */
   readonly shared?: Pick<RootRotationOptions, 'authority' | 'namespace' | 'name' | 'gracePercent' | 'maxLeafMs'>;
-  /** `undefined` if this process signs no certificates. */
   readonly dnsSecrets?: DnsSecrets;
   /** If set, signs the DNS certificates instead of the authority. */
   readonly registrar?: Registrar;

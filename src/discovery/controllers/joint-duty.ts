@@ -23,7 +23,7 @@ export class JointDuty implements Duty {
     return this.#duties.some(({ isDue }) => isDue);
   }
 
-  /** Concurrently, so that none waits for writes of another. */
+  /** Runs all duties concurrently, so that none waits for writes of another. */
   async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
     const reports = await Promise.all(this.#duties.map((duty) => duty.writeDue(run, gate)));
     return {

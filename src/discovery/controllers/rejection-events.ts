@@ -16,12 +16,12 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import { StatusQueue } from './status/status-queue.ts';
 import { warningEventOf } from './warning-event.ts';
 
-/** Within {@link periodMs}. The API server stores each for an hour. */
+/** Maximum number of Events per {@link periodMs}. The API server stores each for an hour. */
 export const maxEventsOfNamespace = 20;
-/** Separate, so that warnings do not displace rejections. */
+/** A separate limit, so that warnings do not displace rejections. */
 export const maxWarningEventsOfNamespace = 10;
 const periodMs = 600_000;
-/** Beyond it, an entry of the largest namespace is dropped. */
+/** Beyond this number, an entry of the largest namespace is dropped. */
 const maxQueued = 10_000;
 
 export interface RejectionEventsOptions {
@@ -121,7 +121,7 @@ export class RejectionEvents implements Duty {
         reason = messageOf(error);
         const { kind, code } = failureOf(error);
         if (code === 403) this.#forbid(reason);
-        // Permanent failure: the Event is invalid or its namespace is being deleted.
+        // Other errors are permanent: the Event is invalid or its namespace is being deleted.
         else if (kind !== 'status' || code >= 500 || code === 429) this.#queue.fail(key, rejection);
         if (kind !== 'status' || code === 429) break;
       }

@@ -16,7 +16,7 @@ import { digestOf } from '../kubernetes/store/trim.ts';
 import { DueKeys } from './due-keys.ts';
 
 export interface RootCertificatesOptions {
-  /** Not started yet. Watch {@link rootConfigMapsOf}. */
+  /** Must not be started yet, and must watch {@link rootConfigMapsOf}. */
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
   /** PILOT_CA_CERT_CONFIGMAP */
   readonly configMap: string;
@@ -41,7 +41,7 @@ export function rootConfigMapsOf(name: string): FollowedKind & { readonly name: 
   return { resource: configMaps, name: `v1/configmaps/*/${name}`, selection };
 }
 
-/** Between repairs of a ConfigMap, which limits the writes if another writer keeps changing it. */
+/** Minimum interval between repairs of a ConfigMap, which limits the writes if another writer keeps changing it. */
 const disputeMs = 10_000;
 /** Namespaces without workloads of a mesh. */
 const ignoredNamespaces = ['kube-public', 'kube-node-lease', 'local-path-storage'];

@@ -28,7 +28,6 @@ export interface RootRotationOptions {
   readonly authority: Pick<SharedAuthority, 'read' | 'watchDue' | 'generateRoot'>;
   readonly namespace: string;
   readonly name: string;
-  /** The next root is generated when this percentage of the current root's lifetime remains. */
   readonly gracePercent: number;
   readonly maxLeafMs: number;
   readonly now: () => Date;
@@ -37,7 +36,7 @@ export interface RootRotationOptions {
 /** A write that is due: a new stage, or the removal of a completed order. */
 interface Due {
   readonly step: RotationStep | undefined;
-  /** The write removes the order. */
+  /** Whether the write removes the order. */
   readonly completesOrder: boolean;
   readonly materials: ReadonlyMap<string, AuthorityMaterial>;
   readonly read: ReadAuthority;

@@ -20,7 +20,7 @@ import { DueKeys } from './due-keys.ts';
 import { failurePolicyAnnotation, proveValidation, unprovedEntry } from './validation-proof.ts';
 
 export interface WebhookBundlesOptions {
-  /** Not started yet. Watch {@link webhookConfigurationsOf}. */
+  /** Must not be started yet, and must watch {@link webhookConfigurationsOf}. */
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
   /** API server for the dry runs of the proof. */
   readonly server: Pick<ApiServer, 'request'>;
@@ -38,7 +38,7 @@ export interface WebhookBundlesOptions {
 }
 
 const changedFields = ['caBundle', 'failurePolicy'] as const;
-/** Between repairs, which limits the writes of two competing control planes. */
+/** Minimum interval between repairs, which limits the writes of two competing control planes. */
 const disputeMs = 10_000;
 
 /**

@@ -32,7 +32,7 @@ import { generationOf, hasStatus, statusKinds } from './status-objects.ts';
 
 /** Minimum interval of non-urgent updates. */
 const minUpdateIntervalMs = 10_000;
-/** Delay after which a changed ServiceEntry is evaluated although no push names it, because its services are unchanged. */
+/** Delay after which a changed ServiceEntry is evaluated even if no push names it. No push does if its services are unchanged. */
 const unnamedWaitMs = 10_000;
 /** Maximum time for proxies to reconnect to a new control plane. Until then, an object without proxies is not complete. */
 const settlingMs = 60_000;
@@ -65,7 +65,7 @@ export class ObjectDistribution {
   #mustCompareAll = true;
   /** Whether the chart was notified since the start of the last evaluation. */
   #isNotified = false;
-  /** Time after which reports include all replicas that served proxies when the last object became complete. */
+  /** Reports read from this time on include all replicas that served proxies when the last object became complete. */
   #checkAt: number | undefined;
   /** Index of the last evaluated object that is neither recent nor rejected. */
   #next = 0;
@@ -105,7 +105,7 @@ export class ObjectDistribution {
       // A change while the push context is built belongs to the next one, unless it has no effect.
       const now = this.#options.configs().byKey.get(key);
       if (now === config || (now && config && !needsPush(config, now))) this.#unpublished.delete(key);
-      // Statuses of objects older than this process may already be correct.
+      // Skips objects of the first push, because their statuses may already be correct.
       if (!isFirst) this.#follow(key, now !== undefined && !this.#unpublished.has(key) ? now : config, number);
     }
     this.#steps.add({ context, forced, changed: new Set([...changed, ...objects]) });
@@ -399,7 +399,7 @@ export class ObjectDistribution {
     this.#due.add(key, true, this.#options.now());
     const config = this.#options.configs().byKey.get(key);
     if (error === undefined && !this.#unpublished.has(key) && this.#latest !== undefined) {
-      // The object may be the same as before the error, so that nothing else changes.
+      // Required if the object is the same as before the error, because then nothing else changes.
       this.#follow(key, config, numberOfVersion(this.#latest.version));
     }
     const followed = this.#followed.get(key);

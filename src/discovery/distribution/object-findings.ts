@@ -79,7 +79,7 @@ export function decidedConditions({ distribution, error, warning }: ObjectFindin
 }
 
 /**
- * Other {@link decidedConditions} must be removed.
+ * Returns the conditions to set. The caller must remove other {@link decidedConditions}.
  *
  * @param isRejectedElsewhere another replica's `Rejected` condition is kept and this replica adds none
  */

@@ -41,7 +41,7 @@ export interface RejectedResponse {
 }
 
 const maxCauses = 16;
-/** If the message names no resource. */
+/** Maximum if the message names no resource. */
 const maxUnnamedResources = 64;
 
 const typeNames: ReadonlyMap<string, string> = new Map([
@@ -79,7 +79,7 @@ export function findCause(rejected: RejectedResponse): RejectionCause | undefine
     (key: string) => rejected.isKnownRejected(key) && (changed?.has(key) ?? true),
     (key: string) => changed?.has(key) ?? false,
     rejected.isKnownRejected,
-    // Other objects were validated when they were read, but not patches of EnvoyFilters.
+    // Patches of EnvoyFilters, unlike other objects, were not validated when they were read.
     (key: string) => isNamed && key.startsWith('EnvoyFilter/'),
     () => isNamed,
   ].find((isCause) => of(isCause).length > 0);

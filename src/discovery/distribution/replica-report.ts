@@ -19,11 +19,11 @@ export interface ReplicaReport {
 }
 
 export const reportAnnotation = 'chartpilot/distribution';
-/** The API server stores the Lease at each renewal. */
+/** Limits the load on the API server, which stores the Lease at each renewal. */
 export const maxReportBytes = 16_384;
-/** Beyond it, the status of an object is `Unknown` until others are complete. */
+/** If there are more, the status of an object is `Unknown` until others are complete. */
 export const maxReportedObjects = 4_096;
-/** The status writer needs at most one of these reports. */
+/** Maximum time to report an object without the condition `Reconciled`. */
 const reportWithoutStatusMs = 60_000;
 
 interface OwnCount extends ReportedCount {

@@ -32,7 +32,7 @@ export interface ElectionsOptions {
   /** Unique over all processes and restarts. */
   readonly identity: string;
   readonly duties: readonly Duty[];
-  /** Belongs to one of the duties. */
+  /** Presence Lease of this replica, which must belong to one of the duties. */
   readonly presence: LeaseName;
   readonly times: LeaseTimes;
   readonly now: () => ClockReading;

@@ -6,7 +6,7 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 type Fields = Readonly<Record<string, unknown>>;
 type SeenLease = Omit<Extract<LeaseSighting, { outcome: 'seen' }>, 'draw'>;
 
-/** Longer durations are reduced, because no replica would lead for too long, and timers have a limit. */
+/** Longer durations are reduced: they would prevent a new election for too long, and timers have a limit. */
 const maxLeaseMs = 3_600_000;
 
 /** Maximum of the API's int32. A Lease with a greater value could no longer be acquired. */
@@ -65,7 +65,7 @@ export function heldLease(
   return updatedLease(previous && withAnnotations(previous, annotations), leaseSpec);
 }
 
-/** Others need not wait for its expiry. */
+/** Returns a Lease that other replicas can acquire without waiting for its expiry. */
 export function releasedLease(previous: KubernetesObject, nowMs: number): Fields {
   const time = microTime(nowMs);
   return updatedLease(previous, {

@@ -50,7 +50,6 @@ interface KnownConfiguration {
 
 const fromHint = 'Check --from: a running control plane, or the admin interface of an Envoy.';
 
-/** @throws ChartpilotError */
 export async function runExplain(explainQuery: ExplainQuery): Promise<ExplainResult> {
   if (explainQuery.node?.metadata.GENERATOR === 'grpc') return await explainGrpc(explainQuery, explainQuery.node);
   const configuration =
@@ -135,7 +134,7 @@ export function configurationFor(
   };
 }
 
-/** Files, if given, provide the lines of objects. */
+/** Files, if given, provide the line numbers of objects. */
 async function fromRunning({ files, node }: ExplainQuery, address: string): Promise<KnownConfiguration> {
   const path =
     node === undefined

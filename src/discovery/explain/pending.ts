@@ -11,7 +11,7 @@ export interface PendingType {
   readonly waitsFor: string;
 }
 
-/** A delayed resource, or a cluster in another of these states. */
+/** A delayed resource, or a cluster that is warming, kept or given up. */
 export interface WaitingResource {
   readonly type: string;
   /** `held`, `warming`, `kept` or `given up`. */

@@ -298,7 +298,6 @@ function imageOf(injector: ConfigMapFacts | undefined): string | undefined {
   return imageReference(decoded.right, image, variant);
 }
 
-/** Whether a pod annotation selects the image. */
 const choosesImage = ({ metadata: { annotations = {} } }: PodFacts): boolean =>
   ['sidecar.istio.io/proxyImage', 'sidecar.istio.io/proxyImageType', 'proxy.istio.io/config'].some(
     (key) => key in annotations,

@@ -121,7 +121,7 @@ const serverVersion: ApiResource = { ...core, plural: 'version', kind: 'Info', n
 const apiGroups: ApiResource = { ...core, plural: 'apis', kind: 'APIGroupList', namespaced: false, path: '/apis' };
 
 const pageSize = '200';
-/** Per kind. Larger clusters are checked only in part. */
+/** Maximum per kind. Larger clusters are checked only in part. */
 const maxPages = 50;
 export const maxObjects = Number(pageSize) * maxPages;
 

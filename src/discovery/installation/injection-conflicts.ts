@@ -9,7 +9,6 @@ import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts'
 const check = 'webhooks';
 type Labels = Readonly<Record<string, string>>;
 
-/** Labels that select pods. */
 const podLabels = (revision: string): readonly Labels[] => [
   {},
   { 'sidecar.istio.io/inject': 'true' },

@@ -47,7 +47,7 @@ export class KeySets {
     this.#warn = warn;
   }
 
-  /** The key sets to fetch for these objects. Removes all others. */
+  /** The key sets to fetch for these objects. Removes all other key sets. */
   async sourcesOf(configs: readonly Config<RequestAuthentication>[]): Promise<KeySource[]> {
     const { sources, addresses, rejected } = await new Turns().through(selectKeySources(configs));
     this.#addresses = addresses;
@@ -106,7 +106,7 @@ export class KeySets {
     }
   }
 
-  /** As {@link KeySets.fetch}, but returns failures. */
+  /** Like {@link KeySets.fetch}, but returns failures. */
   async fetchOutcome(source: string, timeoutMs: number, signal: AbortSignal): Promise<IssuerResponse> {
     try {
       return { outcome: 'fetched', ...(await this.fetch(source, timeoutMs, signal)) };

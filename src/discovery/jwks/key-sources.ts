@@ -11,7 +11,7 @@ import type { Steps } from '../../runtime/turns.ts';
 import type { KeyAddress } from './fetch-key-set.ts';
 
 export const maxSourcesOfNamespace = 200;
-/** Each has an actor and is fetched every 20 minutes. */
+/** Each key set has an actor and is fetched every 20 minutes. */
 export const maxSourcesOfMesh = 1_000;
 
 const defaultTimeoutMs = 5_000;

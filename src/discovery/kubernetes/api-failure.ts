@@ -11,7 +11,7 @@ export type ApiFailure =
       readonly message: string;
       /** Reasons in the causes of the Status, such as `ResourceVersionTooLarge`. */
       readonly causes: readonly string[];
-      /** Bounded. Absent if the server specifies none. */
+      /** At most a minute. Absent if the server specifies none. */
       readonly retryAfterMs?: number;
     }
   /** The connection failed, for example because of a refusal, no route, an unknown host or a TLS error. */

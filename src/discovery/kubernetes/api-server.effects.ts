@@ -35,22 +35,21 @@ export interface FollowedKind {
   readonly isOnDemand?: boolean;
 }
 
-/** Its initial list has not been passed to readers yet. */
+/** A kind whose initial list has not been passed to readers yet. */
 export interface UnsyncedKind {
   readonly name: ResourceName;
   readonly reason?: string;
 }
 
 /**
- * Receives changes of a kind after they are in the store. A full set is handled when the returned promise settles. Errors are reported, and the
- * changes are not repeated.
+ * Receives changes of a kind after they are in the store. The kind is synced when the promise returned for a full set settles. Errors are reported,
+ * and the changes are not repeated.
  */
 export type StoreReader = (changes: readonly ObjectChange[]) => void | Promise<void>;
 
 export interface InformerEffectsOptions {
   readonly server: ApiServer;
   readonly kinds: readonly FollowedKind[];
-  /** Random number from 0 to 1. */
   readonly random: () => number;
   /** Time of a monotonic clock in milliseconds. */
   readonly now: () => number;
@@ -81,7 +80,7 @@ const maxPageObjects = 500;
 /** The actual duration is random, five to ten minutes, so that watches do not end simultaneously. */
 const minWatchSeconds = 300;
 
-/** Not needed, because the port has its own time limit. */
+/** Placeholder, because the port has its own time limit. */
 const neverAborted = new AbortController().signal;
 
 type ReportFailure = (report: { type: 'request.failed'; failure: RequestFailure; draw: number }) => void;
@@ -277,7 +276,7 @@ export class InformerEffects {
     const kind = this.#kindOf(name);
     const { store, readers } = kind;
     const changes = absent ? store.clear() : store.replace();
-    // Calls all readers synchronously, so that they receive later watch events afterwards.
+    // Calls all readers synchronously, so that later watch events reach them after these changes.
     await Promise.all(readers.map((reader) => this.#notifyReader(reader, changes)));
     kind.isHandedOver = true;
     kind.reason = undefined;
@@ -352,7 +351,7 @@ export class InformerEffects {
     }
   }
 
-  /** A missing CRD is not a fault. */
+  /** Reports only resources with a CRD, because a missing CRD is not a fault. */
   #reportUnserved({ resources }: FollowedStore): void {
     const { plural, group } = resources[0]!;
     const definition = `${plural}.${group}`;

@@ -71,7 +71,7 @@ export type WatchEvent =
 
 /** Result of a watch that the server ended without an error. */
 export interface WatchEnd {
-  /** If none exists within a second, the server probably cannot serve this version. */
+  /** If the watch ends within a second without events, the server probably cannot serve this version. */
   readonly events: number;
   /** Number of skipped events: unknown types, other kinds. */
   readonly skipped: number;

@@ -183,8 +183,8 @@ const maxScopes = 200;
 const rejections = ['configs.rejected', 'settings.rejected'] as const;
 
 /**
- * Log entry for `logRecords`: a summary of rejected configuration that concerns several objects. {@link logEvents} logs its events separately. Failed
- * cluster requests are retried and logged as `kind.failed`.
+ * Log entry for `logRecords`: a summary of rejected configuration that concerns several objects, whose problems {@link logEvents} logs one by one.
+ * Failed cluster requests are retried and logged as `kind.failed`.
  */
 export function discoveryLogEntry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
   if (record.kind !== 'event') return undefined;

@@ -18,7 +18,6 @@ import { type HttpEffectOptions, httpEffect, type PageOrders } from './http/http
 import { DiscoveryMetrics, type MetricsOptions } from './metrics/metrics.ts';
 import { StartProgress } from './start-progress.ts';
 
-/** Longer request targets are truncated in the log. */
 const maxTargetLength = 200;
 
 export interface MonitorParts
@@ -37,13 +36,10 @@ export interface MonitorParts
   readonly access: DebuggerAccess;
   readonly trace: TraceEndpoint | undefined;
   readonly authenticators: readonly Authenticator[];
-  /** `undefined` if this process signs no certificates. */
   readonly authority: Omit<AuthorityPageSource, 'rotate'> | undefined;
   readonly grpc: NonNullable<HttpEffectOptions['grpc']>;
   readonly configSources: XdsSources;
-  /** `undefined` if Consul is not a registry. */
   readonly consul: Pick<ConsulRegistries, 'views' | 'conditions'> | undefined;
-  /** Settings and webhook configurations of the injector; `undefined` without webhooks. */
   readonly describeInjection?: () => object;
   readonly unreadable: () => ReadonlyMap<string, string>;
   /** Unmet condition of startup; empty without one. */

@@ -2,7 +2,7 @@
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** The state name of the chart `discovery` describes the unmet condition. */
+/** Derives the unmet condition from the state of the chart `discovery`. */
 export class StartProgress {
   #state = '';
   #awaited = '';

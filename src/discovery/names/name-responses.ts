@@ -11,7 +11,7 @@ export interface NameResponse {
   readonly response: Buffer | undefined;
 }
 
-/** First type of zone transfers and other requests without a name (RFC 6895 §3.1). */
+/** First type of requests that are not for records of a name, such as zone transfers (RFC 6895 §3.1). */
 const firstMetaType = 128;
 const anyType = 255;
 

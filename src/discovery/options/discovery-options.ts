@@ -46,7 +46,6 @@ import { featuresOf } from './feature-options.ts';
 export interface DiscoveryOptions {
   /** `--registries` without duplicates. Unknown names are detected when registries are created. */
   readonly registries: readonly string[];
-  /** `undefined` if Consul is not a registry. */
   readonly consul: ConsulSettings | undefined;
   readonly registryOptions: Pick<RegistryOptions, 'systemNamespace' | 'selectWorkloadEntries' | 'selectPods'>;
   readonly features: Features;

@@ -33,14 +33,13 @@ import type { ContextPublication, Publication } from './contexts/mesh-state.ts';
 import { keepsShape, TypesToPushMemo } from './types-to-push-memo.ts';
 
 export interface MeshResourcesOptions {
-  /** `undefined` until the first context is built. */
   readonly context: () => PushContext | undefined;
   readonly cache: EncodedCache;
   /** Cluster IDs by alias (`--clusterAliases`). */
   readonly clusterAliases?: Readonly<Record<string, string>>;
   /** If absent, each client may receive the Secrets of its namespace. */
   readonly secretAccess?: SecretReaders;
-  /** Called with Secrets and ConfigMaps that a node requests and may receive. Empty for a closed node. */
+  /** Called with Secrets and ConfigMaps that a node requests and may receive, and with none when the node is closed. */
   readonly onCredentialsNeeded?: (node: object, references: readonly CredentialReference[]) => void;
   /** If absent, only objects of the push context exist. */
   readonly readingOf?: (reference: CredentialReference) => ObjectReading;
@@ -77,7 +76,7 @@ export interface SecretReaders {
 
 export interface SecretReader {
   readonly isAllowed: boolean;
-  /** An earlier response would imply that there are no Secrets. */
+  /** Before the decision, a response would imply that there are no Secrets. */
   readonly isDecided: boolean;
   leave(): void;
 }
@@ -115,7 +114,7 @@ export class MeshResources implements ResourceSource {
     return { resources: opened };
   }
 
-  /** Nodes of this ID, one for each stream. */
+  /** Nodes with this ID, one for each stream. */
   nodesOf(id: string): readonly MeshNode[] {
     return [...this.#nodes].filter(({ proxy }) => proxy.id === id);
   }
@@ -277,7 +276,7 @@ export class MeshNode implements NodeResources {
     return this.#reader !== undefined && !this.#reader.isDecided;
   }
 
-  /** Returns the same list for the same list. */
+  /** Returns the names that the client may receive, as the same list for the same input. */
   permitted(typeUrl: string, names: readonly string[]): readonly string[] {
     if (typeUrl !== secretType) return names;
     const { account } = this.#details;
@@ -327,7 +326,7 @@ export class MeshNode implements NodeResources {
     const context = this.#options.context() ?? previous.context;
     if (context === previous.context && !change.forced) return [];
     const { shapes, history, typesToPush } = this.#shared;
-    // The order can contain fewer changes than there are since the node's context.
+    // The order may not contain all changes since the node's context.
     const pair = typesToPush.pairOf(context, previous.context, history, change.configs);
     this.#context = context;
     if (!keepsShape(pair, this.proxy.configNamespace)) {

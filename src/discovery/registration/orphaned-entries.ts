@@ -44,7 +44,7 @@ interface LeaseObservation {
 const workloadEntries = resourceOf('WorkloadEntry');
 /** Observed replicas, including exited ones, with a fair share per namespace, because annotations of entries can name any replica. */
 const maxReplicas = 500;
-/** Per run, with a fair share per namespace. The next run continues. */
+/** Maximum per run, with a fair share per namespace. The next run continues. */
 const maxDeletions = 200;
 /** If no other replica has entries, Leases of exited replicas are checked only in one of this many calls. */
 const checksPerLeaseCheck = 12;

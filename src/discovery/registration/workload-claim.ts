@@ -41,7 +41,7 @@ export function requestsRegistration({ metadata }: NodeIdentity): boolean {
   return group !== undefined && group !== null && group !== '';
 }
 
-/** @param clusterAliases as for any node */
+/** @param clusterAliases cluster IDs by alias */
 export function claimOf(
   node: NodeIdentity,
   clusterAliases: Readonly<Record<string, string>> = {},

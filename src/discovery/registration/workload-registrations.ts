@@ -23,7 +23,6 @@ export interface WorkloadRegistrationsOptions {
   /** The claim's group in the cluster, if it exists. */
   readonly groupOf: (namespace: string, name: string) => ReadGroup | undefined;
   readonly onEntries: (changed: (changes: readonly ObjectChange[]) => void) => void;
-  /** Unique, not reused after a restart. */
   readonly controller: string;
   readonly limits?: Partial<RegistrationLimits>;
   /** Unix time in milliseconds. */
@@ -31,12 +30,12 @@ export interface WorkloadRegistrationsOptions {
 }
 
 export interface RegistrationLimits {
-  /** Connected, or disconnected with an entry to delete. Beyond it, the namespace with the most workloads loses one. */
+  /** Workloads that are connected, or disconnected with an entry to delete. Beyond the limit, the namespace with the most workloads loses one. */
   readonly maxWorkloads: number;
-  /** The token of a service account can claim any address. */
+  /** Limit per service account, because its token can claim any address. */
   readonly maxOfAccount: number;
   readonly maxWrites: number;
-  /** Other namespaces can write while the API server is slow. */
+  /** Limit per namespace, so that others can write while the API server is slow. */
   readonly maxWritesOfNamespace: number;
 }
 
@@ -51,7 +50,7 @@ const registrationLimits: RegistrationLimits = {
   maxWritesOfNamespace: 12,
 };
 
-/** A multiple of the slots. Displaced workloads are kept until their entries are deleted. */
+/** Maximum known workloads as a multiple of the slots. Displaced ones are kept until their entries are deleted. */
 const maxKnownFactor = 2;
 
 /** Maximum length of the reason of a failed health check. */
@@ -102,7 +101,7 @@ export class WorkloadRegistrations {
     options.onEntries((changes) => this.#entriesChanged(changes));
   }
 
-  /** Sends no request to the API server. */
+  /** Returns why the claim is rejected, if so. Sends no request to the API server. */
   rejectionOf(claim: WorkloadClaim): RegistrationRejection | undefined {
     const problem = groupProblem(this.#options.groupOf(claim.namespace, claim.group), claim);
     if (problem !== undefined) {

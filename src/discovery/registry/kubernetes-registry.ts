@@ -11,7 +11,6 @@ import { ObjectRegistry } from './object-registry.ts';
 import type { XdsUpdater } from './registry.ts';
 import type { KubernetesCounts } from './registry-observer.ts';
 
-/** Services of one Kubernetes cluster. */
 export class KubernetesRegistry extends ObjectRegistry {
   readonly #model: KubernetesServices;
 

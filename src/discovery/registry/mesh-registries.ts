@@ -35,7 +35,7 @@ export interface MeshRegistriesOptions extends ServiceObjectsOptions {
   /** Names in `--registries` that are not built from objects: `Mock`, `Memory`. */
   readonly names?: readonly string[];
   readonly observer?: RegistryObserver | undefined;
-  /** {@link MeshRegistries.take} then returns the new addresses as a push. */
+  /** Called when gateway names resolve to new addresses, which {@link MeshRegistries.take} then returns as a push. */
   readonly gatewaysResolved?: () => void;
 }
 
@@ -73,7 +73,7 @@ export class MeshRegistries {
   readonly #services = new ServicesByAge();
   #offers: ReadonlyMap<string, RegistryOffer> = new Map();
   readonly #unpublished = new Set<string>();
-  /** Until the stepwise operations finish, the registries are inconsistent. */
+  /** Number of unfinished stepwise operations, during which the registries are inconsistent. */
   #unfinished = 0;
   /** Whether addresses of gateway names changed during a stepwise operation. */
   #haveNamesChanged = false;

@@ -77,7 +77,7 @@ export class RegistryUpdates implements XdsUpdater {
     return this.#allServicesChanged || this.#servicesChanged.size > 0;
   }
 
-  /** Added, removed or changed since the last call, or `all` if unknown. */
+  /** Services that were added, removed or changed since the last call, or `all` if unknown. */
   takeServicesChanged(): readonly ServiceName[] | 'all' {
     const changedServices = this.#allServicesChanged ? 'all' : [...this.#servicesChanged.values()];
     this.#allServicesChanged = false;

@@ -60,7 +60,7 @@ export class ServiceObjects {
     this.#budget = this.#newBudget();
   }
 
-  /** Objects of the configuration before limits. */
+  /** Objects of the configuration before limits apply. */
   get configured(): ReadonlyMap<string, Config> {
     return this.#configured;
   }

@@ -33,7 +33,7 @@ export class ServicesByAge {
     this.#list = yield* SortedList.building(services, this.#byAge);
   }
 
-  /** Replaces the services with one name. They have the order of a complete list. */
+  /** Replaces the services with one name. They must be in the order of a complete list. */
   setNamed(name: ServiceName, services: readonly Service[]): void {
     const key = nameOf(name);
     // Services are removed before new positions are set, because the list finds them by their previous positions.

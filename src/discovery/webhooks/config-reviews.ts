@@ -25,7 +25,7 @@ export interface ConfigReviewsOptions {
 
 /** Other operations do not change decoded objects. */
 const reviewedOperations: ReadonlySet<unknown> = new Set(['CREATE', 'UPDATE']);
-/** Per response. The API server truncates longer lists of warnings. */
+/** Maximum per response. The API server truncates longer lists of warnings. */
 const maxTexts = 16;
 
 const resources: ReadonlyMap<string, string> = new Map(

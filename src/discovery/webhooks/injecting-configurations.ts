@@ -100,7 +100,7 @@ function injectingConfiguration({ metadata, webhooks }: KubernetesObject): reado
   return [{ name: metadata.name, revision: metadata.labels?.[revisionLabel] ?? '', entries }];
 }
 
-/** Valid, because the API server checked it. */
+/** The selector is valid, because the API server checked it. */
 function selectorOf(selector: unknown): LabelSelector {
   return isObject(selector) ? (selector as LabelSelector) : {};
 }

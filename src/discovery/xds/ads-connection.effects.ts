@@ -8,12 +8,11 @@ export interface ConnectionEffects {
   readonly streamOf: (connection: number) => AdsStream;
   readonly joined: (stream: AdsStream, node: string) => void;
   readonly pushed: (connection: number, order: ConnectionPush) => void;
-  /** Called when a response was written or the client has all requested resources. */
   readonly responded: (connection: number) => void;
   readonly acknowledged: (connection: number) => void;
 }
 
-/** All connections share the machine, because each call of `provide` creates one. */
+/** Each call of `provide` creates a machine, so all connections share one. */
 export function adsConnectionWithEffects({ streamOf, joined, pushed, responded, acknowledged }: ConnectionEffects) {
   return adsConnectionMachine.provide({
     actors: {

@@ -9,7 +9,7 @@ export interface AdsLimits {
   readonly streamsPerSecond?: number;
   /** Default 4 MiB. */
   readonly maxRequestBytes?: number;
-  /** Per TCP connection with identified nodes. Default 100 000. */
+  /** Maximum per TCP connection with identified nodes. Default 100 000. */
   readonly maxConcurrentStreams?: number;
   /** Namespaces have fair shares. Default: as many as half of the heap can hold. */
   readonly maxServedStreams?: number;
@@ -63,7 +63,6 @@ export function nameLimits(limits: AdsLimits) {
   };
 }
 
-/** Rules for a stream of a proxyless client. */
 export function grpcRules(rules: ExchangeRules): ExchangeRules {
   return {
     ...rules,

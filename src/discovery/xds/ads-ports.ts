@@ -135,7 +135,7 @@ export class AdsPorts {
     return promise;
   }
 
-  /** Serves a connection of another plaintext port. @returns false if no port is open */
+  /** @returns false if no port is open */
   serveSocket(socket: Socket): boolean {
     const { plaintext: ports } = this.#ports;
     if (ports.injectors === undefined || this.#listeners.size === 0) return false;

@@ -13,7 +13,7 @@ import { ProxyTurns } from './turns/proxy-turns.ts';
 export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joined' | 'left' | 'waitingProxies'> {
   /** Address of the plaintext port. */
   readonly address: ListenAddress;
-  /** Called when the port is opened. */
+  /** `credentials` is called when the port is opened. */
   readonly securePort?: { readonly address: ListenAddress; readonly credentials: () => ServerCredentials };
   readonly shutdownMs: number;
   /** Called for each run of the actor. */

@@ -29,7 +29,6 @@ export interface AdsServerOptions {
   readonly resendsEndpoints?: boolean;
   /** Whether to accept names of a delta client with the nonce of an earlier response (see Rules of ads-watch.ts). Default true. */
   readonly acceptsLateNames?: boolean;
-  /** Enables make-before-break. */
   readonly references?: ResourceReferences;
   /** Drain time of replaced listeners. Default 45 s. */
   readonly drainMs?: number;

@@ -81,7 +81,7 @@ export const validationContainerName = 'istio-validation';
 
 const injectedNames: ReadonlySet<string> = new Set([proxyContainerName, initContainerName, validationContainerName]);
 
-/** Whether a user's container has such a name and therefore overrides fields of the generated container. */
+/** Whether a container has the name of a generated container and therefore overrides its fields. */
 export function isOfSidecar({ name }: { readonly name: string }): boolean {
   return injectedNames.has(name);
 }

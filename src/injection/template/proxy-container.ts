@@ -32,7 +32,6 @@ export type ProxyContainerRole = 'sidecar' | 'router';
 const bootstrapOverrideFolder = '/etc/istio/custom-bootstrap';
 const bootstrapOverrideFile = 'custom_bootstrap.json';
 
-/** @param parts fields of a template that replace those built here */
 export function proxyContainer(input: TemplateInput, role: ProxyContainerRole): Container {
   const { settings } = input;
   const { values } = settings;

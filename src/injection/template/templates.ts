@@ -10,7 +10,6 @@ export const builtInTemplates: Readonly<Record<string, (input: TemplateInput) =>
   'grpc-agent': grpcAgentTemplate,
 };
 
-/** Runs Envoy as a sidecar that receives the application's redirected traffic. */
 function sidecarTemplate(input: TemplateInput): TemplatePod {
   const { isNative } = input;
   const proxy: Container = {

@@ -1,7 +1,7 @@
 /**
- * A bounded queue that is fair by key, level by level: round-robin over namespaces, within a namespace over accounts, within an account over
- * connections. One key may use the full capacity while no other needs it. A full queue removes an item of the key with the most items; it rejects the
- * new item only if no key has more than its own. It also limits resources that tenants occupy (registrations, streams): such callers never use {@link
+ * A bounded queue that is fair by key, level by level: round-robin over namespaces, then over their accounts, then over the accounts' connections.
+ * One key may use the full capacity while no other needs it. A full queue removes an item of the key with the most items; it rejects the new item
+ * only if no key has more than its own. The queue also limits resources that tenants occupy (registrations, streams); those callers never use {@link
  * FairQueue.next} and must release the item that {@link FairQueue.add} returns.
  */
 
@@ -123,7 +123,7 @@ export class FairQueue<Item> {
     });
   }
 
-  /** The last item of the key with the most items; `newKey` loses ties. */
+  /** The last item of the key with the most items; on a tie, of `newKey`. */
   #largest(newKey: ShareKey): Item {
     let share = this.#root;
     for (let level = 0; share.items.length === 0; level++) {

@@ -1,10 +1,10 @@
 /**
- * Keys that are useful only while all their holders (objects) exist; reports a key when one of its holders was garbage-collected. Each holder has a
- * single FinalizationRegistry entry, because entries per key would accumulate on long-lived holders.
+ * Tracks keys that are useful only while all objects that hold them exist; reports a key when one of its holders was garbage-collected. Each holder
+ * has a single FinalizationRegistry entry, because entries per key would accumulate on long-lived holders.
  */
 import { memoizeByObject } from './memoize-by-object.ts';
 
-/** Keys of one holder, each with the key maps of all its holders. */
+/** The keys of one holder, each with the key maps of all holders of that key. */
 type Keys = Map<string, readonly Keys[]>;
 
 export class HeldKeys {

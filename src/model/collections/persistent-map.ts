@@ -148,7 +148,7 @@ function drop<V>(node: Node<V>, hash: number, shift: number, key: string): Node<
   const index = (hash >>> shift) & (width - 1);
   const children = node.children.with(index, drop(node.children[index]!, hash, shift + bits, key));
   const remainingChildren = children.filter((child) => child !== undefined);
-  // A branch with one leaf becomes the leaf. A branch with one branch stays, because its depth is part of the hash.
+  // A branch with one leaf becomes the leaf. A branch with one child branch stays, because the depth determines the hash bits that select a child.
   if (remainingChildren.length === 1 && 'entries' in remainingChildren[0]!) return remainingChildren[0];
   return remainingChildren.length === 0 ? undefined : { children };
 }

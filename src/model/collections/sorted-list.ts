@@ -86,7 +86,7 @@ export class SortedList<T> {
 /** Maximum items of a block; one edit copies one block. */
 const maxBlockItems = 512;
 
-/** With more edits the list is rebuilt. */
+/** Beyond this number of edits, the list is rebuilt. */
 const maxSingleEdits = 64;
 
 /** Index of the first item that is not less than the given one. */

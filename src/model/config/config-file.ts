@@ -159,7 +159,7 @@ function* readingDocument(file: string, documentPart: TextPart, options: ConfigR
 
 const noObjects = { configs: [], problems: [], standIns: [] };
 
-/** The kinds table pairs each decoder with rules for its own spec type. */
+/** Accepts `unknown`, because the kinds table pairs each decoder with rules for its own spec type. */
 type AboutSpec = (spec: unknown, metadata: MetadataTexts) => readonly FieldError[];
 
 class DocumentReader {
@@ -227,7 +227,7 @@ class DocumentReader {
     } else if (!this.readSpec(envelope, path)) this.standIn(value, path, problemCount);
   }
 
-  /** Also reports the errors of the spec of an object with an invalid envelope. */
+  /** Reports the errors in the spec of an object whose envelope is invalid. */
   private refuseSpec({ body, key }: InvalidEnvelope, path: string): void {
     if (body === undefined) return;
     const decoded = kinds[body.kind].decode(body.spec, key?.namespace ?? 'default');

@@ -5,7 +5,7 @@ const knownKinds: ReadonlySet<string> = new Set(Object.values(kinds).map(({ kind
 
 const kindLine = /^(["']?)kind\1[ \t]*:[ \t]*(["']?)(\w+)\2[ \t]*(?:#.*)?$/gm;
 
-/** ConfigMap keys with CA certificates, which are read. */
+/** ConfigMap keys of CA certificates. ConfigMaps with such a key are read. */
 const authorityKey = /["']?\b(?:cacert|ca\.crt)["']?[ \t]*:/;
 
 /**

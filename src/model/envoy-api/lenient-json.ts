@@ -1,7 +1,7 @@
 /**
  * Converts JSON that Istio's decoder of EnvoyFilter values accepts (Go's `github.com/golang/protobuf/jsonpb` 1.5) to canonical protobuf JSON. Beyond
- * the canonical form, the decoder accepts Go durations (`500ms`), numbers in padded strings, and `null` in lists and maps as the type's zero value
- * (compared on 251 values of each field type). Two spellings of one field, or two fields of a oneof, remain errors; Istio silently uses one.
+ * the canonical form, the decoder accepts Go durations (`500ms`), numbers in padded strings, and `null` in lists and maps as the type's zero value.
+ * Two spellings of one field, or two fields of a oneof, remain errors; Istio silently uses one.
  */
 import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf';
 import { ScalarType } from '@bufbuild/protobuf';
@@ -61,7 +61,7 @@ function canonicalElement(
   return item === null ? 0 : item;
 }
 
-/** `null` is a valid `Value`. The JSON form of `Duration` and wrappers is not an object. */
+/** The zero value in JSON: `null` for `Value`, a string or scalar for `Duration` and wrappers. */
 function zeroOf(schema: DescMessage): JsonValue {
   if (schema.typeName === 'google.protobuf.Value') return null;
   if (schema.typeName === 'google.protobuf.Duration') return '0s';

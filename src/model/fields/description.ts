@@ -80,7 +80,7 @@ export function descriptionOf(decoder: Describable): Description | undefined {
 }
 
 /**
- * Adds a validation to a decoder's description. It must accept all values that the decoder accepts (tested in
+ * Adds a validation to a decoder's description. The validation must accept all values that the decoder accepts (tested in
  * `src/model/schemas/resource-definition.test.ts`, and with a real API server in `test/cluster/definitions.test.ts`).
  * @returns a new decoder with the same behaviour
  */

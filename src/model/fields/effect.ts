@@ -77,7 +77,7 @@ export function refused<F extends AnyField>(field: F, reason: string): F {
 
 const effectless = new WeakMap<Describable, boolean>();
 
-/** Whether any field of the value can warn, so that other values are not visited. */
+/** Whether any field of the value can cause a warning; other values are not visited. */
 function canWarn(decoder: Describable): boolean {
   const cachedDecoder = effectless.get(decoder);
   if (cachedDecoder !== undefined) return cachedDecoder;

@@ -1,6 +1,6 @@
 /**
- * Limits of one object's content. Beyond a limit it is rejected, because its expansion would block the event loop and affect every proxy that can see
- * it.
+ * Limits of one object's content. An object beyond a limit is rejected, because its expansion would block the event loop and affect every proxy that
+ * can see it.
  */
 
 import type { FieldError } from './violation.ts';

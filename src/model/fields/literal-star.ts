@@ -1,7 +1,7 @@
 /** Warns about `*` in exact and prefix matches, which compare it literally. */
 import { doubtful, type FieldViolation } from './violation.ts';
 
-/** @param correction the match of this kind for all paths below the given one */
+/** @param correction suggests the match of the same kind for all paths below the given one */
 export function literalStarInPath(path: string, correction: (below: string) => string): FieldViolation | undefined {
   const star = path.indexOf('*');
   if (star < 0) return undefined;

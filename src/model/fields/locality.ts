@@ -1,4 +1,4 @@
-/** Locality of a workload: `region/zone/subzone`, truncated from the right. */
+/** Locality of a workload: `region/zone/subzone`, without unknown parts at the end. */
 
 /** Reads the workload's topology labels, else its `istio-locality` label (dots for slashes), else uses the default. */
 export function localityOf(labels: Readonly<Record<string, string>>, otherwise = ''): string {

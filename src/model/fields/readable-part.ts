@@ -1,5 +1,5 @@
 /**
- * Stores the readable part of a value with errors. Checks across fields use it, so that all errors are reported together, without consequential ones.
+ * Stores the readable part of a value with errors. Checks across fields use it, so that all errors are reported together, without follow-up errors.
  */
 
 const unreadable: unique symbol = Symbol('unreadable');

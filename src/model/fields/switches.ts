@@ -14,7 +14,7 @@ const switches = [
   'PROXY_CONFIG_XDS_AGENT',
 ];
 
-/** Rejects invalid values of switches without another check, so that a typo does not silently mean "off". */
+/** Rejects invalid values of switches that no other code validates, so that a typo does not silently mean "off". */
 export function checkSwitches(env: NodeJS.ProcessEnv, errors: OptionErrors): void {
   for (const variable of switches) switchOf(variable, env, errors);
 }

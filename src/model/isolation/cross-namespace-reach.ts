@@ -232,7 +232,7 @@ class KnownNames {
   readonly #entryHosts = new Map<string, Set<string>>();
   /** Services (`namespace/host`) by virtual address. */
   readonly #addresses = new Map<string, Set<string>>();
-  /** `namespace/host` by slot of the allocated address, oldest first. */
+  /** Services (`namespace/host`) by the slot of their allocated address, oldest first. */
   readonly #allocated = new Map<number, string[]>();
 
   constructor({ ServiceEntry, Service }: Pick<ConfigSet, 'ServiceEntry' | 'Service'>, { domain }: ReachSettings) {
@@ -261,12 +261,11 @@ class KnownNames {
     if (kubernetesOwner !== undefined) return kubernetesOwner === namespace ? undefined : described(kubernetesOwner);
     const owners = this.#entryHosts.get(host);
     if (owners === undefined && isWildcard(host)) return this.#wildcardOwner(host, namespace);
-    // If both namespaces own the host, it resolves to that of the given namespace.
     const other = [...(owners ?? [])].find((owner) => owner !== namespace);
     return other && described(other);
   }
 
-  /** Returns a host of another namespace (`namespace/host`) that would otherwise have the address of this older entry. */
+  /** Returns a host of another namespace (`namespace/host`) whose allocated address changes because this entry is older. */
   movedBy(entry: Config<ServiceEntry>): string | undefined {
     for (const name of allocationNames(entry)) {
       const [first, ...later] = this.#allocated.get(firstSlot(name)) ?? [];

@@ -142,7 +142,7 @@ function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRe
 function closedTokens(refused: RejectedConfig): StandIn {
   const { isKnown, scope } = scopeOf(refused);
   const { jwtRules } = fieldsOf(refused.isBroken ? undefined : refused.spec);
-  // Too many rules are not built as rules with empty key sets; every request is denied instead.
+  // With too many rules, deny every request instead of building a key set per rule.
   if (Array.isArray(jwtRules) && jwtRules.length > maxItems) return denial({ isKnown, scope }, refused);
   const rules = Array.isArray(jwtRules) && jwtRules.length > 0 ? jwtRules.map(closedRule) : [closedRule(undefined)];
   return {
@@ -174,7 +174,7 @@ function closedRule(value: unknown): JwtRule {
   };
   const isRequired = rule.presence !== undefined && read(presence.decoder, rule.presence) !== 'OPTIONAL';
   return {
-    // An empty issuer matches any.
+    // An empty issuer matches any issuer.
     issuer: (rule.issuer === undefined ? undefined : read(issuer.decoder, rule.issuer)) ?? '',
     jwks: noKeys,
     ...all,
@@ -294,7 +294,9 @@ const strictest: ClientTlsSettings = { mode: 'ISTIO_MUTUAL' };
 
 const pluginFields = ['phase', 'failStrategy', 'type', 'match'] as const;
 
-/** Blocks the traffic that a plugin for authentication or authorization would check. Plugins that fail open, or of other phases, restrict nothing. */
+/**
+ * Blocks the traffic that a plugin for authentication or authorization would check. Plugins that fail open or run in other phases restrict nothing.
+ */
 function closedPlugin(refused: RejectedConfig): StandIn | undefined {
   const written = fieldsOf(refused.spec);
   const fieldNamed = (name: (typeof pluginFields)[number]): unknown => {
@@ -340,7 +342,7 @@ function closedBackendTls({ spec: written, isBroken, namespace }: RejectedConfig
   };
 }
 
-/** The whole Service if the port is unreadable. Readable targets of other kinds have no effect. */
+/** Returns the whole Service if the port is unreadable. Readable targets of other kinds have no effect. */
 function serviceOf(value: unknown): BackendTlsTarget | undefined {
   const { group = '', kind: written = 'Service', name } = fieldsOf(value);
   const kind = typeof written === 'string' ? (nearestName(written, ['Service']) ?? written) : written;
@@ -362,7 +364,7 @@ function scopeOf({ spec, isBroken, namespace }: RejectedConfig): ReadScope {
   }
   if (setFields.length === 0) return { isKnown: true, scope: {} };
   const targets = read(scopeFields.targetRefs.decoder, targetRefs ?? [targetRef]);
-  // A target in another namespace is an error, because it would never apply.
+  // A target in another namespace would never apply, so the scope counts as unknown.
   const isOwn = namespace !== undefined && targets?.every((target) => (target.namespace ?? namespace) === namespace);
   return isOwn ? { isKnown: true, scope: { targetRefs: targets! } } : { isKnown: false, scope: {} };
 }

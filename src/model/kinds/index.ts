@@ -1,4 +1,4 @@
-/** Table of known kinds, with their recognition and decoding. */
+/** Table of known kinds: how each is recognized and decoded. */
 
 import { ownValue } from '../../runtime/json-object.ts';
 import { decodeWith } from '../fields/decode.ts';

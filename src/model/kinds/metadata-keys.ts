@@ -1,6 +1,6 @@
 /**
  * Annotations and labels of Istio, the Gateway API and this project, with the kinds on which each is read. Warnings (`metadata-warnings.ts`) are
- * derived from it; `test/fields/metadata.test.ts` compares it with the generated configuration.
+ * derived from this table; `test/fields/metadata.test.ts` compares it with the generated configuration.
  */
 import type { KindName } from './index.ts';
 

@@ -70,7 +70,7 @@ function writtenName(kind: KindName): string {
 function isOfMesh(metadataPart: Part, key: string): boolean {
   const domain = key.slice(0, key.indexOf('/'));
   if (domain === gatewayDomain || domain === istioDomain || domain.endsWith(`.${istioDomain}`)) return true;
-  // Detects a misspelled domain such as networking.isto.io; few other domains are similar.
+  // Detects a misspelled domain such as networking.isto.io.
   const isNear = nearestName(domain.split('.').slice(-2).join('.'), [istioDomain]) !== undefined;
   return isNear && nearestName(key, Object.keys(tables[metadataPart])) !== undefined;
 }

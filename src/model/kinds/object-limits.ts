@@ -1,7 +1,7 @@
 /**
- * Limits of one object in addition to list lengths (`fields/limits.ts`). They limit products by which a small object expands, because the control
- * plane builds a resource for each combination, and are far above the sizes of real meshes. Decoders of the Gateway API have that API's own limits.
- * Listed in docs/compatibility.md.
+ * Limits of one object in addition to list lengths (`fields/limits.ts`). A small object can expand, because the control plane builds a resource for
+ * each combination. All limits are far above the sizes of real meshes. Decoders of the Gateway API use that API's limits. Listed in
+ * docs/compatibility.md.
  */
 
 /** ServiceEntry: clusters, as hosts x ports. One object may have 2,048 hosts with one port. */
@@ -37,19 +37,19 @@ export const maxPortSettings = 4_096;
 /** VirtualService: matches of all routes of a type together; each becomes an Envoy route. */
 export const maxRouteMatches = 4_096;
 /**
- * Unit of the limits for routes and clusters; one of 3.5 kB counts as four units. A header list is repeated in each Envoy route, one per match, host
- * and listener.
+ * Unit of the limits for routes and clusters: one of 3.5 kB counts as four. A header list is repeated in each Envoy route, one per match, host and
+ * listener.
  */
 export const unitBytes = 1_024;
 export const maxHostRoutes = 8_192;
 /**
- * VirtualServices of one namespace: hosts x matches x matches of delegates. Delegates of other namespaces may add the same number. One object may
- * have {@link maxHostRoutes} of each.
+ * VirtualServices of one namespace: hosts x matches x matches of delegates. Delegates of other namespaces have a separate limit of this size. One
+ * object may use {@link maxHostRoutes} of each limit.
  */
 export const maxDelegatedRoutes = 32_768;
 /**
  * Gateway API routes of one namespace, at the Gateways of one namespace and at all Services: matches x hosts x listeners (or Services), in units of
- * {@link unitBytes}. Beyond the limit, as many again respond with 503, without filters and backends.
+ * {@link unitBytes}. The same number of matches beyond the limit respond with 503, without filters and backends.
  */
 export const maxAttachedMatches = 32_768;
 /** VirtualService: destinations of all routes of a type together. */

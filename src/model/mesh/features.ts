@@ -6,7 +6,7 @@
 export interface Features {
   /** PILOT_SEND_UNHEALTHY_ENDPOINTS: sends unready endpoints of every service, marked as unhealthy. */
   readonly sendUnhealthy: boolean;
-  /** PILOT_AUTO_SEND_UNHEALTHY_ENDPOINTS: the same, except for services whose DestinationRule has a `minHealthPercent` above 0. */
+  /** PILOT_AUTO_SEND_UNHEALTHY_ENDPOINTS: like `sendUnhealthy`, except for services whose DestinationRule has a `minHealthPercent` above 0. */
   readonly autoSendUnhealthy: boolean;
   /** PILOT_DRAINING_LABEL: endpoints with this label accept no new sessions. Empty disables it. */
   readonly drainingLabel: string;
@@ -19,7 +19,7 @@ export interface Features {
   /** PILOT_ENABLE_MONGO_FILTER, PILOT_ENABLE_REDIS_FILTER: adds the protocol's network filter. */
   readonly mongoFilter: boolean;
   readonly redisFilter: boolean;
-  /** PILOT_ENABLE_MYSQL_FILTER: the same for MySQL. Stock Envoy does not contain the filter, so proxies need another build. */
+  /** PILOT_ENABLE_MYSQL_FILTER: adds Envoy's MySQL filter, which stock Envoy does not contain, so proxies need another build. */
   readonly mysqlFilter: boolean;
   /** PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES: proxies balance the load over the pods of a headless service. */
   readonly endpointsForHeadless: boolean;

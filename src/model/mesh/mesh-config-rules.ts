@@ -14,7 +14,7 @@ import { proxySettingsErrors } from './proxy-settings.ts';
 
 const hourMs = 3_600_000;
 
-/** Returns errors with paths of the file. */
+/** Returns errors with paths from the root of the file. */
 export function meshConfigErrors(mesh: MeshConfig): FieldError[] {
   return [
     ...proxyConfigErrors(mesh.defaultConfig, 'defaultConfig'),
@@ -80,7 +80,7 @@ export const providersWithoutEffect = Object.keys(requiredOfProvider);
 
 /** Problems of a provider's settings, which do not reject the mesh configuration. */
 export interface ProviderFindings {
-  /** Errors that make the provider be ignored. */
+  /** Errors because of which the provider is ignored. */
   readonly errors: readonly FieldError[];
   readonly unknown: readonly FieldError[];
 }

@@ -154,7 +154,7 @@ const fields: FieldDecoders<Partial<ProxyConfig>> = {
   customConfigFile: optional(text),
   proxyBootstrapTemplatePath: optional(text),
   serviceCluster: optional(text),
-  // At least Envoy's unit of seconds, because less would become zero.
+  // Envoy's unit is one second, so a smaller value would become zero.
   drainDurationMs: optional(durationAtLeast(1000), 'drainDuration'),
   parentShutdownDurationMs: optional(durationAtLeast(1000), 'parentShutdownDuration'),
   terminationDrainDurationMs: optional(durationAtLeast(0), 'terminationDrainDuration'),

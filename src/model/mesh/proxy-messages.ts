@@ -240,7 +240,7 @@ const messagesOfAgent: Readonly<Record<string, Decoder<unknown>>> = {
   connectionSettings,
 };
 
-/** Envoy rejects a bootstrap with more than 100 levels of nesting, some of which contain these messages. */
+/** Envoy rejects a bootstrap with more than 100 levels of nesting. These messages are several levels below its root. */
 const maxDepth = 50;
 
 /**

@@ -42,7 +42,7 @@ export const proxySettingsFields = [
 
 /** Tracers in `tracing`; its other fields are settings. */
 const tracerFields = ['zipkin', 'lightstep', 'datadog', 'stackdriver', 'openCensusAgent'] as const;
-/** Supported tracers. With others, the bootstrap has no tracer and tracing has no effect. */
+/** Supported tracers. With any other, the bootstrap has no tracer and tracing has no effect. */
 const tracers = ['zipkin', 'lightstep', 'datadog'] as const;
 
 type Message = Readonly<Record<string, unknown>>;

@@ -68,7 +68,7 @@ export function parseNode(
   });
 }
 
-/** Rejects clients that need another form of resources, except proxyless gRPC. */
+/** Rejects clients that need other resources than Envoy, except proxyless gRPC. */
 function generatorViolation(generator: unknown, type: string): string | undefined {
   if (generator === undefined || generator === null || generator === '') return undefined;
   if (isProxyless({ GENERATOR: generator })) {
@@ -88,7 +88,7 @@ const maxQuoted = 100;
 
 const quoted = (text: string): string => JSON.stringify(text);
 
-/** Reads a list or comma-separated string, without invalid addresses. */
+/** Reads addresses from a list or comma-separated string. Ignores invalid ones. */
 function addressesOf(instanceIps: unknown, fallback: string): readonly string[] {
   const listed = Array.isArray(instanceIps) ? instanceIps.map(scalarText) : scalarText(instanceIps).split(',');
   const valid = listed.map((address) => address.trim()).filter(isIpAddress);

@@ -113,8 +113,7 @@ export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
 const knownProxies = new WeakMap<Proxy, Proxy>();
 
 /**
- * Returns the proxy with its registry's labels and locality, which override those of the node; the same object while they are
- * unchanged.
+ * Returns the proxy with its registry's labels and locality, which override those of the node. The object stays the same while both are unchanged.
  */
 export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'>): Proxy {
   const workload = context.workloadOf(proxy);
@@ -156,8 +155,8 @@ export function ownFacts(
 }
 
 /**
- * Whether the shape alone describes its proxies in this context, as long as their service targets are unchanged: no own facts exist or are required
- * by active objects.
+ * Whether the shape, with unchanged service targets, determines its proxies' shapes in this context: it has no {@link OwnFacts}, and no active object
+ * depends on them.
  */
 export function isCompleteShape(
   shape: ProxyShape,
@@ -197,7 +196,6 @@ function keepsToNodes(services: readonly Service[]): boolean {
 
 const cachedMatchedKeys = new WeakMap<readonly Config<EnvoyFilter>[], readonly string[]>();
 
-/** Sorted metadata keys that these filters match. */
 function keysMatchedBy(filters: readonly Config<EnvoyFilter>[]): readonly string[] {
   if (filters.length === 0) return [];
   let matchedKeys = cachedMatchedKeys.get(filters);
@@ -237,7 +235,9 @@ export function buildShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[
   };
 }
 
-/** True for sidecars whose Sidecar object has ingress listeners (filter chain names), and for pods of a headless service. */
+/**
+ * True for sidecars whose Sidecar object has ingress listeners (their filter chain names contain the address), and for pods of a headless service.
+ */
 function dependsOnAddresses(
   type: NodeType,
   scope: Pick<SidecarScope, 'ingressListeners'>,
@@ -248,7 +248,7 @@ function dependsOnAddresses(
   return (scope.ingressListeners ?? []).length > 0;
 }
 
-/** Whether it is a Kubernetes Service without a virtual IP, whose pods are addressed directly. */
+/** Whether the service is a Kubernetes Service without a virtual IP, whose pods are addressed directly. */
 export function isHeadless(service: Pick<Service, 'resolution' | 'registry'>): boolean {
   return service.resolution === 'Passthrough' && service.registry === 'Kubernetes';
 }
@@ -279,7 +279,7 @@ function readMetadata({ metadata, envoy }: Proxy): ShapeMetadata {
   };
 }
 
-/** WASM_FETCH identifies a chartpilot agent, because each reports it, even without metrics. */
+/** WASM_FETCH identifies a chartpilot agent, because every such agent reports it, even without metrics. */
 function standardMetricsOf(
   { STANDARD_METRICS: counts, WASM_FETCH: hasAgent }: Proxy['metadata'],
   envoy: Proxy['envoy'],

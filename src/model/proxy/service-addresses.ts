@@ -10,8 +10,8 @@ import type { ProxyShape } from './proxy-shape.ts';
 export type AddressingShape = Pick<ProxyShape, 'clusterId' | 'ipFamily' | 'metadata'>;
 
 /**
- * Returns the service's addresses in the proxy's cluster, or its allocated ones if the proxy's DNS returns them. Of several families, only the
- * proxy's. May contain CIDR ranges, or be empty.
+ * Returns the service's addresses in the proxy's cluster, or its allocated ones if the proxy's DNS returns them. Omits addresses of IP families that
+ * the proxy lacks. May contain CIDR ranges, or be empty.
  */
 export function virtualAddresses(
   service: Service,

@@ -46,7 +46,7 @@ export function pushedTypeOf(typeUrl: string): PushedType | undefined {
   return byTypeUrl.get(typeUrl);
 }
 
-/** Whether a change of this kind may affect the type for such proxies; true for types without a rule. */
+/** Whether a change of this kind may affect the type for proxies of this node type; true for types without a rule. */
 export function changesType(kind: string, typeUrl: string, nodeType: NodeType): boolean {
   const type = pushedTypeOf(typeUrl);
   return type === undefined || changes(kind, type, nodeType);
@@ -85,7 +85,7 @@ const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<strin
   SDS: new Set(['Secret', 'ConfigMap', 'ReferenceGrant']),
   ECDS: new Set([
     ...['EnvoyFilter', 'TrafficExtension', 'WasmPlugin', 'Secret'],
-    // These kinds affect the reachability of services, from which code is fetched.
+    // These kinds affect the reachability of the services that serve Wasm code.
     ...['ServiceEntry', 'Sidecar', 'VirtualService'],
   ]),
   PCDS: new Set(['MeshConfig']),
@@ -107,7 +107,7 @@ const namespacePolicies: ReadonlySet<string> = new Set([
   ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig'],
 ]);
 
-/** Kinds whose effect on a sidecar depends on its scope. A router's scope (everything visible) only decides on services. */
+/** Kinds whose effect on a sidecar depends on its scope. A router's scope contains everything visible and matters only for services. */
 const scopedForSidecars: ReadonlySet<string> = new Set([
   ...['ServiceEntry', 'Service', 'Endpoints', 'DNSName', 'VirtualService', 'DestinationRule', 'Sidecar'],
 ]);
@@ -165,7 +165,7 @@ function affectsSecrets({ kind, namespace }: ConfigKey, now: ProxyInContext, pre
   return [now, previous].some(({ context }) => context.referenceGrants.grantsToGateways(configNamespace, namespace));
 }
 
-/** Whether it is a policy of the root namespace, or a placeholder for an object with an unreadable namespace. */
+/** Whether the object is a policy of the root namespace, or a placeholder whose namespace is unreadable. */
 function isForMesh({ namespace }: ConfigKey, { mesh }: PushContext): boolean {
   return namespace === '' || namespace === mesh.rootNamespace;
 }

@@ -62,7 +62,7 @@ export function buildSidecarScope(
     sources.hostNames,
   );
   const about = { namespace, sidecar, outboundTrafficPolicy, egressListeners };
-  // In this case, virtual services cannot add destinations.
+  // If everything is imported, virtual services cannot add destinations.
   if (egress.length === 1 && importsEverything(egress[0]!, namespace)) {
     return sameOr(previous, new BuiltScope(about, egressListeners[0]!.services));
   }

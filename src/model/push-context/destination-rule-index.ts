@@ -126,7 +126,7 @@ export class DestinationRuleIndex {
       : undefined;
   }
 
-  /** Hosts, including wildcards, of rules that apply to these workloads and may not apply in other namespaces. */
+  /** Hosts, including wildcards, of rules that apply to these workloads but possibly not in other namespaces. */
   ownHosts(namespace: string, labels: Labels): readonly string[] {
     const chosen = this.chosen(namespace, labels)?.byHost.keys() ?? [];
     const shownHosts = this.shownTo().get(namespace) ?? [];

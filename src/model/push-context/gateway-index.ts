@@ -54,7 +54,7 @@ export class GatewayIndex {
     this.usesNamespace = this.confined.size > 0;
   }
 
-  /** Gateways of all namespaces unless restricted, oldest first. Equal results are one list. */
+  /** Gateways of all namespaces unless restricted, oldest first. Equal results share one list. */
   for(proxy: GatewaySubject): readonly Config<Gateway>[] {
     if (proxy.type !== 'router') return [];
     const id = this.idOf(proxy);

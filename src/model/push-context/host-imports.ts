@@ -15,8 +15,8 @@ export class HostImports {
   }
 
   /**
-   * @param hosts `namespace/host`; `.` is the own namespace. `~` before the namespace excludes services of the host, regardless of other imports; `~`
-   * without namespace means any.
+   * @param hosts `namespace/host`; `.` means `ownNamespace`. `~` before the namespace excludes services of the host, regardless of other imports; `~`
+   * without a namespace excludes them in all namespaces.
    */
   constructor(hosts: readonly string[], ownNamespace: string) {
     for (const text of hosts) {

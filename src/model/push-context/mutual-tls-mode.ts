@@ -4,7 +4,7 @@ import { sameItems } from '../collections/same-items.ts';
 import type { Config } from '../config/config.ts';
 import type { MutualTlsMode, PeerAuthentication } from '../kinds/policies/peer-authentication.ts';
 
-/** Mutual TLS only, both, or plaintext only. */
+/** STRICT: mutual TLS only; PERMISSIVE: also plaintext; DISABLE: plaintext only. */
 export type PeerMode = Exclude<MutualTlsMode, 'UNSET'>;
 
 export interface PeerModes {
@@ -29,7 +29,7 @@ export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerMo
   const same = cached.find((cachedMode) => sameItems(cachedMode.layers, layers));
   if (same !== undefined) return same.modes;
   const modes = merge(layers);
-  // An object occurs with different wider objects, so only the last few results are cached.
+  // A policy occurs below different wider policies, so only the last few results are cached.
   cachedModes.set(last, [{ layers, modes }, ...cached.slice(0, 7)]);
   return modes;
 }

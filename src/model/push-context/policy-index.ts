@@ -1,6 +1,4 @@
-/**
- * Selects the policies of a workload. The push context contains the other typed views.
- */
+/** Selects the policies of a workload. */
 import { WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
@@ -39,7 +37,7 @@ export class PolicyIndex<Spec extends object> {
   private readonly rootNamespace: string;
   private readonly selectorOf: (spec: Spec) => Selecting;
   private readonly compare: ((a: Spec, b: Spec) => number) | undefined;
-  /** Caches only live results, because clients choose their labels and a plain cache would be unbounded. */
+  /** Caches only results in use, because clients choose their labels and a plain cache would be unbounded. */
   private readonly results = new WeakValues<PolicyResult<Spec>>();
   /** Last result for a label object, which endpoints and proxies retain. */
   private readonly latest = new WeakMap<PolicySubject['labels'], { namespace: string; result: PolicyResult<Spec> }>();

@@ -73,7 +73,7 @@ export interface PushContext {
   readonly credentials: CredentialIndex;
   readonly backendTls: BackendTlsIndex;
   readonly referenceGrants: ReferenceGrants;
-  /** The same object in two contexts if the same objects apply. */
+  /** Two contexts return the same object if the same policies apply. */
   policiesFor(workload: WorkloadSubject): WorkloadPolicies;
   /**
    * mTLS modes of a workload's inbound connections, for its listeners and its clients. The same object while the same PeerAuthentications

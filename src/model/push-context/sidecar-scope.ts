@@ -15,7 +15,7 @@ export interface SidecarScope {
   readonly namespace: string;
   /** The applied Sidecar object. If absent, the scope contains everything exported to the namespace. */
   readonly sidecar?: Config<Sidecar>;
-  /** Egress listeners in the object's order. At most one has no port, and it is last. */
+  /** Egress listeners in the object's order. Only the last one may have no port. */
   readonly egressListeners: readonly EgressListenerScope[];
   /** If absent, inbound listeners are derived from the workload's services. */
   readonly ingressListeners?: readonly IngressListener[];
@@ -29,7 +29,7 @@ export interface SidecarScope {
   readonly services: readonly Service[];
   /** The service that a host name resolves to in this scope (that of the namespace, else of Kubernetes, else the oldest). */
   serviceByHostname(hostname: string): Service | undefined;
-  /** Whether resources of a proxy with this scope may depend on the object. Not for destination rules. */
+  /** Whether resources of a proxy with this scope may depend on the object. Does not cover DestinationRules. */
   dependsOn(key: ConfigKey): boolean;
 }
 
@@ -38,7 +38,7 @@ export interface EgressListenerScope {
   readonly port?: SidecarPort;
   readonly bind?: string;
   readonly captureMode: CaptureMode;
-  /** Oldest first. If the listener has a port (except HTTP_PROXY), only services with this port, reduced to it. */
+  /** Oldest first. A listener with a port (except HTTP_PROXY) has only services with this port, reduced to it. */
   readonly services: readonly Service[];
   /** Virtual services bound to `mesh`, in precedence order for the namespace. */
   readonly virtualServices: readonly ResolvedVirtualService[];

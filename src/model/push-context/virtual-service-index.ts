@@ -134,7 +134,10 @@ export class VirtualServiceIndex {
     return new VirtualServiceIndex({ sources: configs, renamed: renamed.map(configKeyOf), ...indexFields });
   }
 
-  /** Returns virtual services in precedence order for the namespace. Equal results are one list, which keeps its identity while its items do. */
+  /**
+   * Returns virtual services in precedence order for the namespace. Equal results share one list, which keeps its identity while its items are
+   * unchanged.
+   */
   for(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
     const bucket = this.byGateway.get(gateway);
     if (bucket === undefined) return none;

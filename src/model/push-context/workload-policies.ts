@@ -18,7 +18,7 @@ import type { SidecarIndex } from './sidecar-index.ts';
 export interface WorkloadPolicies {
   /** Short and stable while the same objects apply, for cache keys. Empty if no policy applies. */
   readonly id: string;
-  /** At most one each of the mesh, the namespace and the workload. */
+  /** At most one per level: mesh, namespace, workload. */
   readonly peerAuthentications: readonly Config<PeerAuthentication>[];
   readonly requestAuthentications: readonly Config<RequestAuthentication>[];
   readonly authorizationPolicies: readonly Config<AuthorizationPolicy>[];

@@ -1,5 +1,5 @@
 /**
- * Generates CustomResourceDefinitions of Istio's kinds from the decoders of configuration files. Not for kinds of Kubernetes and the Gateway API,
+ * Generates CustomResourceDefinitions of Istio's kinds from the decoders of configuration files. Excludes kinds of Kubernetes and the Gateway API,
  * which define their own: a definition with only the fields supported here would make the API server drop all others.
  */
 import { type KindName, kinds } from '../kinds/index.ts';

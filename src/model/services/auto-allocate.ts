@@ -1,6 +1,6 @@
 /**
- * Allocates virtual IPs for services without one. Uses a hash of the name like Istio, so
- * proxies keep their addresses when they switch control planes.
+ * Allocates virtual IPs for services without one. Hashes the name like Istio, so that services keep their addresses when proxies switch control
+ * planes.
  */
 
 import { atOnce, type Steps } from '../../runtime/turns.ts';
@@ -44,7 +44,7 @@ export class AddressAllocation {
     return this.#addresses.get(name);
   }
 
-  /** Changes with each {@link allocating}. Existing names keep their addresses as long as it is unchanged. */
+  /** Changes with each {@link allocating}. While the version is unchanged, existing names keep their addresses. */
   get version(): number {
     return this.#version;
   }

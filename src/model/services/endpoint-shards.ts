@@ -83,7 +83,7 @@ export class EndpointShards {
     const entry = this.#entry(service);
     const previous = entry?.shards.get(shardText(key)) ?? [];
     if (endpoints.length === 0) {
-      // Keeps the key, because a service that scales to zero and back is not new.
+      // Keeps the entry without endpoints, because a service that scales to zero and back is not new.
       if (previous.length === 0) return 'none';
       const remainingEntry = withoutShard(entry!, key);
       // The security mode does not matter without endpoints; it is compared when the next endpoint is added.
@@ -112,7 +112,7 @@ export class EndpointShards {
     return this.pruneShard(key, () => false);
   }
 
-  /** Removes a registry's shard of all other services. Returns the affected services. */
+  /** Removes a registry's shard of all services that `keep` rejects. Returns these services. */
   pruneShard(key: ShardKey, keep: (service: ServiceName) => boolean): readonly ServiceName[] {
     const lost: ServiceName[] = [];
     for (const { hostname, namespace, shards } of this.services()) {

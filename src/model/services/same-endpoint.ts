@@ -46,7 +46,7 @@ export function keptEndpoints(list: readonly Endpoint[], previous: readonly Endp
     return same !== undefined && sameEndpoint(same, endpoint) ? same : endpoint;
   });
   if (sameItems(kept, previous)) return previous;
-  // Lists of several services stay one list.
+  // If unchanged, returns the given list, which several services may share.
   return sameItems(kept, list) ? list : kept;
 }
 

@@ -80,7 +80,7 @@ export class ServiceIndex {
     );
   }
 
-  /** The services that visible hosts resolve to: one namespace's for a host that several define. */
+  /** The services that visible hosts resolve to. A host that several namespaces define resolves to the services of one. */
   resolvedFor(namespace: string): readonly Service[] {
     return this.resolved.of(
       this.viewOf(namespace),

@@ -67,7 +67,7 @@ export interface Endpoint {
   readonly labels: Readonly<Record<string, string>>;
   readonly serviceAccount: string;
   readonly network: string;
-  /** `region/zone/subzone`, truncated from the right. */
+  /** `region/zone/subzone`, without unknown parts at the end. */
   readonly locality: string;
   readonly clusterId: string;
   /** 0 means the default of 1. */

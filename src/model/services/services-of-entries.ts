@@ -79,7 +79,7 @@ export class ServiceEntryServices {
     return atOnce(this.applying(changes, pods));
   }
 
-  /** {@link apply} in steps. Between them, look-ups may return the previous state of some hosts and the new state of others. */
+  /** {@link apply} in steps, between which look-ups may mix previous and new states. */
   *applying(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): Steps<RegistryDelta> {
     const dirty = new Map<string, Config<ServiceEntry> | undefined>();
     let [allocates, hasOtherAge] = [false, false];
@@ -250,7 +250,7 @@ export class ServiceEntryServices {
     const isSelecting = selector !== undefined && !entry.isWithoutEndpoints;
     const selectedWorkloads = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
     const endpoints = endpointsOfEntry(entry, selectedWorkloads.toSorted(byWorkloadAge), this.#options);
-    // Keeps a list shared, because an entry's hosts usually share one.
+    // Hosts of an entry usually share one endpoint list; they keep sharing it.
     const keep = memoizeByPair((list: readonly Endpoint[], earlier: readonly Endpoint[]) =>
       keptEndpoints(list, earlier),
     );

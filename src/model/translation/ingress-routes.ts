@@ -86,7 +86,7 @@ function routeOf({ path, pathType }: IngressPath, destination: Destination | und
 /** Prefix `/a` matches `/a` and everything below `/a/`, but not `/ab`. */
 function segments(path: string, everything: PathRoute, route: HttpRoute['route']): PathRoute {
   if (path === '') return everything;
-  // This match accepts no query or fragment, and requires a character in addition to the slash.
+  // In a `bySegments` prefix, Envoy accepts no `?`, no `#` and no slash at the end.
   const match = /^[^?#]+[^?#/]$/.test(path)
     ? [{ uri: { prefix: path }, bySegments: true }]
     : [{ uri: { exact: path } }, { uri: { prefix: `${path}/` } }];

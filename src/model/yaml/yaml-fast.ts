@@ -46,7 +46,7 @@ export function parsePlainDocument(text: string): PlainDocument | undefined {
   return 'reason' in read ? undefined : read;
 }
 
-/** @param acceptsTabs accepts tabs, which parsers treat differently, because the full parser will not be used */
+/** @param acceptsTabs accepts tabs, which parsers treat differently; only if the full parser will not be used */
 export function readPlainDocument(text: string, { acceptsTabs = false } = {}): PlainDocument | NotPlain {
   const simple = readSimpleDocument(text);
   if (simple === undefined) return readEvents(text, acceptsTabs);
@@ -171,7 +171,7 @@ class Places {
   readonly #events: readonly Event[];
   /** Index after the last event of a list or map, by the index of its first event. */
   readonly #ends: Int32Array;
-  /** Indexes of a list's elements, by the index of its first event. */
+  /** Event indexes of a list's elements, by the index of the list's first event. */
   readonly #elements = new Map<number, readonly number[]>();
 
   constructor(text: string, events: readonly Event[]) {

@@ -11,7 +11,7 @@ export interface SimpleDocument {
   readonly start: number;
 }
 
-/** Declined characters: tabs, other line breaks and other letters, everything but line feeds and printable ASCII. */
+/** Declined characters: all but line feeds and printable ASCII, such as tabs and other line breaks. */
 const unusual = /[^\n\x20-\x7e]/;
 
 /** Deeper documents are declined; the other parser reports the limit. */
@@ -53,7 +53,6 @@ function charactersOf(text: string): Uint8Array {
 /** One error object for all documents, because its content is never read. */
 const notSimple = new Error('not simple');
 
-/** Returns `undefined` if the document does not have the simple form. */
 export function readSimpleDocument(text: string): SimpleDocument | undefined {
   if (unusual.test(text) || listOfObjects.test(text)) return undefined;
   try {

@@ -57,7 +57,7 @@ function choosesEndpoint(service: Service, shape: ClusterShape, { endpointsForHe
   return isHeadless(service) && (endpointsForHeadless || shape.interceptionMode === 'NONE');
 }
 
-/** Endpoints are received on the ADS stream of the cluster. */
+/** Envoy requests the endpoints on its ADS stream. */
 export function edsFields(clusterName: string): ClusterInit {
   return {
     clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.EDS },

@@ -38,7 +38,6 @@ export function inboundSource(family: ProxyIpFamily): Init<typeof BindConfigSche
   };
 }
 
-/** Last result for each shape, with its inputs. */
 const lastClusters = new WeakMap<
   ProxyShape,
   { readonly inputs: readonly unknown[]; readonly clusters: readonly EnvoyResource[] }

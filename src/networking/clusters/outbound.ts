@@ -170,7 +170,7 @@ function discoveryFields(
   const assignment = loadAssignment(name, discovery === 'LOGICAL_DNS' ? [singleEndpoint(endpoints)] : endpoints, {
     proxyLocality: shape.locality,
     proxyLabels: shape.labels,
-    // The endpoints of such clusters do not depend on networks and nodes.
+    // The endpoints of DNS clusters do not depend on networks and nodes.
     proxyNetwork: '',
     proxyNode: '',
     setting: localityOrdering(policy, push.mesh.localityLbSetting, target.service),

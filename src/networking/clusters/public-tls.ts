@@ -19,7 +19,7 @@ export interface PublicTlsTarget {
   readonly service: Pick<Service, 'serviceAccounts' | 'registry'>;
   readonly http2: boolean;
   readonly mesh: Pick<MeshConfig, 'tlsDefaults'>;
-  /** An agent reads files for the proxy. */
+  /** Whether an agent reads files for the proxy. */
   readonly hasAgent: boolean;
   readonly checksRevocationLists: boolean;
   /**

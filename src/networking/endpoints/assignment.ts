@@ -35,7 +35,7 @@ function localityEndpoints(group: LocalityGroup): LocalityLbEndpoints {
   });
 }
 
-/** Uses an object literal, which is faster than `create`, because a change of one endpoint rebuilds the messages of all endpoints of its cluster. */
+/** An object literal is faster than `create`; a change of one endpoint rebuilds the messages of all endpoints of its cluster. */
 function lbEndpoint(endpoint: Endpoint): LbEndpoint {
   return {
     $typeName: 'envoy.config.endpoint.v3.LbEndpoint',

@@ -140,7 +140,7 @@ function failedOver(
   return groups.map((group) => ({ ...group, priority: distance(order.proxyLocality, group.locality, setting) }));
 }
 
-/** Orders by locality within each label priority. There are five locality distances. */
+/** Orders by locality within each label priority. */
 function failedOverWithin(
   groups: readonly LocalityGroup[],
   order: LocalityOrder,

@@ -15,7 +15,7 @@ export type OmissionReason =
   | 'remote workload without mutual TLS'
   | 'remote workload not healthy';
 
-/** Predicates whose subject is the number of endpoints. */
+/** Completes a sentence that begins with the number of endpoints. */
 export const omissionText: Readonly<Record<OmissionReason, string>> = {
   'different port': 'do not serve this port',
   'different node': 'run on a different node (internalTrafficPolicy is Local)',
@@ -34,7 +34,6 @@ export const omissionText: Readonly<Record<OmissionReason, string>> = {
   'remote workload not healthy': 'are behind gateways of a different network, and are not healthy',
 };
 
-/** Maximum number of addresses in a message. */
 const maxAddresses = 3;
 
 export function addressList(endpoints: readonly Endpoint[]): string {

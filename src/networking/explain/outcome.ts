@@ -59,7 +59,7 @@ export interface Target {
   readonly name: string;
   /** Weight as a fraction of the sum of weights. */
   readonly weight: number;
-  /** Absent if the proxy does not have the cluster, for which it responds with 503. */
+  /** Absent if the proxy lacks the cluster, so that it responds with 503. */
   readonly cluster?: Cluster;
   /** Absent if the endpoints are unknown. */
   readonly assignment?: ClusterLoadAssignment;

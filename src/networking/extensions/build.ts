@@ -41,7 +41,7 @@ export function buildWasmPlugins(
     const plugin = byName.get(name);
     if (plugin === undefined) return [];
     const { code, cluster, isByAgent, dependsOn } = sourceOf(plugin, shape, push);
-    // Without a resource, a listener from before the plugin's remote code keeps its configuration.
+    // New listeners contain this plugin, because Envoy fetches its code. Without a resource, an older listener keeps its configuration.
     if (cluster !== undefined) return [];
     const fetches = shape.metadata.WASM_FETCH ?? '';
     const pull = isByAgent ? pullOf(plugin, shape, push) : undefined;

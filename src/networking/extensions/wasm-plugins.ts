@@ -32,7 +32,7 @@ export function pluginsOf(
     .toSorted((a, b) => (b.spec.priority ?? 0) - (a.spec.priority ?? 0));
 }
 
-/** Whether the chain matches. A chain for any port may match all ports. */
+/** With port 0, the filter chain is for any port, so every port condition matches. */
 function isMatched(matches: readonly WasmMatch[], side: TelemetrySide, port: number): boolean {
   if (matches.length === 0) return true;
   return matches.some(({ mode = 'UNDEFINED', ports = [] }) => {

@@ -1,5 +1,5 @@
 /**
- * VM variables with which the agent fetches the code of a WasmPlugin, and which it removes; named as in Istio. Credentials are sent only to proxies
+ * VM variables with which the agent fetches a WasmPlugin's code and which it then removes; named as in Istio. Credentials are sent only to proxies
  * whose verified namespace is that of the plugin and its Secret. A plugin in the root namespace therefore does not reveal the mesh's credentials to
  * tenants.
  */
@@ -23,7 +23,7 @@ interface Pull {
   readonly dependsOn: readonly ConfigKey[];
 }
 
-/** Returns the variables for code that the agent fetches. If the proxy may not receive the secret, it is empty, which the agent reports. */
+/** Returns the variables for code that the agent fetches. The secret is empty if the proxy may not receive it; the agent reports that. */
 export function pullOf(plugin: Config<WasmPlugin>, shape: ProxyShape, { credentials }: PushContext): Pull {
   const { namespace, spec } = plugin;
   const { imagePullSecret: name, imagePullPolicy: policy = 'UNSPECIFIED_POLICY' } = spec;

@@ -20,7 +20,7 @@ export interface WasmSource {
   /** The cluster from which Envoy fetches the code; `undefined` for a file, and for code that the agent fetches. */
   readonly cluster?: string;
   readonly isByAgent?: true;
-  /** Objects in addition to the plugin. */
+  /** Objects, in addition to the plugin, on which the source depends. */
   readonly dependsOn: readonly ConfigKey[];
 }
 

@@ -1,6 +1,6 @@
 /**
  * Determines which server of a port serves each host. Connections reach one server by their SNI. On a connection to a wider wildcard, a request for
- * another host would evade the requirements of its server.
+ * another host would evade the requirements of that host's server.
  */
 import { coveringKeys } from '../../model/fields/hostname.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
@@ -34,7 +34,7 @@ export interface DifferingOwner {
   readonly fields: readonly string[];
 }
 
-/** Owners by host, by listener key. */
+/** Owners by listener key, then by host. */
 export type HostOwners = ReadonlyMap<string, ReadonlyMap<string, HostOwner>>;
 
 /** Includes HTTP servers, because they may redirect to HTTPS. */
@@ -136,7 +136,7 @@ function compareWithWildcards(owners: ReadonlyMap<string, HostOwner>, requiremen
       if (wildcard === host || (wider.serverOnPort === owner.serverOnPort && wider.tls === owner.tls)) continue;
       const weakerFieldNames = weakerFields(wider, owner, requirements);
       if (weakerFieldNames.length > 0) wider.misdirected.set(host, { owner, fields: weakerFieldNames });
-      // A closed server does not serve wider hosts.
+      // A closed wider server serves no requests.
       const excepted = wider.serverOnPort.closed === undefined ? weakerFields(owner, wider, requirements) : [];
       if (excepted.length > 0) owner.exceptions.set(wildcard, { owner: wider, fields: excepted });
     }

@@ -36,8 +36,8 @@ export interface GatewayServer extends ServerOnPort {
   /** Set for HTTP, and for HTTPS with TLS termination. */
   readonly routeName?: string;
   /**
-   * Hosts covered by its wildcards whose servers have stricter requirements. Requests for them get 421, because their connection was established for
-   * another SNI.
+   * Hosts under the server's wildcards whose own servers have stricter requirements. Requests for them get 421, because their connection was
+   * established for another SNI.
    */
   readonly misdirected?: ReadonlyMap<string, ServerOnPort>;
 }
@@ -120,7 +120,7 @@ function isEveryAddress(bind: string | undefined, { ipFamily }: Pick<ProxyShape,
   return bind === wildcardAddress(ipFamily) || (ipFamily === 'dual' && bind === wildcardAddress('v6'));
 }
 
-/** Identifies a server on a port among the servers of the same objects, including why it cannot serve. */
+/** Identifies a placed server of the same Gateway objects, including why it cannot serve. */
 function placeText({
   serverOnPort: { gateway, index, port, closed = '' },
   bind = '',
@@ -210,8 +210,8 @@ function routeNameOf(
 const keepPortLabel = 'experimental.istio.io/disable-gateway-port-translation';
 
 /**
- * Translates a server's port, a port of the gateway's service, to ports of the pod. If no service maps it, its number is unchanged. A Gateway that
- * names its services has no port without one of them.
+ * Translates a server's port, a port of the gateway's service, to ports of the pod. A port that no service maps keeps its number. A Gateway that
+ * names its services has only ports that these map.
  */
 function proxyPorts(
   server: Server,

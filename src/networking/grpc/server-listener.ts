@@ -14,7 +14,7 @@ import { grpcAuthorization } from './server-authorization.ts';
 import type { ServerAddress } from './target-name.ts';
 import { serverTls } from './tls.ts';
 
-/** With this label, a workload in mode PERMISSIVE requests mutual TLS (value `istio`). gRPC servers accept either mutual TLS or plaintext. */
+/** In mode PERMISSIVE, the value `istio` makes a workload require mutual TLS, because gRPC servers accept either mutual TLS or plaintext. */
 const tlsModeLabel = 'security.istio.io/tlsMode';
 
 /** @returns no message if the port is not a target port of the workload's services */

@@ -1,4 +1,4 @@
-/** Cache of generators. Generators remain pure: their results are the same without a cache. */
+/** Cache for generators, whose results are the same without it. */
 import type { ConfigKey } from '../../model/config/config.ts';
 
 export type RememberedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'ECDS' | 'NDS';

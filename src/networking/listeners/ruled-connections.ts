@@ -89,7 +89,7 @@ const placesByHost = memoizeByObject(
 
 const aliasesIn = memoizeByObject((services: readonly Service[]) => services.filter(isAlias));
 
-/** Services to whose hosts a DestinationRule also applies: the service's aliases and, for an alias, its targets. */
+/** Services that a DestinationRule for the host also affects: aliases of matching services and, for matching aliases, their targets. */
 function aliasesAndTargetsOf(host: string, scope: SidecarScope): readonly Service[] {
   return aliasesIn(scope.services).flatMap((alias) => {
     const chain = aliasChain(alias, (name) => scope.serviceByHostname(name));

@@ -103,9 +103,9 @@ function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): Fil
 }
 
 /**
- * Ports that the HTTP inspector skips: those of all other listeners, even on a VIP, and those of server-first protocols. Listener filters run before
- * a connection is passed to another listener. Otherwise a server-first service would wait for the timeout, and HTTP on the port of a VIP would be
- * routed by its Host header.
+ * Ports that the HTTP inspector skips: those of all other listeners, even on a VIP, and those of server-first protocols. The inspector runs before a
+ * connection is passed to another listener: it would delay server-first services until its timeout, and HTTP on the port of a VIP would be routed by
+ * its Host header.
  */
 function describedPorts({ shape, push }: ProxyContext): number[] {
   const ports = planOutbound(shape, push).listeners.map(({ port }) => port);

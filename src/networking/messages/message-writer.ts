@@ -1,6 +1,6 @@
 /**
  * Encodes messages from the last byte to the first, so that a field's length is known when it is written. The result equals that of protobuf-es with
- * sorted map keys, which is several times slower for types with sixty fields, because it calls a closure for each.
+ * sorted map keys, which is several times slower for types with sixty fields.
  *
  * protobuf-es still encodes rare values (negative and very large numbers, floats, groups, values of a wrong type) and reports their errors.
  */
@@ -33,7 +33,6 @@ const kinds: Readonly<Partial<Record<ScalarType, number>>> = {
   [ScalarType.BYTES]: bytes,
 };
 
-/** Default value of each kind. */
 const zeros: readonly unknown[] = ['', false, 0, 0, 0n];
 
 interface Field {
@@ -380,7 +379,7 @@ function isZero({ zero, kind }: Field, value: unknown): boolean {
 function orderedKeys(map: Values): readonly string[] {
   const keys = Object.keys(map);
   if (isSorted(keys)) return keys;
-  // Integer keys come first, so no key is an integer.
+  // JavaScript puts integer keys first, so if the first key is no integer, none is.
   if (!/^\d/.test(keys[0]!)) return keys.sort();
   return Object.keys(Object.fromEntries(keys.sort().map((key) => [key, true])));
 }

@@ -29,7 +29,6 @@ export class PartBlock<P extends Part = Part> {
     return this.#bytes;
   }
 
-  /** Size of the cached encoding in bytes. */
   get bytesKept(): number {
     return this.#bytes?.length ?? 0;
   }
@@ -64,7 +63,7 @@ export function splitIntoBlocks<P extends NamedPart>(
 const blocksOfParts = new WeakValues<PartBlock<never>>();
 const lists = new WeakValues<readonly PartBlock<never>[]>();
 
-/** Returns an existing equal block while it is referenced. */
+/** Returns an equal block if one is still referenced. */
 export function sharedBlock<P extends NamedPart>(fieldNumber: number, blockParts: readonly P[]): PartBlock<P> {
   const key = `${fieldNumber} ${numbersText(blockParts)}`;
   const cachedBlock = blocksOfParts.get(key) as PartBlock<P> | undefined;
@@ -74,7 +73,7 @@ export function sharedBlock<P extends NamedPart>(fieldNumber: number, blockParts
   return block;
 }
 
-/** Returns an existing equal list while it is referenced. */
+/** Returns an equal list if one is still referenced. */
 export function sharedList<P extends Part>(blocks: readonly PartBlock<P>[]): readonly PartBlock<P>[] {
   const key = numbersText(blocks);
   const cachedBlocks = lists.get(key) as readonly PartBlock<P>[] | undefined;

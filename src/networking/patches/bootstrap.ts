@@ -1,5 +1,5 @@
 /**
- * Merges EnvoyFilters with `applyTo: BOOTSTRAP` into one message, which the agent merges into its bootstrap, because merging
+ * Merges EnvoyFilters with `applyTo: BOOTSTRAP` into one message, which the agent merges into its bootstrap. The result is the same, because merging
  * is associative.
  */
 import { create, type DescMessage, type Message } from '@bufbuild/protobuf';
@@ -16,8 +16,8 @@ import { type PatchSet, patchSetOf } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
 /**
- * Returns one resource even without patches, because the agent waits for a response, but none if not requested by name: Istio's agents would start
- * Envoy with only this message.
+ * Returns one resource even without patches, because the agent waits for a response. Returns none unless it is requested by name: Istio's agents
+ * would start Envoy with only this message.
  */
 export function buildBootstrapPatches(shape: ProxyShape, push: PushContext, names: readonly string[]): EnvoyResource[] {
   if (!names.includes(bootstrapPatchesName)) return [];

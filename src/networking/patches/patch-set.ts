@@ -23,7 +23,7 @@ import { withoutWasm } from './without-wasm.ts';
 
 export type PlaceContext = Exclude<PatchContext, 'ANY'>;
 
-/** Immutable. Equal sets are one object while it is referenced, so results can be cached by identity. */
+/** Immutable. Equal sets share one object while it is referenced, so results can be cached by identity. */
 export interface PatchSet {
   readonly nodeType: NodeType;
   /** EnvoyFilters whose Wasm code is withheld, because the proxy's Envoy cannot run it. */

@@ -51,7 +51,7 @@ export function patchedRoutes(
 
 const routePatchesByPlace = new WeakMap<PatchSet, Map<PlaceContext, KeyedPatches | undefined>>();
 
-/** Returns `undefined` without such patches. */
+/** Returns `undefined` if no patch applies to this context. */
 function routePatchesFor(patches: PatchSet, placeContext: PlaceContext): KeyedPatches | undefined {
   const byPlace = routePatchesByPlace.get(patches) ?? new Map<PlaceContext, KeyedPatches | undefined>();
   routePatchesByPlace.set(patches, byPlace);

@@ -12,7 +12,7 @@ const statuses = new WeakMap<EnvoyPatch, PatchStatus>();
 const tried = new WeakSet<EnvoyPatch>();
 const untried: PatchStatus = { applied: false };
 
-/** A patch that has not yet matched anything is not applied and has no problem. */
+/** Reports a patch that has not matched anything yet as not applied, without a problem. */
 export function patchStatus(patch: EnvoyPatch): PatchStatus {
   return statuses.get(patch) ?? untried;
 }

@@ -3,7 +3,7 @@ import { fromBinary } from '@bufbuild/protobuf';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 
-/** Larger assignments are treated as not empty without decoding them. */
+/** Larger assignments are assumed to have endpoints, without decoding them. */
 const maxEmptyBytes = 1_024;
 
 /** @param first chunk of the encoded cluster, which begins at `start` */

@@ -5,7 +5,7 @@ import { NameCollector } from './collect-names.ts';
 import { clusterFields, messagesWithoutClusters } from './name-fields.ts';
 import { packedType } from './packed-type.ts';
 
-/** Resources share these sets. */
+/** Names per chunk. Resources with a common chunk share its set. */
 export type ClusterNames = readonly ReadonlySet<string>[];
 
 const collector = new NameCollector({ fields: clusterFields, skipped: messagesWithoutClusters });

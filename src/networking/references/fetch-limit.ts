@@ -7,7 +7,7 @@ import { ConfigSourceSchema } from '../../gen/envoy/config/core/v3/config_source
 import { duration } from '../messages/protobuf-duration.ts';
 import { packedType } from './packed-type.ts';
 
-/** Envoy's default for sources. */
+/** Envoy's default for `initial_fetch_timeout`. */
 const defaultFetchMs = 15_000;
 
 interface Limit {

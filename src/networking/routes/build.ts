@@ -9,7 +9,7 @@ import { reachOf } from '../traffic/reach.ts';
 import { buildingGatewayRoutes } from './gateway.ts';
 import { precomputeSidecarRoutes, sidecarRoutes } from './sidecar.ts';
 
-/** A configuration without virtual hosts if no listener of the proxy uses the name. */
+/** Returns a configuration without virtual hosts if no listener of the proxy uses the name. */
 export function buildRoutes(
   shape: ProxyShape,
   push: PushContext,

@@ -28,7 +28,7 @@ import { routeConfiguration, virtualHost } from './translate/route-configuration
 import { matchedPorts, serverText } from './translate/server-conditions.ts';
 import type { WithDependencies } from './translate/with-dependencies.ts';
 
-/** Returns no virtual hosts if the Gateway of the name was deleted. Yields, because a configuration may have thousands of routes. */
+/** Returns no virtual hosts for the name of a deleted Gateway. Yields, because a configuration may have thousands of routes. */
 export function* buildingGatewayRoutes(
   name: string,
   merged: MergedGateways,
@@ -50,7 +50,7 @@ export function* buildingGatewayRoutes(
 }
 
 interface HostPlan {
-  /** Servers from which each VirtualService receives the host, one for each group of servers that its matches do not distinguish. */
+  /** For each VirtualService of the host, one server of each group of servers that its matches do not distinguish. */
   readonly virtualServices: Map<ResolvedVirtualService, Map<string, GatewayServer>>;
   /** At least one server has the host. */
   readonly servers: Set<GatewayServer>;
@@ -147,7 +147,7 @@ function* planHosts(
     const virtualServices = push.virtualServicesFor(name, shape.configNamespace);
     const { number } = server.server.port;
     const port = matchedPorts(virtualServices).has(number) ? number : '';
-    // If an older server of the object has the host, a younger server adds only matches of its own port.
+    // If an older server of the Gateway has the host, this server adds only matches of its port, or a redirect.
     const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${port} ${host}`));
     for (const servedRule of servedVirtualServices(server, virtualServices, hosts)) {
       const text = serverText(servedRule.virtualService, server);

@@ -69,7 +69,7 @@ export function* precomputeSidecarRoutes(
 const none: readonly ConfigKey[] = [];
 const noBlocks: readonly Block[] = [];
 
-/** Client properties that distinguish its configuration from those of other clients with the same name. */
+/** Client properties that distinguish the client's configuration from others of the same name. */
 function clientText(
   name: string,
   { egress, port }: RouteSelection,
@@ -122,7 +122,7 @@ function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, m
   return extended;
 }
 
-/** Cache limit: outbound policies have a few modes, and egress proxy hosts. */
+/** Cache limit: there are few outbound policy modes and egress proxy hosts. */
 const maxFallbacks = 16;
 
 const configurations = memoizeByObject((_: readonly Block[]) => new Map<string, EnvoyResource>());

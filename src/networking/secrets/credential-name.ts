@@ -70,7 +70,7 @@ export function parseCredentialName(resourceName: string, ownNamespace: string):
   return undefined;
 }
 
-/** The same subject for names with and without suffix. */
+/** Returns the same subject for names with and without `-cacert`. */
 export function subjectOfCredential(resourceName: string): string {
   return withoutSuffix(resourceName.slice(resourceName.lastIndexOf('/') + 1));
 }
@@ -79,7 +79,7 @@ function withoutSuffix(name: string): string {
   return name.endsWith(rootsSuffix) ? name.slice(0, -rootsSuffix.length) : name;
 }
 
-/** The object name with suffix. Objects with and without suffix may both exist. */
+/** Appends `-cacert`. Objects with and without this suffix may both exist. */
 export function rootsObjectName(name: string): string {
   return `${name}${rootsSuffix}`;
 }

@@ -24,7 +24,6 @@ interface PermittedNames {
 const none: readonly string[] = [];
 /** Permitted names by list and namespace. Keeps the same list for equal requests, because callers compare by identity. */
 const permitted = memoizeByObject((_: readonly string[]) => new Map<string, PermittedNames>());
-/** Maximum number of cached namespaces per list. */
 const maxNamespaces = 64;
 
 export function permittedSecrets(

@@ -19,7 +19,7 @@ const byLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape,
 const forAnyLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, {}));
 
 /**
- * Returns shapes whose lists can be the base of a shape's list: a proxy of a namespace without visibility exceptions, and one of the shape's
+ * Returns shapes from whose lists a shape's list can be derived: one for a namespace without visibility exceptions, and one for the shape's own
  * namespace, both without services. Other properties that affect clusters and endpoints are those of the shape.
  */
 export function commonShapes(shape: ProxyShape, push: PushContext): readonly ProxyShape[] {

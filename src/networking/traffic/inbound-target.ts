@@ -30,7 +30,6 @@ export interface InboundTarget {
   /** Address of the application; absent for the original destination. */
   readonly forwardTo?: { readonly address: string; readonly port: number };
   readonly connectionPool?: ConnectionPoolSettings;
-  /** Mutual TLS mode of accepted connections. */
   readonly mode: PeerMode;
   /** IP address that clients connect to, or `unix:///path`. */
   readonly bind: string;
@@ -66,7 +65,7 @@ export function inboundOrigins(
   return [...(index === -1 ? [] : sidecarOrigin(scope, 'ingress', index)), ...services.flatMap(serviceOrigin)];
 }
 
-/** None without redirection, because the application binds these ports itself. */
+/** Returns no targets without redirection, because the application binds these ports itself. */
 function fromServices(
   shape: ProxyShape,
   push: PushContext,

@@ -9,7 +9,7 @@ export function fallbackCluster(policy: OutboundTrafficPolicy, reach: ProxyReach
   return policy.egressProxy ? resolveDestination(policy.egressProxy, 0, reach).cluster : passthroughCluster;
 }
 
-/** For HTTP requests, whose host Envoy may resolve if the policy allows it. */
+/** Cluster for HTTP requests, whose host Envoy may resolve if the policy allows it. */
 export function requestFallbackCluster(policy: OutboundTrafficPolicy, reach: ProxyReach): string {
   return policy.mode === 'ALLOW_ANY_DYNAMIC_DNS' ? dynamicDnsCluster : fallbackCluster(policy, reach);
 }

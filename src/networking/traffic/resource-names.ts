@@ -26,7 +26,7 @@ export function inboundClusterName(port: number): string {
   return `inbound|${port}||`;
 }
 
-/** Returns a cluster name as a valid SNI, `outbound_.80_.v1_.reviews…`, for mutual TLS and between gateways. */
+/** Returns a cluster name as a valid SNI, `outbound_.80_.v1_.reviews…`, for mutual TLS and for gateways between networks. */
 export function sniName(port: number, subset: string, host: string): string {
   return `outbound_.${port}_.${subset}_.${host}`;
 }

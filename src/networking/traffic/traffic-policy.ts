@@ -51,7 +51,7 @@ function override(parent: EffectivePolicy, policy: TrafficPolicy | undefined, po
 }
 
 export interface LocalityOrdering extends LocalityLoadBalancerSetting {
-  /** The service's traffic distribution. If it is set, no other field is, and the registry reports unhealthy endpoints. */
+  /** The service's traffic distribution. If it is set, no other field is set, and the registry also reports unhealthy endpoints. */
   readonly distribution?: TrafficDistribution;
   /** Envoy distributes traffic among the zones of a region if there are enough endpoints. */
   readonly zoneAware?: { readonly minClusterSize?: number };

@@ -7,7 +7,6 @@ import type { MergedDestinationRule } from '../../model/push-context/resolved-ru
 import type { Endpoint, Service } from '../../model/services/service.ts';
 import { type EffectivePolicy, effectivePolicy } from './traffic-policy.ts';
 
-/** Last result for each list of endpoints. */
 const lastSecured = new WeakMap<readonly Endpoint[], { refusing: string; endpoints: readonly Endpoint[] }>();
 
 const endpointsByPush = new WeakMap<PushContext, WeakMap<readonly Endpoint[], readonly Endpoint[]>>();

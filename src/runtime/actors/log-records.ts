@@ -16,8 +16,8 @@ export interface OperatorStates {
    */
   readonly words: Readonly<Record<string, Readonly<Record<string, string | null>>>>;
   /**
-   * By event type, or for an event of XState as {@link describeCause} formats it; `{name}` is replaced with that field.
-   * Of several texts, the first whose fields the event has. An event without a matching text is shown as its key.
+   * By event type, or by the text of {@link describeCause} for an event of XState; `{name}` is replaced with that field. Of several texts, the first
+   * whose fields the event has applies. An event without a matching text is shown as its key.
    */
   readonly causes: Readonly<Record<string, string | readonly string[]>>;
   /** Words of states that are logged as warnings. */
@@ -138,7 +138,7 @@ export function wordOf(stateWords: Readonly<Record<string, string | null>>, path
 
 const failureTypes = /[.-](failed|waiting|rejected|overdue|unkillable)$/;
 
-/** Each such type has an entry in `src/runtime/log-events`. */
+/** Each failure type has an entry in `src/runtime/log-events`. */
 export const isFailureType: (type: string) => boolean = cachedFunction((type) => failureTypes.test(type));
 
 function failureIn(record: TraceRecord): LogEntry | undefined {

@@ -22,8 +22,7 @@ const networksByUse: Readonly<Record<Exclude<SpecialUse, 'malformed'>, readonly 
   'site-local': ['fec0::/10'],
   multicast: ['224.0.0.0/4', 'ff00::/8'],
   reserved: ['240.0.0.0/4', '100::/64'],
-  // Services of a cloud that identify a machine by its network path and are not link-local: Alibaba, Azure, Oracle;
-  // AWS, Google, Oracle, Scaleway.
+  // Metadata services of clouds outside the link-local range: Alibaba, Azure and Oracle for IPv4; AWS, Google, Oracle and Scaleway for IPv6.
   metadata: [
     ...['100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32'],
     ...['fd00:ec2::/32', 'fd20:ce::254/128', 'fd00:c1::a9fe:a9fe/128', 'fd00:42::42/128'],
@@ -36,9 +35,8 @@ const uses = Object.entries(networksByUse).map(([use, networks]) => ({
 }));
 
 /**
- * The special use of an address, or of an IPv4 address that an IPv6 address embeds; `undefined` for the address of a
- * possible workload. For restrictions only: a privilege of loopback uses `isLoopback`, which ignores embedded
- * addresses.
+ * The special use of an address, or of an IPv4 address that an IPv6 address embeds; `undefined` for the address of a possible workload. For
+ * restrictions only: to grant a privilege to loopback, use `isLoopback`, which ignores embedded addresses.
  */
 export function specialUseOf(address: string): SpecialUse | undefined {
   if (!isIPv4(address) && !isIPv6(address)) return 'malformed';

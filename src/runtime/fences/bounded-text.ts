@@ -10,7 +10,6 @@ export async function boundedText(
   return (await boundedBytes(body, maxBytes)).toString('utf8');
 }
 
-/** Like {@link boundedText}. */
 export async function boundedBytes(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   maxBytes: number,

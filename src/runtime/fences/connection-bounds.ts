@@ -72,7 +72,7 @@ export class ConnectionBounds<C extends BoundConnection> {
     this.#idle++;
   }
 
-  /** Removes a connection from the counts that another component will manage. */
+  /** Stops counting a connection that another component manages from now on. */
   release(connection: C): void {
     const addressConnections = this.#of.get(connection);
     this.#of.delete(connection);

@@ -16,8 +16,8 @@ export function span(ms: number): string {
 }
 
 /**
- * The last name of a path. Kubernetes replaces the files of a volume with a new directory `..2026_11_29_08_10_13.1`;
- * for such a path the volume, `certs/`.
+ * The last name of a path. For a file of a Kubernetes volume, which is in a directory such as `..2026_11_29_08_10_13.1`, the name of the volume,
+ * `certs/`.
  */
 export function fileName(path: string): string {
   const names = path.split('/').filter((name) => name !== '');

@@ -24,7 +24,7 @@ interface Variable {
 /** Ends the innermost loop, or its current iteration. */
 type Interruption = 'break' | 'continue' | undefined;
 
-/** No earlier command of the pipeline passes a value, which differs from a nil value. */
+/** No value from an earlier command of the pipeline, as opposed to a nil value. */
 const none = Symbol('none');
 type Final = GoValue | typeof none;
 
@@ -181,7 +181,7 @@ export class Execution {
 
   #pipeline(dot: GoValue, pipe: PipeNode): GoValue {
     let value: Final = none;
-    // A nil result of a pipeline is no value.
+    // A pipeline that results in nil has no value.
     for (const command of pipe.commands) value = this.#command(dot, command, value) ?? undefined;
     const result = value === none ? undefined : value;
     for (const name of pipe.variables) {

@@ -90,7 +90,7 @@ function floatDigits(magnitude: number, verb: string, { precision }: Flags): str
   return verb === 'E' || verb === 'G' ? text.toUpperCase() : text;
 }
 
-/** `#`: with a decimal point always, and trailing zeros of `%g`. */
+/** Flag `#`: always writes a decimal point, and keeps the trailing zeros of `%g`. */
 function withPoint(text: string, verb: string, precision: number | undefined): string {
   const [, digits = '', power = ''] = /^([^eE]*)(.*)$/.exec(text)!;
   const pointed = digits.includes('.') ? digits : `${digits}.`;
@@ -144,7 +144,7 @@ function fixed(magnitude: number, precision: number): string {
 /** More than the digits of any float64, which has fewer than 1,100. */
 const maxPrecision = 1_100;
 
-/** The number times a power of ten, exact, rounded half to even as in Go. */
+/** The number times a power of ten, computed exactly and rounded half to even as in Go. */
 function scaled(magnitude: number, power: number): bigint {
   const bits = new DataView(new ArrayBuffer(8));
   bits.setFloat64(0, magnitude);

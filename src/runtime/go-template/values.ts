@@ -28,7 +28,7 @@ export class GoMap extends Map<string, GoValue> {
 export class GoStruct {
   readonly typeName: string;
   readonly fields: ReadonlyMap<string, GoValue>;
-  /** Called for each unknown field in a condition, which is then false. Absent: that is an error, too. */
+  /** Called for each unknown field in a condition, which is then false. If absent, such a field is an error. */
   readonly onUnknownInCondition: ((name: string, at: Position) => void) | undefined;
 
   constructor(

@@ -225,8 +225,7 @@ export function whenEnded(
       if (status !== undefined) {
         finish(status.of);
         stream.close(constants.NGHTTP2_NO_ERROR);
-        // Node waits until written data is flushed, which never happens after the server closed. No status follows an
-        // end without one.
+        // The server ended the stream without a status. Node would close it only after written data is flushed, which never happens now.
       } else stream.destroy();
     }),
   );

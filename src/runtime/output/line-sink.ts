@@ -64,7 +64,7 @@ const maxPollMs = 50;
 /** Delay before an outlet that failed is reopened, doubled with each failure. */
 const minBackOffMs = 100;
 const maxBackOffMs = 10_000;
-/** An outlet without a failure for this time resets the delay. */
+/** Time without a failure of the outlet after which the delay is reset. */
 const resetBackOffAfterMs = 10_000;
 
 const programClock: SinkClock = {

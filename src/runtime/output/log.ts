@@ -115,7 +115,6 @@ function withOrigin(
   if (!logCallers && !hasStack) return fields;
   const stackHolder = { stack: '' };
   Error.captureStackTrace(stackHolder, from);
-  // Without the message.
   const frames = stackHolder.stack.split('\n').slice(1);
   return {
     ...fields,

@@ -10,7 +10,7 @@ import { actorName } from './known-actors.ts';
 const maxValues = 5_000;
 const maxItems = 1_000;
 const deepest = 12;
-/** Far more than a trace shows, but less than a large file, because the patterns of secrets search all of it. */
+/** Longer texts are truncated, because the patterns of secrets search the entire text; a trace shows far less. */
 const maxTextLength = 20_000;
 
 export const cycle = '[cycle]';

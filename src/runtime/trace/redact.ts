@@ -17,7 +17,7 @@ const maxListLength = 16;
 const deepest = 12;
 /** Replaces data nested deeper than the limit. */
 export const tooDeep = '[deep]';
-/** Numbers with fewer digits are counters, such as tokens of a bucket and attempts. */
+/** Smaller numbers are counters, such as tokens of a bucket and attempts. */
 const minSecretNumber = 100_000;
 /** Names of actors, states and fields repeat, so their redacted forms are cached. */
 const maxCachedLength = 80;

@@ -11,7 +11,6 @@ export interface Statechart {
   /** In the order of the definition, each after its parent; the machine itself is the first. */
   readonly states: readonly StatechartState[];
   readonly transitions: readonly StatechartTransition[];
-  /** How its actors are shown on the timeline. */
   readonly timeline?: Timeline;
 }
 

@@ -106,7 +106,7 @@ function setAside(path: string): boolean {
   }
 }
 
-/** A pipe and a file that cannot be changed stay unchanged. */
+/** Leaves a pipe, and a file that cannot be changed, as it is. */
 function makeEmpty(path: string): void {
   try {
     truncateSync(path);

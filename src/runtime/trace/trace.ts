@@ -34,7 +34,7 @@ export interface TraceHeader {
   foreign?: boolean;
   /** Several programs on one axis: names of actors begin with a label (`gateway:epoch-1`). */
   programs?: readonly MergedProgram[];
-  /** Omitted event types, with their changes that do not change a state: frequent routine events. */
+  /** Event types that are not recorded, nor the steps that they cause without a state change: frequent routine events. */
   omits?: readonly string[];
   /**
    * Actors that live before the first record, in the order of their spawns: after a rotation, or when a ring has

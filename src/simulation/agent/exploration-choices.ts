@@ -11,7 +11,7 @@ export interface Situation {
   readonly watchFails: boolean;
   readonly mayBeKilled: boolean;
   readonly mayBeSucceeded: boolean;
-  /** The agent has released its Envoys for a newer one, which has not taken over yet. */
+  /** The agent has released its Envoys for a newer agent, which has not taken over yet. */
   readonly standsBy: boolean;
   /** The agent can no longer cancel its exit and accepts no triggers. */
   readonly agentEnds: boolean;
@@ -31,7 +31,7 @@ export function* choicesIn(situation: Situation): Generator<WorldChoice> {
   if (s.stoppedAgent !== undefined) yield free(standsBy ? 'hold' : 'next');
   else if (mayBeKilled && s.faults > 0 && !agentEnds) yield bounded('kill');
   if (s.triggers > 0 && !agentEnds) yield bounded('reopen');
-  // Also allowed while the watch is paused, which detects the change afterwards.
+  // With `watchFails`, files also change while there is no watch; the next watch detects the change.
   const mayChange = (watchFails || s.watch !== undefined) && !s.away;
   if (s.stop === 'not ordered' && !agentEnds) {
     if (s.triggers > 0 && mayChange) yield bounded('cert');
@@ -128,7 +128,7 @@ export function hasNewProbeResult(process: SimulatedProcess, state: WorldState, 
   return isDetectableAsLive(process, state, host) && !process.heldBack;
 }
 
-/** The supervisor may have stopped waiting for the repair by then. */
+/** False once the supervisor has stopped waiting for the repair. */
 function repairIsUnderWay({ repairing }: WorldState): boolean {
   return repairing?.call.getSnapshot().status === 'active';
 }

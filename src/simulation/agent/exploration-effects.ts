@@ -34,7 +34,7 @@ import {
 } from '../../debugger/explore/scripted-effect.ts';
 
 type EpochRun = { epoch: number; baseId: number };
-/** `seen`: hash of the content at the last watch. */
+/** `knownHash`: hash of the content at the last watch. */
 export type DirectoryWatchInput = { directory: string; knownHash: string | null };
 
 /** Calls of the effects to the simulation. */

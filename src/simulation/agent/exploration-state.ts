@@ -147,7 +147,7 @@ export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): num
 }
 
 /**
- * Key of this state. Failures beyond `mostFailures` are not distinguished. After an order to stop, which is final, the key omits the desired
+ * Key of this state. Failures beyond `maxFailures` are not distinguished. After an order to stop, which is final, the key omits the desired
  * generation and the number of failures.
  */
 export function keyOfState(s: WorldState, maxFailures: number): string {
@@ -157,7 +157,7 @@ export function keyOfState(s: WorldState, maxFailures: number): string {
   const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.desired.files};`;
   const failures = Math.min(s.failures, maxFailures);
   const unfit = s.unfit === undefined ? '' : `never f${s.unfit.files};o${s.unfit.orders};`;
-  // Omits rejected contents with which no Envoy starts.
+  // `refused` omits rejected contents with which no Envoy starts.
   const watch = `${s.hung ? 'hung' : ''}${s.away ? 'away' : ''}`;
   const isThere = s.refused !== undefined && s.refused === filesThatAreRead(s);
   const refused = isThere ? `lacking f${s.refused};` : '';

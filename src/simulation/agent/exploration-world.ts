@@ -216,8 +216,6 @@ export class ExplorationWorld implements World, EffectWorld {
     };
   }
 
-  // ---- calls from effects
-
   setSignals(self: AnyActorRef | undefined): void {
     this.#set({ signals: self });
   }
@@ -274,7 +272,7 @@ export class ExplorationWorld implements World, EffectWorld {
     else if (this.#state.link === link) this.#set({ link: undefined });
   }
 
-  /** The agent's timers measure the duration of its operations. */
+  /** Keeps the agent's timers, which measure the duration of its operations. */
   beginHandOver(): void {
     // An agent without a supervisor decides nothing, and rejects the newer agent.
     if (this.agentSnapshot.children.supervisor === undefined) return;
@@ -418,8 +416,6 @@ export class ExplorationWorld implements World, EffectWorld {
   openStatus(http: AnyActorRef | undefined): void {
     this.#set({ http });
   }
-
-  // ---- choices
 
   #perform(kind: string, subject: string): void {
     switch (kind) {
@@ -584,7 +580,7 @@ export class ExplorationWorld implements World, EffectWorld {
   #removeStoppedAgent(): void {
     const timers = this.#state.stoppedAgent?.timers ?? [];
     this.#system.forgetKilled(timers.filter((name) => !isOverdueTimer.test(name)));
-    // The next deciding agent has a new budget.
+    // The agent that decides from now on has a new retry budget.
     this.#set({ stoppedAgent: undefined, failures: 0 });
   }
 
@@ -645,7 +641,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { stoppedAgent } = this.#state;
     const left = stoppedAgent?.ends.get(this.#nameOf(run));
     if (process !== undefined || left === undefined) return;
-    // Exits of Envoys that have been live are reported first.
+    // Exits of Envoys that have been live are reported first; the agent then still waits for the others.
     const awaits =
       stoppedAgent?.knowledge.restart !== undefined &&
       left.process.seen &&
@@ -673,7 +669,7 @@ export class ExplorationWorld implements World, EffectWorld {
   #passed(process: SimulatedProcess, probe: AnyActorRef): void {
     this.#host.noteSeen(process);
     this.#system.disarm(startOf(process));
-    // The probe's clock is at 0.
+    // The probe's clock is at 0, so an earlier start is negative.
     const { startedAtMs } = (probe.getSnapshot() as CallbackSnapshot<ProbeOrder>).input;
     report(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: probeMs - startedAtMs });
   }
@@ -800,7 +796,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (waiting !== undefined) report(waiting, noPendingFiles);
   }
 
-  /** A read that has not finished never will; only a new read returns a result. */
+  /** If the read does not respond, only a new read returns a result. */
   #filesRead(responds: boolean): void {
     const { reading } = this.#state;
     this.#set({ reading: undefined });

@@ -15,7 +15,7 @@ export type Reception =
   | 'no parent'
   /** Epoch > 0 and no shared memory: SIGABRT. */
   | 'no shared memory'
-  /** Its parent hangs, calls an exited parent, or will do so when the child connects: never a response. */
+  /** Never a response: its parent hangs, or calls an exited parent now or when the child connects. */
   | 'no response';
 
 export interface SimulatedEnvoyInput {
@@ -72,7 +72,7 @@ export interface SimulatedEnvoyMeta {
   mayHang?: boolean;
 }
 
-/** Measured upper bounds, loaded machine. */
+/** Upper bounds, measured on a loaded machine. */
 const exitMs = 200;
 const killMs = 50;
 const refusalMs = 1_500;
@@ -191,7 +191,7 @@ export const simulatedEnvoyMachine = setup({
           meta: { nature: { event: 'envoy.called-parent', withinMs: parentCallMs } },
           on: {
             'envoy.called-parent': '#envoy.calling a dead parent',
-            // Its workers start before its call.
+            // Its workers start before its next call to the parent.
             'envoy.went-live': '#envoy.calling a dead parent.serving',
             'signal.sent': [
               { guard: 'isKill', target: '#envoy.killed' },

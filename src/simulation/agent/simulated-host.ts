@@ -177,7 +177,6 @@ export class SimulatedHost {
     process.envoy.send({ type: 'signal.sent', signal: 'SIGKILL' });
   }
 
-  /** Sends a spontaneous event or a fault to a process. */
   sendEvent(process: SimulatedProcess, event: SimulatedEnvoyEvent['type'] & `envoy.${string}`): void {
     process.envoy.send({ type: event });
   }
@@ -306,7 +305,7 @@ export class SimulatedHost {
     return serves && process.seen && !process.lacksListener && !this.isOrphaned(process);
   }
 
-  /** Repairs the flag from outside (fact 2), unless a running child may have set it. */
+  /** Clears the INITIALIZING bit from outside (fact 2), unless a running child may have set it. */
   repair(baseId: number): boolean {
     if (this.#peers(baseId).some(({ live }) => !live)) return false;
     this.clearInitializing(baseId);
@@ -317,12 +316,12 @@ export class SimulatedHost {
     this.#setMemory(baseId, { ...this.#memory(baseId), initializing: undefined });
   }
 
-  /** Sets the flag, like a child that exits before it is live. */
+  /** Sets the INITIALIZING bit, like a child that exits before it is live. */
   leaveMark(baseId: number, epoch: number): void {
     this.#setMemory(baseId, { ...this.#memory(baseId), initializing: epoch });
   }
 
-  /** Removes the file; processes that have it open continue. */
+  /** Removes the shared memory; processes that have it open continue. */
   loseMemory(baseId: number): void {
     const memory = new Map(this.#state.memory);
     memory.delete(baseId);
@@ -514,7 +513,7 @@ export class SimulatedHost {
   }
 }
 
-/** Based on the shared memory after the exit, whether or not a probe detected it in time. */
+/** From the shared memory after the exit, whether or not a probe detected in time that the process was live. */
 export function takeOverOf({ live, epoch }: SimulatedProcess): { tookOverWithinMs?: number } {
   return live && epoch > 0 ? { tookOverWithinMs: simulatedStartMs } : {};
 }

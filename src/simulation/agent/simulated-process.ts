@@ -20,7 +20,6 @@ export interface SimulatedProcess {
   readonly epoch: number;
   readonly baseId: number;
   readonly generation: Generation;
-  /** Name of its binary. */
   readonly binary: string;
   readonly envoy: ActorRefFrom<typeof simulatedEnvoyMachine>;
   /** The effect that is notified of its exit. */

@@ -16,7 +16,7 @@ export function* possibleChoices(moment: PushMoment): Generator<WorldChoice> {
   if (changes > 0) for (const event of options.events) yield { name: `change:${event}`, free: false };
   if (changes > 0) for (const event of options.moves ?? []) yield { name: `move:${event}`, free: false };
   if (faults === 0 || options.buildsFail === false) return;
-  // Before the first context, either would end the program with an error.
+  // Before the first context, a failed build or computation would end the program with an error.
   if (moment.state.contexts.length === 0) return;
   if (build !== undefined) yield { name: 'unbuilt', free: false };
   if (computing !== undefined) yield { name: 'uncomputed', free: false };

@@ -6,7 +6,6 @@ import type { WireResponse } from './discovery-stream.ts';
 
 export interface ClientState {
   readonly delta: boolean;
-  /** Requested types. */
   readonly types: readonly MeshType[];
   /** Connection of its stream, if any. */
   readonly connection: number | undefined;

@@ -63,7 +63,7 @@ export class PushWorld implements World, PushEffectWorld {
     return this.#moment.state.violations;
   }
 
-  /** A cycle that sends responses is a livelock. */
+  /** Responses so far: a cycle that sends any is a livelock. */
   get spawned(): number {
     return this.#moment.state.responses;
   }
@@ -139,8 +139,6 @@ export class PushWorld implements World, PushEffectWorld {
       system();
     };
   }
-
-  // ---- calls from effects
 
   building(call: Running<BuildInput>): void {
     this.#sources.building(call);
@@ -254,8 +252,6 @@ export class PushWorld implements World, PushEffectWorld {
     }
   }
 
-  // ---- deadlines
-
   #tick(timer: string): void {
     const [actor = '', delay] = timer.split('.');
     if (delay === 'ackTimeout') {
@@ -268,8 +264,6 @@ export class PushWorld implements World, PushEffectWorld {
     if (delay === 'firstListsLimit') this.#moment.set({ isLate: true });
     this.#moment.system.fire(timer);
   }
-
-  // ---- others
 
   #settle(): void {
     this.#moment.system.elapse();

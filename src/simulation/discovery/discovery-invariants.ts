@@ -37,7 +37,6 @@ export const noWire: WireRecord = {
 
 export type Wire = Readonly<Partial<Record<string, WireRecord>>>;
 
-/** Input of an invariant. */
 export interface PushObserved {
   readonly clients: readonly ClientState[];
   readonly streams: ReadonlyMap<number, StreamState>;
@@ -51,7 +50,7 @@ export interface PushObserved {
   /** Open connections that the server was ordered to serve, but has not reported yet. */
   readonly beingServed: readonly number[];
   readonly throttle: number;
-  /** Unread responses per client; 0: unlimited. */
+  /** Maximum unread responses per client; 0: unlimited. */
   readonly window: number;
   /** What a connection reports as acknowledged. */
   acknowledged(connection: number, type: MeshType): { readonly nonce: string; readonly version: string };
@@ -108,7 +107,7 @@ export const clustersFirst: PushInvariant = {
     for (const earlier of meshTypes.slice(0, meshTypes.indexOf(typeUrl))) {
       const sent = wire[earlier]?.sent;
       if (sent === undefined) continue;
-      // Only subscribed endpoints are sent; endpoints requested just now are a response, not a push.
+      // Unsubscribed endpoints are not sent; those requested just now are sent as a response, not as a push.
       const { subscribed, pendingRequests } = wire[earlier]!;
       const names =
         earlier === clusterType
@@ -149,7 +148,7 @@ export const stalledDelaysNoClient: PushInvariant = {
   },
 };
 
-/** No other stream is closed in this simulation: the server does not drain, and all clients authenticate. */
+/** The server closes only streams of clients that do not read: in this simulation it does not drain, and all clients authenticate. */
 export const readersStay: PushInvariant = {
   name: 'only a stream whose client does not read is closed, with a reason',
   ending({ stalled }, { code, reason }, { orders }) {

@@ -37,7 +37,6 @@ export class PushSources {
     this.#moment.set({ feed, isInStep: false });
   }
 
-  /** There is one registry. */
   reportRegistries(): void {
     report(this.#state.registries!, { type: 'registries.listed', registries: [slow] });
   }

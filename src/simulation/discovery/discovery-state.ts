@@ -14,7 +14,6 @@ export interface PushWorldState {
   readonly faults: number;
   /** Number of changes so far. */
   readonly changed: number;
-  /** Contents of the sources. */
   readonly contents: Contents;
   /** Contents from which a context can be built; includes registry changes once services have been computed. */
   readonly computed: Contents;

@@ -7,7 +7,6 @@ import type { AdsRequest, ResponseOrder, StreamEnd } from '../../../machines/dis
 import { clusterType, endpointType, isByName } from '../../../machines/discovery/xds/ads-types.ts';
 import type { Contents, MeshType, Resources } from './discovery-mesh.ts';
 
-/** A response on the wire. */
 export interface WireResponse {
   readonly typeUrl: MeshType;
   readonly nonce: string;
@@ -31,7 +30,7 @@ export interface StreamState {
   readonly orders: readonly WaitingOrder[];
   /** Responses that the client has not read. */
   readonly network: readonly WireResponse[];
-  /** An order waits until earlier responses have been read, and the connection was notified. */
+  /** Whether an order waits until earlier responses have been read, and the connection was notified of this. */
   readonly congested: boolean;
   /** Requests on the wire that the client sent while congested. */
   readonly held: readonly AdsRequest[];

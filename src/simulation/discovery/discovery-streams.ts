@@ -26,7 +26,7 @@ interface StreamHappening {
 
 const limits = { ackTimeoutMs: 10_000, congestionMs: 120_000, makeBeforeBreakMs: 5_000, removalDelayMs: 5_000 };
 const rules = { resendsEndpoints: true, acceptsLateNames: true, maxNames: 1_000, maxNameChars: 10_000 };
-/** Maximum time in which a reading client reads each response: all that can wait together, within the server's timeout. */
+/** Maximum time in which a reading client reads one response, so that all that can wait together are read before `congestionMs`. */
 const readingMs = 30_000;
 
 export class PushStreams {

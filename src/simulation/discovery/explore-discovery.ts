@@ -33,7 +33,7 @@ export interface PushExplorationOrder {
   readonly options: Partial<PushWorldOptions>;
 }
 
-/** The explored start begins after the configuration was read; bootstrap-detailed.mmd begins with its first stage. */
+/** Omitted events of the start: the exploration begins after the configuration was read, bootstrap-detailed.mmd before. */
 const ofStart: ReadonlySet<string> = new Set(['services.load', 'services.pending', 'services.synced', 'push.start']);
 
 function afterStart(inspect: (event: InspectionEvent) => void): (event: InspectionEvent) => void {

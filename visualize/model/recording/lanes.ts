@@ -41,9 +41,9 @@ export interface Lane {
 
 /** Further actors of a machine without lane definitions are counted. */
 const maxLanesByDefault = 24;
-/** Actors of further machines without definition share one entry. */
+/** Maximum machines without lane definitions; actors of further ones share one entry. */
 export const maxUnknownMachines = 100;
-/** The limit includes machines with a lane per actor; further actors are counted. */
+/** Maximum lanes of actors, also for machines with a lane per actor; further actors are counted. */
 export const maxActorLanes = 50_000;
 const program = 'program';
 const maxColours = 6;
@@ -52,7 +52,7 @@ interface MachineDisplay {
   readonly name: string;
   readonly place: number;
   readonly timeline: Timeline;
-  /** Whether its states have tags for phases of a life. */
+  /** Whether the machine's states have tags for phases of a life. */
   readonly hasLife: boolean;
   /** Whether the machine has only a root state, so that its actors run until they end. */
   readonly isStateless: boolean;
@@ -82,7 +82,7 @@ export class Lanes {
   readonly #tags: StateTags;
   readonly #displayRules = new Map<string, MachineDisplay>();
   readonly #unknown = new Set<string>();
-  /** Shared by all further machines. */
+  /** Shared by all machines beyond {@link maxUnknownMachines}. */
   readonly #otherMachines = unknownMachine('actors', Number.MAX_SAFE_INTEGER);
   readonly #rules = new Map<string, MarkRule[]>();
   /** Types of events that are steps of a process or set its title; most are neither. */

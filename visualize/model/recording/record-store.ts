@@ -1,6 +1,6 @@
 /**
  * The records of a trace in the page. Columns (about 60 bytes per record) store frequently read fields; lines are stored as text and parsed on
- * access. As objects, a million records would take 250 MB in each garbage collection.
+ * access. As objects, a million records would take 250 MB, which each garbage collection would traverse.
  */
 import { MessageReader } from '../../../src/debugger/check/message.ts';
 import { firstIndex, type RecordKind, type RecordList } from '../../../src/debugger/trace/record-list.ts';
@@ -48,7 +48,7 @@ export class RecordStore implements RecordList {
   readonly #numbers = new Map<string, number>();
   /** Indexes of the records about a name, by its number. */
   readonly #about: Places[] = [];
-  /** The subset that spawns the actor or changes its state. A chart may take a million steps in one state. */
+  /** Indexes of the records that spawn the actor or change its state. A chart may take a million steps in one state. */
   readonly #changes: Places[] = [];
   readonly #messages: MessageReader;
   /** Records whose cause is missing from the trace or appears later, by cause. */
@@ -169,7 +169,7 @@ export class RecordStore implements RecordList {
     return undefined;
   }
 
-  /** Index of the first such record after `behind`. */
+  /** Index of the first record about the actor, of one of these kinds, after `behind`. */
   nextAbout(actor: string, kinds: readonly RecordKind[], behind: number): number | undefined {
     const indexesAbout = this.#placesAbout(actor, kinds);
     for (
@@ -197,7 +197,7 @@ export class RecordStore implements RecordList {
     return odd.length === 0 ? ledIndexes : [...ledIndexes, ...odd].sort((a, b) => a - b);
   }
 
-  /** Indexes of records about an actor; a superset of those of these kinds. */
+  /** Indexes of records about an actor, possibly also of other kinds. */
   #placesAbout(actor: string, kinds: readonly RecordKind[]): readonly number[] {
     const number = this.#numbers.get(actor);
     if (number === undefined) return [];

@@ -25,12 +25,11 @@ const stateChangingKinds = ['spawn', 'transition'] as const;
 
 /** Missing records, before the first one or between two. */
 export interface Gap {
-  /** Index of the record after it. */
+  /** Index of the record after the gap. */
   readonly index: number;
   readonly missing: number;
 }
 
-/** A deviation with the index of its record. */
 export interface PlacedDeviation {
   readonly index: number;
   readonly deviation: Deviation;
@@ -42,7 +41,6 @@ export class PageRecording implements RecordList {
   readonly diagrams: readonly Diagram[];
   readonly lanes: Lanes;
   readonly findings: TraceFindings;
-  /** Times without changes on the lanes. */
   readonly idle = new IdleTimes();
   readonly #records: RecordStore;
   /** Cached states, each after the record at its index. */

@@ -17,7 +17,7 @@ export function completeView(first: number, last: number): View {
   return { from: first - air, to: last + air };
 }
 
-/** Zooms while the time `at` keeps its position. A `factor` below 1 zooms in. */
+/** Zooms while the time `centre` keeps its position. A `factor` below 1 zooms in. */
 export function zoomed({ from, to }: View, centre: number, factor: number, wholeView: View): View {
   const length = Math.min(Math.max((to - from) * factor, minViewMs), wholeView.to - wholeView.from);
   const share = to === from ? 0.5 : (centre - from) / (to - from);
@@ -40,7 +40,7 @@ function within(view: View, wholeView: View): View {
   return { from, to: from + length };
 }
 
-/** Round times, at least `pixels` apart. */
+/** Round times, at least `apart` pixels apart. */
 export function ticks(
   { from, to }: View,
   width: number,

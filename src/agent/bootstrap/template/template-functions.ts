@@ -1,4 +1,4 @@
-/** Template functions beyond Go's own: Istio's `toJSON` and common functions of the sprig library, which Istio's agent provides completely. */
+/** Template functions beyond Go's own: Istio's `toJSON` and common functions of the sprig library, of which Istio's agent provides all. */
 import { sprint } from '../../../runtime/go-template/format.ts';
 import type { TemplateFunction } from '../../../runtime/go-template/functions.ts';
 import { FunctionError } from '../../../runtime/go-template/template-error.ts';

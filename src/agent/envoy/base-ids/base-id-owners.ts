@@ -30,7 +30,7 @@ export function areHeldBySibling(baseIds: readonly number[] | undefined): boolea
   return haveSibling(inodesOf(/ (\d+) @chartpilot_base_id_(\d+)(?:_in_[0-9a-f]+)?@*$/gm, baseIds));
 }
 
-/** Whether such a process owns or requests this base ID by a name of {@link containerNamesOf}. */
+/** Whether another child of this agent's parent owns or requests this base ID by a name of {@link containerNamesOf}. */
 export function isRequestedBySibling(baseId: number): boolean {
   return haveSibling(inodesOf(requestNames, [baseId]));
 }

@@ -15,11 +15,11 @@ const pollMs = 25;
 /** Maximum wait for a name without a known owner: the kernel may keep the name of a killed agent for a moment. */
 const foreignNameWaitMs = 100;
 
-/** Owns the base ID until the socket is closed or the process exits; `undefined` if another process owns it. */
+/** Claims the base ID until the socket is closed or the process exits; `undefined` if another process owns it. */
 export const claimName = (baseId: number): Promise<Server | undefined> => listenOn(socketNameOf(baseId));
 
 /**
- * Owns a base ID under which Envoys of this container run; only its agents can adopt them.
+ * Claims a base ID under which Envoys of this container run; only agents of this container can adopt them.
  *
  * @param isOver ends the wait
  * @returns undefined if another agent of this container owns it

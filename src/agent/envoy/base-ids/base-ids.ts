@@ -1,11 +1,11 @@
 /**
- * Envoy base IDs of this host. Envoy derives the names of its shared memory and sockets from its base ID, so each agent needs its own, and
- * removes what a killed agent left.
+ * Envoy base IDs of this host. Envoy derives the names of its shared memory and sockets from its base ID, so each agent needs its own, and removes
+ * what a killed agent left.
  *
- * The owner of a base ID is the process that holds its abstract socket: names are unique in a network namespace, as those of Envoy's own sockets,
- * and the kernel closes the socket when the owner exits. After that, the lock file shows that an agent created the shared memory.
+ * The owner of a base ID is the process that holds its abstract socket: names are unique in a network namespace, as those of Envoy's own sockets, and
+ * the kernel closes the socket when the owner exits. After that, the lock file shows that an agent created the shared memory.
  *
- * Any process of that namespace can take a free name. base-id-ownership.ts prevents that it thereby ends the Envoys of an agent.
+ * Any process of that namespace can take a free name; base-id-ownership.ts prevents that this ends an agent's Envoys.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, linkSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,6 @@ import { isRequestedInNamespace } from './base-id-owners.ts';
 import { claimForContainer, claimName, type OwnedSocket } from './base-id-ownership.ts';
 
 export interface BaseIdOptions {
-  /** Directory of the lock files. */
   readonly runDir: string;
   /** The only acceptable base ID; any if absent. */
   readonly baseId?: number;
@@ -28,9 +27,9 @@ export interface BaseIdOptions {
   readonly sharedMemoryDir?: string;
   /** Maximum wait for base IDs that another agent is about to release. */
   readonly resumeLimitMs?: number;
-  /** Whether another agent keeps such base IDs, so that waiting for them is useless. */
+  /** Whether another agent keeps these base IDs, so that waiting for them is useless. */
   readonly isOwnedByOther?: () => boolean;
-  /** Called if an unrelated process has the name of such a base ID, which is then resumed without the name. */
+  /** Called if an unrelated process has the name of a base ID, which is then resumed without the name. */
   readonly onForeignName?: (baseId: number) => void;
 }
 
@@ -250,7 +249,7 @@ async function waitUntilFree(baseId: number, limitMs: number): Promise<boolean> 
   return true;
 }
 
-/** Whether an Envoy with this base ID runs, which has abstract sockets named after it. */
+/** Whether an Envoy with this base ID runs: the names of its abstract sockets contain the ID. */
 function isUsedByEnvoy(baseId: number): boolean {
   const names = [0, 1, 2].map((offset) => 10 * baseId + offset).join('|');
   return new RegExp(`@envoy_domain_socket_(udp_)?(parent|child)_(udp_)?(${names})(@|\\s|$)`, 'm').test(

@@ -56,7 +56,8 @@ export function openErrorChannel(scratch: readonly ScratchParent[]): OutputChann
 }
 
 /**
- * Pipes for a process that outlives this agent. The shell above the process also holds their read ends, and `life`, whose closing reports its exit.
+ * Pipes for a process that outlives this agent. The parent shell of the process also holds their read ends, and `life`, whose closing reports the
+ * exit of the process.
  */
 export interface DetachedChannels {
   /** `readEnd` is undefined if the agent's standard output is a file. */

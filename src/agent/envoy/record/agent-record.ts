@@ -37,7 +37,7 @@ interface RecordedProcess extends EpochId {
   readonly folder: string;
   readonly configFile: string;
   readonly adminPort: number;
-  /** By {@link hostMs}. */
+  /** Time by {@link hostMs}. */
   readonly startedAtMs: number;
 }
 
@@ -123,7 +123,7 @@ export class AgentRecord {
 
   /** Reads the state that a killed agent left. Kills its Envoys and returns `undefined` if the state is unusable. */
   async read(): Promise<FoundRecord | undefined> {
-    // If no agent took over what this agent handed over, its own record is valid, even if the file could not be written.
+    // If no agent took over after a hand-over, the record of this agent is valid, even if the file could not be written.
     const recorded = parseRecord(this.#text) ?? this.#current;
     const adoption = recorded && (await this.#adoptionOf(recorded));
     if (recorded === undefined || adoption === undefined) {

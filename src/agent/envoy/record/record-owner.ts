@@ -1,7 +1,7 @@
 /**
- * Detects whether a container is alive whose record is in a shared run directory, although its processes are not visible here. A named pipe in the
- * record's directory has a reader while an agent of that container or an Envoy's shell runs, so that opening it for writing succeeds. This works
- * only on the same host, so the directory also contains the boot ID.
+ * Detects whether the container of a record in a shared run directory is alive, although its processes are not visible here. A named pipe in the
+ * record's directory has a reader while an agent of that container or an Envoy's shell runs, so that opening it for writing succeeds. This works only
+ * on the same host, so the directory also contains the boot ID.
  */
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';

@@ -161,7 +161,7 @@ export class SuccessionServer {
   /** Replaces the socket of an older agent, which keeps its established connection. */
   async #listen(server: Server): Promise<void> {
     const path = socketIn(this.#directory);
-    // A closed server removes the name that it was bound to. A unique name prevents it from removing that of the next one.
+    // A closed server removes the name that it was bound to. Because the name is unique, it does not remove the next server's socket.
     const ownPath = `${path}.${process.pid}.${this.#links++}`;
     // An earlier process with this PID may have left a socket.
     rmSync(ownPath, { recursive: true, force: true });

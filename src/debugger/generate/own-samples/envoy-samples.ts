@@ -99,7 +99,7 @@ export const supervisorSamples: Samples = {
   },
   outcomes: {
     'start-limiter': [],
-    // The supervisor itself ends a restart that has not failed finally.
+    // The machine `restart` ends only after the supervisor has recorded the outcome, which clears `context.restart`.
     restart: ({ context }) =>
       context.restart === undefined ? [{ output: { end: 'failed' } }, { output: { end: 'called off' } }] : [],
   },

@@ -30,7 +30,7 @@ export const secretsSamples: Samples = {
     'secret.unavailable': [{ name: 'default', reason: 'the authority does not respond', attempts: 1, pauseMs: 500 }],
     'secret.expired': [{ name: 'default' }],
     'trust-bundle.received': [{ roots: [], hash: 'bundle-1', members: [], tainted: [] }],
-    // Only in the first states: the region of the files is independent of the others and would double their number.
+    // Only before the first secret: the region that writes files is independent and would otherwise double the number of states.
     'output.failed': ({ context: { held, failures } }) =>
       (held as HeldSecret[]).length === 0 && failures === 0 ? [{ reason: 'no space left on device' }] : [],
   },

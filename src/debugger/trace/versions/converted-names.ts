@@ -162,7 +162,7 @@ export function convertNames(): VersionStep {
     ...('actors' in header && { actors: mapped(header.actors, newActor) }),
   });
 
-  /** Machine of an actor; of its parent for an effect. */
+  /** Machine of an actor; for an effect, the machine of its parent. */
   const machineOf = (actor: unknown): string =>
     machines.get(actor) ?? (isText(actor) ? machines.get(actor.slice(0, actor.lastIndexOf('/'))) : undefined) ?? '';
 

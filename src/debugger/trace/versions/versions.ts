@@ -4,7 +4,7 @@ import type { VersionStep } from '../raw-line.ts';
 import { convertNames } from './converted-names.ts';
 import { timelinesOfVersion2 } from './timelines-of-version-2.ts';
 
-/** `steps[0]` converts version 1 to version 2. A step is created for each trace and may store its actors. */
+/** `steps[0]` converts version 1 to version 2. A step is created for each trace, whose actors it may store. */
 const steps: readonly (() => VersionStep)[] = [
   () => (line) => {
     if (line.kind === 'header') return { ...line, version: 2, level: 'standard', machines: [] };

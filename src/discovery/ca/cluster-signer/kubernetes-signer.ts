@@ -52,7 +52,6 @@ export class KubernetesSigner implements Registrar {
     return this.#tasks.waiting;
   }
 
-  /** @param signal aborts a queued request when its client cancels */
   sign(order: CertificateOrder, { endsAt, client }: SigningCaller, signal?: AbortSignal): Promise<SignerResult> {
     const identity = [...order.names.uris, ...order.names.dns].join();
     return this.#tasks.do<SignerResult>(

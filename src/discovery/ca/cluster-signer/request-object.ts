@@ -11,7 +11,6 @@ import { checkIssued } from './check-issued.ts';
 
 export interface RequestOptions {
   readonly server: Pick<ApiServer, 'request'>;
-  /** K8S_SIGNER, such as `example.com/mesh`. */
   readonly signerName: string;
   /** The issued chain must end at one of these. */
   readonly roots: () => readonly Certificate[];
@@ -50,7 +49,7 @@ export class RequestObject {
         expirationSeconds: Math.max(minSeconds, Math.ceil(lifetimeMs / 1_000)),
       },
     };
-    // If the response is lost, the object may exist.
+    // Set before the request: if the response is lost, the object may exist.
     this.#isCreated = true;
     return this.#step('cannot be created', async () => {
       this.#object = await this.#request({ method: 'POST', resource, body }, signal);

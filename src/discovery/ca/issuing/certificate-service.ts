@@ -56,7 +56,7 @@ const path = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
 /** Requests with long RSA keys have 3 KB. */
 const maxRequestBytes = 64 * 1024;
 const maxNodeLength = 1_024;
-/** The registrar limits the lifetime. */
+/** Expiry for the registrar, which limits the lifetime itself. */
 const maxDate = new Date(8.64e15);
 
 type CreateCertificateCall = ServerUnaryCall<Buffer, Buffer>;
@@ -92,7 +92,7 @@ export class CertificateService {
     respond: sendUnaryData<Buffer>,
   ): void {
     const cancellation = new AbortController();
-    // The reason avoids an Error with a stack for each call.
+    // Without a reason, `abort` would create an Error with a stack trace.
     call.on('cancelled', () => cancellation.abort('cancelled'));
     void this.create(call.request, peer, { onAuthenticated, signal: cancellation.signal }).then(
       (response) => {
@@ -254,7 +254,7 @@ interface DecodedRequest {
   readonly csr: string;
   readonly validityDuration: bigint;
   readonly node: string;
-  /** Other identity that the caller requests, if any. */
+  /** Requested identity other than the caller's, if any. */
   readonly impersonated: unknown;
 }
 

@@ -47,7 +47,7 @@ interface Thread {
 const threadModule = new URL(`./signing-helper${extname(import.meta.filename)}`, import.meta.url);
 
 export const signingLimits: SigningLimits = { maxWaiting: 4_000, maxOfConnection: 16 };
-/** Two keep a thread busy, and an urgent request waits for no more than these. */
+/** Two jobs keep a thread busy, and an urgent request waits for at most two. */
 const maxJobsPerThread = 2;
 /** Assumed rate, for retry delays. */
 const signaturesPerThreadAndSecond = 200;
@@ -100,7 +100,7 @@ export class CertificateSigner {
     signal: AbortSignal | undefined,
   ): Promise<Outcome | Busy> {
     const { promise, resolve } = Promise.withResolvers<ThreadOutcome | Busy>();
-    // Outcomes have the type that belongs to their order.
+    // The type of an outcome corresponds to its order.
     const result = promise as Promise<Outcome | Busy>;
     const job: Job = { order, endsAt, settle: resolve };
     if (this.#isClosed || signal?.aborted === true) {

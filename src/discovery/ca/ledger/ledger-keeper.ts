@@ -39,7 +39,7 @@ type Order = RootsAwait | LeafCertificatesAwait;
 export class LedgerKeeper {
   readonly #options: LedgerKeeperOptions;
   #onChange = (): void => {};
-  /** Start of the distribution of each set of roots. */
+  /** Time when the distribution of each set of roots started. */
   readonly #since = new Map<string, number>();
   #isLogBroken = false;
   /** Workloads that the current stage waits for. */

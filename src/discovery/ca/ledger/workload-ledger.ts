@@ -12,7 +12,6 @@ export interface WorkloadInstance {
   readonly node: string;
 }
 
-/** A signed certificate that may be in use. */
 interface LedgerCertificate {
   readonly authority: AuthorityId;
   /** In OpenSSL's notation. Empty if unknown. */
@@ -35,7 +34,7 @@ export type LedgerLine =
 
 export interface MissingWorkloads {
   readonly count: number;
-  /** Some of the workloads, as a sample. */
+  /** A sample of the workloads. */
   readonly workloads: readonly string[];
   /** When to check again, Unix time in milliseconds. */
   readonly checkAgainAt: number;
@@ -54,7 +53,7 @@ export interface WorkloadEnds {
 
 export interface WorkloadLedgerOptions {
   readonly maxLeafMs: number;
-  /** Beyond it, an entry of the largest namespace is evicted. */
+  /** If the ledger is full, an entry of the largest namespace is evicted. */
   readonly maxEntries?: number;
   readonly maxOfIdentity?: number;
   /** Unix time in milliseconds. */
@@ -64,9 +63,9 @@ export interface WorkloadLedgerOptions {
 /** Added to the maximum lifetime for workloads that do not report. */
 const unconfirmedGraceMs = 24 * 3_600_000;
 const maxListedNames = 10;
-/** Per workload. Only the expiry of older ones is kept. */
+/** Per workload. Of older certificates, only the expiry is kept. */
 const maxCertificates = 8;
-/** Between removals of expired entries from a full ledger. */
+/** Interval of removing expired entries from a full ledger. */
 const sweepIntervalMs = 60_000;
 
 export class WorkloadLedger {

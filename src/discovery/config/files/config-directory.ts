@@ -44,13 +44,13 @@ interface KnownFile {
 /** Fingerprint of a path that may be a directory. It is checked only when all files are read. */
 const unknownFingerprint = '';
 
-/** Unreadable files that each read retries. Further ones are retried when all files are read. */
+/** Maximum number of unreadable files that each read retries. Others are retried when all files are read. */
 const maxRetriedFiles = 16;
 
-/** Age of objects without a creation time. It is equal for all, so that precedence depends on the files and not on when they were first read. */
+/** Age of objects without a creation time. It is equal for all, so that precedence depends only on the files. */
 const unknownAge = 0;
 
-/** Attempts to read a directory while Kubernetes switches its mount. */
+/** Maximum number of attempts to read a directory while Kubernetes switches its mount. */
 const maxReadings = 10;
 
 /** For more changed files, reading all files costs no more and misses no change. */
@@ -127,8 +127,8 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   /**
-   * Returns the files to read, or `undefined` for all. A file can be read individually if no other path can have changed with it. That excludes
-   * hidden files that may be link targets, and added and removed directories.
+   * Returns the files to read, or `undefined` for all. A file can be read individually if no other path can have changed with it. This excludes
+   * hidden files that may be link targets, and added or removed directories.
    */
   #filesToRead(paths: readonly string[]): readonly string[] | undefined {
     if (!this.#isComplete || paths.length === 0 || paths.length > maxSingleFiles) return undefined;

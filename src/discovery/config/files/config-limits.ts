@@ -23,7 +23,8 @@ export const defaultConfigLimits: ConfigLimits = {
   maxFileBytes: 8 * mebibyte,
   maxBytes: 256 * mebibyte,
   maxEntries: 100_000,
-  // Each unit takes about 300 bytes in each sidecar without a Sidecar object, and 20 µs of each push that adds or removes a service.
+  // Each unit (a route or cluster of typical size) takes about 300 bytes in each sidecar without a Sidecar object, and 20 µs of each push that adds
+  // or removes a service.
   maxExportedPerNamespace: 10_000,
   maxGatewayRoutesPerNamespace: 20_000,
   // Each endpoint takes about 100 bytes in each sidecar without a Sidecar object, in total 6.5 MB.

@@ -172,7 +172,7 @@ class Walker implements DirectoryWalk {
     const fingerprint = treeFingerprintOf(path);
     await this.#attempt(path, visit);
     const failure = this.failures.get(path);
-    // Beyond this, the tree may have failed only because other trees used up the limit. It is walked again when those are skipped.
+    // With more visited entries, the tree may have failed only because other trees used up the limit. It is walked again when those are skipped.
     if (failure instanceof TooManyEntries && this.#visited <= 2 * this.#maxEntries)
       this.#rejected.add(path, fingerprint, failure);
   }

@@ -25,7 +25,7 @@ const turnMs = 10;
 const burstEvents = 16;
 const burstMs = 100;
 
-/** Paths that are reported individually. Beyond it, the whole directory is reported. */
+/** Maximum number of paths to report individually. Beyond it, the whole directory is reported. */
 const maxPathsPerTurn = 256;
 
 /**
@@ -63,7 +63,7 @@ class TreeWatch {
   readonly #handlers: WatchHandlers;
   readonly #maxEntries: number;
   readonly #inspecting: () => void;
-  /** Directories of the tree, and link target files. */
+  /** Directories of the tree, and files to which links refer. */
   readonly #watched = new Map<string, Watched>();
   #names = 0;
   #isLimitReported = false;
@@ -186,7 +186,7 @@ class TreeWatch {
     this.#continue();
   }
 
-  /** Watches a directory tree, or the file that a link refers to. The watch of a directory covers its other files. */
+  /** Watches a directory tree, or the file that a link refers to. Other files are covered by the watch of their directory. */
   #watchTree(path: string): void {
     this.#pending.push({ path, above: [] });
     this.#continue();

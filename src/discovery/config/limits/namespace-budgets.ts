@@ -12,13 +12,13 @@ type Limited = ReadonlyMap<string, LimitedObject>;
 export interface NamespaceLimits {
   readonly maxExportedPerNamespace: number;
   readonly maxGatewayRoutesPerNamespace: number;
-  /** See {@link EndpointBudget}. If absent, the registries apply it (`src/discovery/registry/service-objects.ts`). */
+  /** See {@link EndpointBudget}. If absent, the registries apply this limit (`src/discovery/registry/service-objects.ts`). */
   readonly maxEndpointsPerNamespace?: number;
 }
 
 export class NamespaceBudgets implements NamespaceBudget {
   readonly #budgets: readonly NamespaceBudget[];
-  /** Results of each limit for each combined map. */
+  /** Results of the individual limits, by combined result. */
   readonly #partsOfResult = new WeakMap<Limited, readonly Limited[]>();
   /** Combined results, with the result of the last limit as key, so that equal results are reported once. */
   readonly #combined = new WeakMap<LimitedObject, LimitedObject>();

@@ -220,7 +220,7 @@ export class MeshConfigs {
     const isSourceMissing = missingSources.some(([address]) =>
       this.#sources.some(([sourceAddress]) => sourceAddress === address),
     );
-    // Keeps the current snapshot, which is empty at the start.
+    // Without changes, keeps the current snapshot, which is empty at the start.
     const isNothing = pendingReadings.length === 0 && touched.size === 0;
     const hasNothing = isNothing
       ? missingSources.length > 0

@@ -48,8 +48,8 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
 }
 
 /**
- * Finds client credentials without effect. Sidecars do not receive the Secret of a DestinationRule without a
- * selector, and no gateway in the files routes to its host.
+ * Finds client credentials without effect: those of a DestinationRule without a selector, whose Secret sidecars do not receive, if no gateway in the
+ * files routes to its host.
  */
 export function clientCredentialProblems(configs: readonly Config[]): Problem[] {
   const configsOfKind = <Spec>(kind: string) =>
@@ -75,7 +75,7 @@ function hostsOfGateways({ namespace, spec }: Config<VirtualService>): readonly 
   return routes.flatMap(({ route = [] }) => route.map(({ destination }) => fullName(destination.host, namespace)));
 }
 
-/** Qualifies a short name with the object's namespace. Both sides of a comparison omit the domain. */
+/** Qualifies a short name with the object's namespace and the default domain. */
 function fullName(host: string, namespace: string): string {
   return host.includes('.') || host.startsWith('*') ? host : `${host}.${namespace}.svc.cluster.local`;
 }

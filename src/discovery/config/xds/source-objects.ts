@@ -148,7 +148,7 @@ export class SourceObjects {
           : `exceeds the limit of ${maxBytes} bytes for a source (PILOT_CONFIG_MAX_BYTES)`;
       return { ...emptyResponse(kind, currentObjects.size), refusal };
     }
-    // Nothing is missing then, because a resource without a readable name may be any of the missing objects.
+    // A resource without a readable name may be any of the missing objects, so none counts as missing.
     const missingNames = hasUnnamed
       ? []
       : removed === undefined
@@ -243,7 +243,7 @@ export class SourceObjects {
     return { name, now: { ...about, ...this.#decoded(kind, received, previous, bytes) } };
   }
 
-  /** Limits a decoder's error to this object. */
+  /** Decodes an object. A decoder's error rejects only this object. */
   #decoded(
     kind: KindName,
     received: ReceivedObject,

@@ -57,7 +57,7 @@ export interface SourceStreamOptions {
   readonly random?: () => number;
 }
 
-/** Log and status contain all errors. */
+/** Maximum number of errors in a NACK. Log and status contain all. */
 const maxListedErrors = 10;
 
 type SourceStreamReport = SourceStreamOpened | SourceResponseReceived | SourceStreamEnded;

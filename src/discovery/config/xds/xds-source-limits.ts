@@ -4,7 +4,7 @@ import type { ConfigLimits } from '../files/config-limits.ts';
 export interface XdsSourceLimits {
   readonly maxMessageBytes: number;
   readonly maxObjects: number;
-  /** All objects of a source, as for files (PILOT_CONFIG_MAX_BYTES). */
+  /** Maximum size of all objects of a source, as for files (PILOT_CONFIG_MAX_BYTES). */
   readonly maxBytes: number;
   /** PILOT_XDS_SOURCE_MAX_RESPONSES, after a burst of five times as many. */
   readonly maxResponsesPerSecond: number;

@@ -53,8 +53,8 @@ const deployments: ApiResource = {
 /** Writes use the timeout of the gate. */
 const readMs = 5_000;
 /**
- * Gateways that are compared with their objects in an interval, because Deployments and ServiceAccounts are not watched. At three reads each, this
- * takes ten requests a second.
+ * Maximum number of Gateways to compare with their objects per interval, because Deployments and ServiceAccounts are not watched. With three reads
+ * each, this takes ten requests a second.
  */
 const maxComparedAtOnce = 100;
 const comparisonMs = 30_000;

@@ -17,7 +17,7 @@ import type { StatusFields } from './status-writer.ts';
 export interface AddressDerivationOptions {
   readonly objects: () => Pick<ConfigSet, 'ServiceEntry'>;
   readonly onChanged: (changed: () => void) => () => void;
-  /** Whether the object is in the cluster, so that its status is written. */
+  /** Whether the object is in the cluster. */
   readonly isWritten: (object: Config) => boolean;
 }
 

@@ -72,7 +72,7 @@ abstract class ReportingStatus implements StatusSource {
 }
 
 export class DistributionStatus extends ReportingStatus {
-  /** Changes before this term are unknown. */
+  /** Changes from before this term are unknown, so all statuses are compared. */
   override all(): Iterable<StatusRef> {
     this.distribution.compareAllStatuses();
     return super.all();
@@ -155,7 +155,7 @@ export interface StatusWriterSources {
   readonly leads: (lease: string) => boolean;
 }
 
-/** Between non-urgent writes of an object. */
+/** Minimum interval of non-urgent writes of an object. */
 const pauseMs = 10_000;
 
 export function statusDutiesOf(sources: StatusWriterSources): readonly [leading: StatusWriter, follower: StatusWriter] {

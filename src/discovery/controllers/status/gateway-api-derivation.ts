@@ -108,7 +108,7 @@ function derivedOfClass(status: ClassStatus): Derived {
   };
 }
 
-/** A Gateway that is not deployed serves no requests. */
+/** Adds deployment failures, because a Gateway that is not deployed serves no requests. */
 function withFailures(
   statuses: ReadonlyMap<string, GatewayStatus>,
   failures: ReadonlyMap<string, DeploymentFailure>,

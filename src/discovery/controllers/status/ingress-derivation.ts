@@ -15,7 +15,7 @@ export interface IngressDerivationOptions {
   readonly onChanged: (changed: () => void) => () => void;
   /** Namespace of the control plane and the gateway. */
   readonly namespace: string;
-  /** Whether the object is in the cluster, so that its status is written. */
+  /** Whether the object is in the cluster. */
   readonly isWritten: (object: Config) => boolean;
 }
 

@@ -19,7 +19,6 @@ export interface StatusDutySources {
   /** API server that the write gates use. */
   readonly server: Pick<ApiServer, 'request'>;
   readonly inputs: StatusInputs;
-  /** Cluster domain, such as `cluster.local`. */
   readonly domain: string;
   readonly namespace: string;
   readonly revision: string;

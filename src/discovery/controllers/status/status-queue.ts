@@ -4,11 +4,11 @@
  */
 import { FairQueue, type ShareKey } from '../../../model/collections/fair-queue.ts';
 
-/** Beyond it, an object of the largest namespace is dropped and counted, and its status is not written. */
+/** If the queue is full, an object of the largest namespace is dropped and counted, and its status is not written. */
 const maxQueued = 100_000;
 
 export interface StatusQueueOptions<Item> {
-  /** Between writes of an object, unless the second one is urgent. 0 means no minimum. */
+  /** Minimum interval between writes of an object, unless the second one is urgent. 0 means none. */
   readonly pauseMs: number;
   readonly maxItems?: number;
   /** By default, all items have one share. */

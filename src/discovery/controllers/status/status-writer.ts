@@ -51,7 +51,7 @@ export interface StatusWriterOptions {
   readonly server: Pick<ApiServer, 'request'>;
   /** Resource of a kind, in the served version. */
   readonly resourceOf: (kind: string) => ApiResource;
-  /** Between non-urgent writes of an object; default 0. */
+  /** Minimum interval of non-urgent writes of an object; default 0. */
   readonly pauseMs?: number;
   /** Concurrent writes. Defaults to {@link maxConcurrentWrites}. */
   readonly atOnce?: number;
@@ -78,11 +78,10 @@ export interface StatusWriterOptions {
 export const maxConcurrentWrites = 8;
 
 const readMs = 5_000;
-/** Polling interval while the duty is held. */
+/** Polling interval while {@link StatusWriterOptions.isHeld}. */
 const holdPollMs = 2_000;
 const never = new AbortController().signal;
 
-/** Permanent rejections by the API server. */
 const permanentFailureCodes: ReadonlySet<number> = new Set([400, 413, 422]);
 
 export class StatusWriter implements Duty {

@@ -7,7 +7,7 @@ export interface SettingsNames {
   readonly namespace: string;
   /** REVISION. Empty for the default revision. */
   readonly revision: string;
-  /** SHARED_MESH_CONFIG: a ConfigMap with settings that the ConfigMap of the revision can override. Empty if none exists. */
+  /** SHARED_MESH_CONFIG. Empty if none exists. */
   readonly shared: string;
 }
 

@@ -96,7 +96,7 @@ export class ClusterSource implements ConfigSource {
     this.#rejectedListeners.push(listener);
   }
 
-  /** Records changed objects, and reports their kind as changed place. */
+  /** Records changed objects, and reports their kind. */
   watch({ changed }: WatchHandlers): StopWatching {
     this.#onChanged = changed;
     for (const kind of new Set([...this.#unread.kinds(), ...this.#unreadReferenced.keys()])) changed(kind);

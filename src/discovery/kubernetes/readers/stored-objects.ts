@@ -16,8 +16,8 @@ import { decodedObject } from './decoded-object.ts';
 import { defaultMaxReadMs, UnreadObjects } from './unread-objects.ts';
 
 /**
- * Between the starts of two reads. A single change is reported immediately. Frequent changes are read together, because each read causes a push,
- * whose cost hardly depends on the number of changes.
+ * Minimum interval between starts of reads. A single change is reported immediately. Frequent changes are read together, because each read causes a
+ * push, whose cost hardly depends on the number of changes.
  */
 export const readingIntervalMs = 50;
 
@@ -107,7 +107,7 @@ export class StoredObjects implements FollowedObjects {
     return objectsReading;
   }
 
-  /** Rejected objects have their last valid version. */
+  /** All objects. A rejected one has its last valid version. */
   *all(): Steps<readonly Config[]> {
     const configs: Config[] = [];
     for (const kind of this.#options.kinds) {

@@ -10,7 +10,7 @@ import { standInBuilders } from '../../../model/kinds/closed.ts';
  * several times as much.
  */
 const maxShareOfHeap = 1 / 16;
-/** Per kind and namespace. Further rejected objects are only counted. */
+/** Maximum per kind and namespace. Further rejected objects are only counted. */
 export const maxNamedRefusals = 100;
 
 export function maxBytesOfNamespace(heapLimitBytes = getHeapStatistics().heap_size_limit): number {

@@ -27,7 +27,7 @@ export interface ObjectStoreOptions {
   readonly shares?: NamespaceShares;
   /** Called when a version of an object is rejected for the first time. */
   readonly refused?: (key: ObjectKey, reason: string) => void;
-  /** Changes of other objects are not reported. If absent, all are kept. */
+  /** Whether to keep an object and report its changes. If absent, all are kept. */
   readonly keeps?: (key: ObjectKey) => boolean;
   /** Whether to report deletions of objects that are not in the store, because readers may know them. */
   readonly isOnDemand?: boolean;

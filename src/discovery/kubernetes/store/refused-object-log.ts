@@ -2,7 +2,7 @@
 import type { ObjectKey } from './object-store.ts';
 
 const minIntervalMs = 60_000;
-/** Kinds and namespaces. Beyond it, the cache is cleared and warnings may be repeated. */
+/** Maximum number of kinds and namespaces. Beyond it, the cache is cleared and warnings may be repeated. */
 const maxRemembered = 1_000;
 
 /** `similar` is the number of rejected objects with the same kind and namespace since the last warning. */

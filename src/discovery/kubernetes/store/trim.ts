@@ -33,7 +33,7 @@ const keptFieldsByKind = new Map<string, (object: Fields, shared: SharedTexts) =
 
 /** Longer texts rarely repeat, and a shared copy would only add to the memory. */
 const maxSharedCharacters = 1_000;
-/** Beyond it, storing shared texts could need more memory than sharing saves. */
+/** With more characters, storing shared texts could need more memory than sharing saves. */
 const maxAllSharedCharacters = 4_000_000;
 
 /** Stores values that many objects contain, such as node names, label sets and container ports, only once. Shared values must not be modified. */
@@ -113,7 +113,7 @@ export function trimmed(
 
 export type KeptParts = Pick<Selection, 'metadataOnly' | 'keepsData' | 'digestsData'>;
 
-/** Used for the few objects that are selected by name. */
+/** Keeps all metadata, for the few objects that are selected by name. */
 function fullMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMeta): ObjectMeta {
   return metadata;
 }

@@ -11,7 +11,7 @@ export type ResponseHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader;
 export interface ExchangeLimits {
   readonly responseMs: number;
   readonly totalMs: number;
-  /** Between two chunks while {@link ResponseReader.isMidway}. */
+  /** Maximum time between two chunks while {@link ResponseReader.isMidway}. */
   readonly idleMs: number;
 }
 
@@ -24,7 +24,7 @@ export interface ResponseReader {
   readonly hasTextErrors?: boolean;
 }
 
-/** Work per iteration of the event loop, for all streams together. */
+/** Time for reading per iteration of the event loop, for all streams together. */
 const maxReadMs = 5;
 
 const maxErrorBytes = 64 * 1024;

@@ -25,7 +25,7 @@ import { ListItems } from './list-items.ts';
 
 /** Timeouts for an unresponsive server, in milliseconds. Charts with a shorter timeout abort. */
 export interface ApiServerLimits {
-  /** DNS, TCP, TLS and the server's SETTINGS. */
+  /** Timeout of DNS, TCP, TLS and the server's SETTINGS. */
   readonly connectMs: number;
   readonly responseMs: number;
   readonly listMs: number;
@@ -290,7 +290,7 @@ function selectionQuery({ fieldSelector, labelSelector }: Selection): Record<str
   return { fieldSelector, labelSelector };
 }
 
-/** Writes contain it, so that the server does not apply them after the client's timeout. */
+/** Query parameter of writes, so that the server does not apply them after the client's timeout. */
 function serverLimit(method: ApiRequest['method'], timeoutMs: number): Record<string, string> {
   return method === 'GET' ? {} : { timeout: timeoutMs % 1_000 === 0 ? `${timeoutMs / 1_000}s` : `${timeoutMs}ms` };
 }

@@ -20,7 +20,7 @@ const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 
 /**
- * Below it, a rejected certificate is not attributed to the connection's age. Otherwise a server that always rejects the certificate would cause a
+ * In a younger connection, a rejected certificate is not attributed to its age. Otherwise a server that always rejects the certificate would cause a
  * new connection for each request.
  */
 const minAgeForNewerCertificateMs = 1_000;
@@ -147,7 +147,7 @@ export class Http2Connection {
       if (signal.aborted) return onAbort();
       const closed = (): void => fail(new ApiError({ kind: 'closed', message: 'the connection was closed' }));
       try {
-        // Returns false if too many pings are pending. The timeout covers that case.
+        // `ping` returns false if too many pings are pending. The timeout covers that case.
         this.#session.ping((error, durationMs) => {
           if (error !== null) return closed();
           settle();

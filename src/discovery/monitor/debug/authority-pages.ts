@@ -30,7 +30,7 @@ export const authorityPages: readonly DebugPage[] = [
   },
 ];
 
-/** Accepts orders only from this host. */
+/** Returns a rejection of an unknown order, or of an order that is not from an operator on this host. */
 function refusalOf(order: string, { caller }: PageRequest) {
   if (!Object.hasOwn(orders, order))
     return textReply(

@@ -205,7 +205,6 @@ export function withoutKeys(packed: Any): Any {
   );
 }
 
-/** Removes registry credentials. */
 export function withoutPullSecret(packed: Any): Any {
   const extension = anyUnpack(packed, TypedExtensionConfigSchema);
   const typed = extension?.typedConfig;

@@ -19,14 +19,11 @@ export interface DebugSources {
   /** @param max limit of listed workloads */
   readonly certificateSources: (max: number) => Omit<CertificateSources, 'secrets'>;
   readonly connections: () => readonly ConnectionView[];
-  /** The proxy reconnects. @returns `false` if the stream was already closed */
+  /** Closes the stream, so that the proxy reconnects. @returns `false` if the stream was already closed */
   readonly disconnect: (connection: ConnectionView) => boolean;
   readonly pushAll: () => void;
-  /** `undefined` if this process signs no certificates. */
   readonly authority?: AuthorityPageSource;
-  /** `undefined` without configuration sources over xDS. */
   readonly configSources?: Pick<XdsSources, 'statuses' | 'confirmDeletions'>;
-  /** `undefined` if Consul is not a registry. */
   readonly consul?: ConsulPageSource;
   readonly clusterId: string;
   /** `namespace/name` of the Secret that configures a remote cluster; empty without one. */
@@ -72,7 +69,7 @@ export interface DebugPage {
   /** Path relative to `/debug/`. */
   readonly path: string;
   readonly description: string;
-  /** Whether callers of other namespaces may request it for their own proxies. */
+  /** Whether callers of other namespaces may request the page for their own proxies. */
   readonly forEveryNamespace?: boolean;
   /** Whether this query changes something and so requires POST. A GET can come from any link or prefetch. */
   readonly changes?: (query: URLSearchParams) => boolean;

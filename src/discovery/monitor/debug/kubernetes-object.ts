@@ -8,7 +8,7 @@ const redacted = '[redacted]';
 /** Annotation that contains a copy of the object, including Secret data. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
-/** Decoded fields, including defaults. */
+/** Returns the object with decoded fields, including defaults. */
 export function asKubernetesObject(config: Config, rootNamespace?: string): object {
   const { apiVersion, kind, name, namespace, labels, resourceVersion, creationTimestamp, status } = config;
   const metadata = {

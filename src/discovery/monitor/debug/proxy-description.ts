@@ -27,7 +27,7 @@ export interface TypeDescription {
   readonly rejected?: string;
   /** The pending response, or the change that waits for clusters. */
   readonly pending?: string;
-  /** `*` if the proxy's clusters are unknown. */
+  /** Clusters that the pending change waits for. `*` if unknown. */
   readonly awaits?: readonly string[];
   /** Clusters that did not become ready in time. Envoy uses them without the missing parts until their configuration changes. */
   readonly givenUp?: readonly string[];

@@ -5,7 +5,7 @@ import type { ProxyDescription, TypeDescription } from './proxy-description.ts';
 import type { SyncState } from './sync-state.ts';
 import type { WaitDescription } from './wait-text.ts';
 
-/** Per type, because a proxy can keep a thousand clusters. */
+/** Maximum per type, because a proxy can keep a thousand clusters. */
 const maxWaitLines = 20;
 
 /** @param one whether to show details, because the caller selected proxies */

@@ -17,8 +17,8 @@ import type { FindDiagnostics, FinderInput, NoteDiagnostic } from './find-diagno
 import { routers, unservedCredentials } from './unserved-credentials.ts';
 
 /**
- * Servers that conflict with another one or that the proxy does not support. Includes gateways known by selectors only, because their proxies may be
- * connected to other replicas.
+ * Finds servers that conflict with another one or that the proxy does not support. Includes gateways of which only selectors are known, because their
+ * proxies may be connected to other replicas.
  */
 export const findRejectedServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'rejected', note);
 

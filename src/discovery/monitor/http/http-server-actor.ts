@@ -27,7 +27,6 @@ export interface HttpEffectOptions extends HttpServersOptions {
   readonly opened?: (orders: PageOrders) => void;
   /** Unmet condition of startup, for the readiness probe. */
   readonly startCondition?: () => string;
-  /** Unreadable configuration files with reasons. */
   readonly unreadable?: () => ReadonlyMap<string, string>;
   /** Problems that do not affect readiness, one per line. */
   readonly conditions?: () => readonly string[];

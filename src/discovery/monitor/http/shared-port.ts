@@ -33,7 +33,7 @@ export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean):
   });
 }
 
-/** Connections without received bytes. Lower if the limit of open files is low. */
+/** Maximum number of connections without received bytes. Lower if the limit of open files is low. */
 const maxSilent = 4_096;
 const minSilent = 4;
 

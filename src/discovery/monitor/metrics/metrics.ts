@@ -30,19 +30,13 @@ export interface MetricsOptions {
   readonly nodes?: () => Iterable<MeshNode>;
   /** Called after each scan with warnings about objects of the cluster that take only partial effect. */
   readonly onWarnings?: (warnings: MeshFindings['warnings']) => void;
-  /** Whether no other replica serves proxies; `undefined` without replicas. */
   readonly isOnlyReplica?: () => boolean;
-  /** `undefined` without configuration sources over xDS. */
   readonly configSources?: () => readonly XdsSourceStatus[];
-  /** `undefined` if Consul is not a registry. */
   readonly datacenters?: () => readonly DatacenterView[];
-  /** `undefined` without a DNS server. */
   readonly nameQueries?: NameServerCounts;
-  /** `undefined` without webhooks. */
   readonly webhooks?: WebhookCounts;
-  /** `undefined` if this process signs no certificates. */
   readonly certificates?: CertificateMetricsOptions;
-  /** Beyond the memory limit of their namespace; `undefined` without a cluster. */
+  /** Objects beyond the memory limit of their namespace; `undefined` without a cluster. */
   readonly refusedObjects?: () => Iterable<{ readonly kind: string; readonly count: number }>;
 }
 
@@ -120,7 +114,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#diagnostics.markStale();
   }
 
-  /** Patches may have been applied to these resources. */
+  /** Results of EnvoyFilter patches may have changed. */
   override responseSent(typeUrl: string, response: { bytes: number }): void {
     super.responseSent(typeUrl, response);
     this.#diagnostics.markStale();
@@ -138,7 +132,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#uncaught.inc({ origin, cost });
   }
 
-  /** The gauge's size depends on the mesh. */
+  /** Returns the gauge whose size depends on the mesh. */
   #addProgram(): Gauge<'version'> {
     const { version } = this.#options;
     this.#gauge('pilot_info', 'Version of this control plane', ['version']).set({ version }, 1);

@@ -16,7 +16,7 @@ const registryKinds: ReadonlySet<string> = new Set(
   Object.keys(kubernetesKinds).filter((kind) => !['Secret', 'ConfigMap', 'Ingress', 'IngressClass'].includes(kind)),
 );
 
-/** Services that are looked up one by one. Beyond it, a set of all names is built. */
+/** Maximum number of services that are looked up one by one. For more, a set of all names is built. */
 const maxSearched = 16;
 
 export class SourceMetrics {
@@ -125,7 +125,7 @@ export class SourceMetrics {
   #countServiceChange(key: ConfigKeyText, isServed: (namespace: string, hostname: string) => boolean): void {
     const { kind, namespace, name } = parseConfigKey(key);
     if (kind === 'Endpoints') this.#updates.add('eds');
-    // Changed proxies and DNS names come with an update that is counted.
+    // Changes of proxies and DNS names accompany an update that is counted.
     else if (kind !== 'ServiceEntry') return;
     else if (isServed(namespace, name)) this.#updates.add('svc');
     // If the previous context has this service, it was removed. Otherwise, the key is that of the object from which a service was built.

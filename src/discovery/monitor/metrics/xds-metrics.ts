@@ -11,9 +11,8 @@ const pushBounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const sendBounds = [0.01, 0.1, 1, 3, 5, 10, 20, 30];
 const waitBounds = [0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const sizeBounds = [1, 10_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000];
-/** Label sets, because a thousand proxies can reject a thousand different resources. */
+/** Maximum number of label sets, because a thousand proxies can reject a thousand different resources. */
 const maxRejections = 10_000;
-/** Longer errors are truncated. */
 const maxReasonLength = 200;
 
 interface Rejection {

@@ -5,7 +5,7 @@ import { ResourceOfParts } from '../../../networking/messages/resource.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
 import { encodeValue, versionOf } from '../../xds/responses/encoding.ts';
 
-/** The bytes then exist only in the encoded frame and in shared blocks. */
+/** Encodes a resource, whose bytes then exist only in the encoded frame and in shared blocks. */
 export function encodeGenerated(resource: EnvoyResource): EncodedResource {
   const { name, schema, chunks } = resource;
   const typeUrl = `type.googleapis.com/${schema.typeName}`;

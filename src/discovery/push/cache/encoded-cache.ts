@@ -56,9 +56,9 @@ type AllGenerator = Extract<Generator, { scope: 'all' }>;
 type NamedGenerator = Extract<Generator, { scope: 'named' }>;
 
 const maxShortWholeList = 64;
-/** Objects and services. Beyond it, lists are built ahead in pieces. */
+/** If more objects and services change, lists are built ahead in pieces. */
 const defaultMaxChangesAtOnce = 64;
-/** Values in changed objects. Beyond it, lists are built ahead in pieces. */
+/** If changed objects have more values, lists are built ahead in pieces. */
 const maxChangeSizeAtOnce = 10_000;
 
 export class EncodedCache {

@@ -9,7 +9,7 @@ import type { InternedNameLists } from './name-list.ts';
 import type { ResourceMemory } from './resource-memory.ts';
 import { sharedLayerOf } from './shared-layer.ts';
 
-/** A chunk has about twenty parts. */
+/** A list with a resource of more chunks is built ahead. A chunk has about twenty parts. */
 const manyChunks = 64;
 
 /** One build for each type, namespace of proxies, and set of route configuration names. */

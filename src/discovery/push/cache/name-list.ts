@@ -67,7 +67,7 @@ export class InternedNameLists {
 }
 
 const maxModels = 8;
-/** Minimum number of names that may differ. In long lists, a sixteenth may differ. */
+/** Number of names that may differ in short lists. In long lists, a sixteenth may differ. */
 const minAllowedDifferences = 4;
 
 export interface ModelledList {

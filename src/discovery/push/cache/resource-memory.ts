@@ -36,7 +36,7 @@ export interface MemoryCounts {
 const entryBytes = 300;
 /** Entries are measured after their resources are encoded. */
 const maxUnmeasured = 8_192;
-/** Dropped keys. The same number of older ones is kept too. */
+/** Maximum number of recently dropped keys. The same number of older ones is kept too. */
 const maxDropped = 32_768;
 /** A listener may depend on all services. */
 const maxDependencies = 256;

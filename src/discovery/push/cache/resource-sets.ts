@@ -34,7 +34,7 @@ export interface CachedSets {
 
 export const minSweptSets = 1_000;
 
-/** Contexts for which an unused list remains a base. */
+/** Number of contexts for which an unused list remains a base. */
 const maxLag = 256;
 
 export function isInUse({ shape, names }: CachedSet): boolean {

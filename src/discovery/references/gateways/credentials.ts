@@ -43,7 +43,7 @@ export const checkCredentials: ConfigCheck = function* (sources) {
     for (const { credential, field } of clientCredentials(config.spec)) {
       const resource = credentialResourceName(credential);
       const credentialName = parseCredentialName(resource, config.namespace);
-      // A rule with a selector applies only to clients of its namespace, otherwise to gateways of any namespace.
+      // A rule with a selector applies only to clients of its namespace, one without also to gateways of any namespace.
       const isSure = config.spec.workloadSelector !== undefined || isCertain(resource, config);
       if (credentialName !== undefined) yield warningOf({ config, field }, credentialName, isSure, names, sources);
     }

@@ -117,8 +117,8 @@ function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined,
 }
 
 /**
- * Hosts of a wildcard to which its rules in a namespace apply: those without a narrower rule for the same clients. A rule of the root namespace
- * applies to clients of namespaces that have none.
+ * Hosts that match a wildcard and have no narrower rule for the same clients, so that the wildcard's rules in a namespace apply. A rule of the root
+ * namespace applies to clients of namespaces without one.
  */
 function* hostsWithin(
   wildcard: string,
@@ -190,7 +190,7 @@ interface ServerPort {
   readonly isAssumed: boolean;
 }
 
-/** For files without endpoints, the ports of the Pods that the Service selects. */
+/** Ports from endpoints. In files without endpoints, from the Pods that the Service selects. */
 function serversOf(service: Service, pods: PodsOfServices, { context, known, configs }: CheckSources): ServerPort[] {
   const { hostname: host } = service;
   const endpoints = context.endpointsOf(host, service.namespace);

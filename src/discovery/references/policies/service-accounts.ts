@@ -70,7 +70,6 @@ function* namedIn(
 }
 
 interface KnownClients {
-  /** Accounts as `namespace/name`. */
   readonly accounts: ReadonlySet<string>;
   readonly namespaces: ReadonlySet<string> | undefined;
 }

@@ -33,7 +33,7 @@ export const checkTargetPorts: ConfigCheck = function* ({ context, configs, know
       if (withEndpoints.has(port.name) || targets.has(`${port.protocol} ${port.targetPort}`)) continue;
       const warning = warningOf(config, port, ports);
       const [pod] = selected;
-      // Files may contain only a Pod template, which is not located.
+      // A Pod template in files has no location.
       const hasPlace = !known.areOfFiles || pod!.source !== undefined;
       yield hasPlace ? { ...warning, other: { config: pod!, field: 'spec.containers' } } : warning;
     }

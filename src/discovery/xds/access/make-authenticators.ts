@@ -17,7 +17,6 @@ export interface AccessOptions {
   readonly authenticates: boolean;
   /** JWT_RULE. Empty if not set. */
   readonly jwtRule: string;
-  /** `undefined` if this process signs no certificates. */
   readonly authority: { readonly stateDirectory: string } | undefined;
   readonly trustedGateways: Parameters<typeof forwardedCertificate>[0];
   readonly clusterId: string;
@@ -27,7 +26,6 @@ export interface AccessOptions {
 export interface AccessParts {
   readonly logger: Logger;
   readonly mesh: () => Pick<MeshConfig, 'trustDomain' | 'trustDomainAliases'>;
-  /** `undefined` if this process signs no certificates. */
   readonly revoked: { isCertificateRevoked(serial: string): boolean; isTokenRevoked(id: string): boolean } | undefined;
   /** Reviews tokens of the cluster. */
   readonly server?: ApiServer | undefined;

@@ -27,20 +27,20 @@ export interface TokenReviewOptions {
   readonly isRevoked?: (id: string) => boolean;
 }
 
-/** The client waits for it, as for a handshake. */
+/** Maximum time that a client waits for a review. */
 const reviewTimeoutMs = 5_000;
-/** Per API server, so that unknown clients cannot overload it. A slow server does not delay reviews by others. */
+/** Limit per API server, so that unknown clients cannot overload it. A slow server does not delay reviews by others. */
 const maxReviews = 64;
 /** Leaves capacity for other addresses while the API server is slow. */
 const maxReviewsOfAddress = 48;
-/** Beyond it, a review of the address with the most reviews is rejected. */
+/** If more reviews wait, one of the address with the most reviews is rejected. */
 const maxWaitingReviews = 1_000;
-/** Timeout of clients. */
+/** Clients time out after this time. */
 const maxWaitMs = 10_000;
 /** Subjects of Kubernetes have at most 340 characters. */
 const maxSubject = 400;
 const clusterHeader = 'clusterid';
-/** The request has a timeout. */
+/** Placeholder, because the request has a timeout. */
 const never = new AbortController().signal;
 const idOfToken = 'authentication.kubernetes.io/credential-id';
 

@@ -1,7 +1,6 @@
 /**
- * Queues connections from a throttled address with known nodes, where those of the busy client cannot be distinguished from others. Connections are
- * accepted one at a time, oldest first. If the queue is full, a random connection is closed, so that a flood displaces a node only with the
- * probability of its share.
+ * Queues connections from a throttled address with known nodes, because those of its busy client cannot be distinguished from others. Connections are
+ * accepted one at a time, oldest first. If the queue is full, a random connection is closed: during a flood, rarely one of a node.
  *
  * A connection of a node costs little, so many are accepted. If an accepted connection sends too much without a node, fewer are accepted for a while.
  */
@@ -10,9 +9,9 @@ import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { setNewest } from './drop-oldest.ts';
 
 export interface AcceptQueueLimits {
-  /** Between accepted connections of an address. Default 5 ms. */
+  /** Interval between accepted connections of an address. Default 5 ms. */
   readonly spacingMs: number;
-  /** Per address. All are accepted within a second. Default 192. */
+  /** Maximum per address. All are accepted within a second. Default 192. */
   readonly maxWaiting: number;
   /** Divisor of the rate and of `maxWaiting` after {@link AcceptQueue.slowDown}, and its duration. Default 4, 5 s. */
   readonly slowFactor: number;

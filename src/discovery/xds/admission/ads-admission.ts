@@ -19,15 +19,14 @@ import { dropOldest } from './drop-oldest.ts';
 import type { KnownNodes } from './known-nodes.ts';
 import { type Slot, Slots } from './slots.ts';
 
-/** Maximum wait for a slot. */
 const maxWaitForSlotMs = 60_000;
-/** Maximum wait for the rate, as in Istio. */
+/** As in Istio. */
 const maxWaitForRateMs = 1_000;
-/** Between admissions with priority for one node ID. Envoy retries after 500 ms. */
+/** Minimum interval between admissions with priority for one node ID. Envoy retries after 500 ms. */
 const priorityIntervalMs = 250;
 /** Every fourth round starts with unknown addresses. */
 const turnOfUnknown = 4;
-/** Streams whose first request is read ahead. Beyond it, reading ahead ends for the oldest one. */
+/** Maximum number of streams whose first request is read ahead. Beyond it, reading ahead ends for the oldest one. */
 const maxReadAhead = 2_000;
 /** Waiting and admitted streams without an identified node. */
 const maxUnidentifiedOfAddress = 1_000;
@@ -78,7 +77,7 @@ export interface AdmissionOptions {
 interface WaitingStream {
   readonly group: string;
   readonly peer: string;
-  /** Earlier waiting streams of the same connection or node. */
+  /** Number of earlier waiting streams of the same connection or node. */
   round: number;
   /** Time of the first attempt of this connection. */
   readonly since: number;
@@ -114,7 +113,6 @@ class FairAdmission implements Admission {
   #waiting: WaitingStream[] = [];
   /** Waiting streams whose first request is read ahead, oldest first. */
   readonly #readAhead = new Set<WaitingStream>();
-  /** The next stream with priority, by node. */
   readonly #nextWithPriority = new Map<string, WaitingStream>();
   /** Time until which each node has no priority. */
   readonly #priorityUntil = new Map<string, number>();

@@ -1,11 +1,11 @@
 /**
  * Queue of accepted connections before TLS handshake and HTTP/2 session. It limits how many are being set up, until their first streams, and starts
- * them in order: one turn of the event loop then handles few of them, and the first ones complete early. Addresses are served in turn; those with
+ * them in order: an iteration of the event loop then handles few of them, and the first ones complete early. Addresses are served in turn; those with
  * known nodes come first in three of four turns. While many streams wait for admission, connections wait here, where one costs a few KiB.
  *
  * A connection waits for a slot only after its first bytes: a TLS ClientHello, or the preface of HTTP/2. One that stays silent or waits too long is
- * closed. In plaintext, a client that returns sends up to 64 KiB at once, its subscriptions, so the data of further connections stays in the kernel
- * while much of it is buffered.
+ * closed. In plaintext, a returning client immediately sends up to 64 KiB of subscriptions. While much of this is buffered, the data of further
+ * connections stays in the kernel.
  */
 import type { Socket } from 'node:net';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
@@ -16,8 +16,8 @@ export interface ConnectionQueueOptions {
   readonly maxPerAddress: number;
   readonly maxTotal: number;
   /**
-   * First bytes of all waiting connections. No more connections are read when they exceed half of it, or at addresses with known nodes three
-   * quarters. Clients that send late can exceed the limit, and are closed.
+   * Maximum first bytes of all waiting connections. Above half of it (three quarters for addresses with known nodes), no more connections are read.
+   * Clients that send late can exceed the limit, and are closed.
    */
   readonly maxTotalBytes: number;
   /** Maximum wait for the first bytes, and maximum wait in total. */

@@ -26,7 +26,7 @@ const knownNodesLimits: KnownNodesLimits = {
 };
 
 const provenAfterMs = 30_000;
-/** Connected nodes that are skipped to find one to evict. */
+/** Maximum number of connected nodes that are skipped to find one to evict. */
 const maxSkipped = 16;
 /** The largest address loses a quarter of its nodes. */
 const lossDivisor = 4;

@@ -2,8 +2,8 @@
  * Admits clients according to load. The chart `stream-admission` determines how many TLS handshakes, and how many streams without a first response,
  * may be in progress at a time. Other streams wait, and behind them connections that are not set up.
  *
- * A client that returns with its configuration needs only a small first response, so its stream has separate slots. Its claim is not verified, so
- * this requires a client certificate.
+ * A client that returns with its configuration needs only a small first response, so its stream has separate slots. Because a client can claim this
+ * falsely, it must have a certificate.
  */
 import type { Actor } from 'xstate';
 import {
@@ -22,11 +22,10 @@ import type { KnownNodes } from './known-nodes.ts';
 import type { ConnectionSetUp } from './unidentified-connections.ts';
 
 /**
- * While this many streams wait, no connection is set up, because one without a session costs less. Below the limit of unidentified connections
- * (4,096). High, because clients give up if a handshake takes longer than 20 s (gRPC for Go), but wait for their streams.
+ * While this many streams wait, no connection is set up, because a connection without a session costs less. Below the limit of unidentified
+ * connections (4,096). High, because clients wait for their streams, but give up if a handshake takes longer than 20 s (gRPC for Go).
  */
 const maxWaitingStreams = 3_500;
-/** Longer waits are logged. */
 const loggedAfterMs = 1_000;
 
 /** Ports whose connections wait before they are set up. */

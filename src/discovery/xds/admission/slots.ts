@@ -5,7 +5,7 @@ export interface Slot {
   release(): void;
 }
 
-/** A slot expires, because a client that does not respond costs no CPU time. */
+/** A slot expires after this time, because a client that does not respond costs no CPU time. */
 export const maxSlotMs = 1_000;
 
 export class Slots {

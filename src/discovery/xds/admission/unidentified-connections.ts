@@ -47,14 +47,14 @@ const bytesPerUnit = 4 * 1024;
 const busySessionCost = 400;
 /** Useless streams per connection at a throttled address. */
 const maxWasted = 20;
-/** Per connection before identification, in streams. A large node takes half a MiB. */
+/** Maximum cost of a connection before identification, in streams. A large node has half a MiB. */
 const maxCharged = 160;
 /** Factor by which {@link TrackedConnection.wasted} decays each second. */
 const wasteDecay = 0.9;
 
 /** A socket before its handshake or session costs a few KiB. */
 const maxQueuedConnections = 8_192;
-/** Data that queued connections have received. */
+/** Maximum data of queued connections. */
 const maxQueuedBytes = 64 * 1024 * 1024;
 
 export type ConnectionRefusal = 'address held off' | 'too many connections' | 'too busy' | 'waited too long';

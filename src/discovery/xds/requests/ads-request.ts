@@ -21,7 +21,7 @@ export interface ReadRequest {
   readonly exceedsNames: boolean;
 }
 
-/** Names are field 3 of a DiscoveryRequest, and subscribed names field 3 of a DeltaDiscoveryRequest. */
+/** Field numbers of the node. Names and subscribed names are field 3 in both protocols. */
 const nodeOf = { sotw: 2, delta: 1 } as const;
 
 /** Parses requests of one stream. Name lists that a client repeats in each ACK are compared instead of parsed. */

@@ -73,7 +73,7 @@ export class KnownRuns implements MessageDecoder {
       return this.#passOn(run, data.subarray(start));
     run.at += now;
     const tailData = data.subarray(start + now, start + now + tail.length - run.tailAt);
-    // The list continues, so it differs.
+    // More names follow, so the list differs.
     if (run.tailAt === 0 && tailData[0] === namesTag) return this.#passOn(run, data.subarray(start + now));
     run.tailAt += tailData.copy(tail, run.tailAt);
     if (run.at < bytes.length || run.tailAt < tail.length) return [];

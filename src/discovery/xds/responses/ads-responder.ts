@@ -260,8 +260,8 @@ export class AdsResponder implements GatedStream {
   }
 
   /**
-   * Missing secrets have no response. After a removal, Envoy would use the cluster or listener without it, and requests would fail until the secret
-   * exists.
+   * Sends no response for missing Secrets. After a removal, Envoy would use the cluster or listener without the Secret, and requests would fail until
+   * it exists.
    */
   #respondWithSecrets(order: ResponseOrder): void {
     const { typeUrl } = order;
@@ -385,7 +385,7 @@ export class AdsResponder implements GatedStream {
     const { transport, delta, onBroken } = this.#options;
     const { observer, bodies } = this.#context;
     const frameParts = { head: encodeHead(head), shared: bodies.framesOf(resources, delta) };
-    // A write may be flushed before it returns.
+    // Counted first, because a write may be flushed before it returns.
     const length = bytesIn(frameParts);
     this.#unflushedBytes += length;
     const started = performance.now();

@@ -25,7 +25,7 @@ export type ResponseResources = ReadonlyMap<string, EncodedResource> | readonly 
 /** Equal in DiscoveryResponse and DeltaDiscoveryResponse, except for removed names. */
 const field = { version: 1, typeUrl: 4, nonce: 5, removed: 6 } as const;
 
-/** In one piece, because protobuf fields may have any order. */
+/** Encodes all fields except resources in one piece, because protobuf fields may have any order. */
 export function encodeHead(head: ResponseHead): Buffer {
   const length =
     textLength(field.version, head.version) +
@@ -70,7 +70,7 @@ export function bytesIn({ head, shared }: ResponseParts): number {
   return length;
 }
 
-/** Cached joined frames: enough for some complete types, for a few proxy shapes and both protocols. Their sources stay in memory too. */
+/** Maximum size of cached joined frames: some complete types, for a few proxy shapes and both protocols. The original frames stay in memory too. */
 const maxKeptBytes = 32 * 1024 * 1024;
 
 /** Number of sends in pieces after which a response is joined, because each piece costs every stream a write. */

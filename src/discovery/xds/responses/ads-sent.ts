@@ -181,7 +181,7 @@ interface Step {
   readonly outcomes: WeakRef<CachedOutcome>[];
 }
 
-/** Cached orders per pair of maps. */
+/** Maximum number of cached orders per pair of maps. */
 const maxOutcomes = 16;
 const steps = new WeakMap<ResourceMap, WeakMap<ResourceMap, Step>>();
 

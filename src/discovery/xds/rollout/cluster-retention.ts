@@ -179,8 +179,8 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters whose sent version fetches endpoints, but whose configured version, which is not sent yet, does not. The warming version would get no
-   * endpoints, while the client uses an earlier one.
+   * Clusters whose sent version fetches endpoints, but whose configured version, which is not sent yet, does not. The warming version must not get
+   * their empty endpoints, because the client still uses an earlier one.
    */
   outdatedForms(
     { requested: requestedNames }: ResponseOrder,
@@ -219,7 +219,7 @@ export class ClusterRetention {
     });
   }
 
-  /** Clusters of a previous stream that are removed before the client requests their endpoints: the response that retains them is not built yet. */
+  /** Clusters of a previous stream that were removed before the client requested their endpoints, and are not retained yet. */
   #leaving(
     { all, requested: requestedNames, names }: ResponseOrder,
     configured: () => ResourceMap | undefined,
@@ -271,8 +271,8 @@ export class ClusterRetention {
   }
 
   /**
-   * Whether the client may use a cluster of its previous stream. Without endpoints on either stream it does not, because it may not even have
-   * received the cluster. Its routes may name a cluster whose endpoints only this stream sent, because the previous one had given up the cluster.
+   * Whether the client may use a cluster of its previous stream. A cluster without endpoints on either stream is unused, because the client may not
+   * even have received it. Routes may name a cluster whose endpoints only this stream sent, because the previous one had given it up.
    */
   #usedOnLastStream({ clusters, assignments }: DepartedResources): (name: string) => boolean {
     const { references } = this.#stream;
@@ -286,7 +286,7 @@ export class ClusterRetention {
     };
   }
 
-  /** Resources, including those of the previous stream until the client acknowledges listeners or routes. */
+  /** Sent resources, including those of the previous stream until the client acknowledges listeners or routes. */
   resources(hasClusters: boolean): DepartedResources | undefined {
     const clusters = hasClusters ? this.#stream.sentOf(clusterType).resources : this.#departed?.clusters;
     if (clusters === undefined) return undefined;
@@ -301,9 +301,9 @@ export class ClusterRetention {
   }
 
   /**
-   * Endpoints for a client that requests them before clusters. For removed clusters, these are the previous ones. If they are unknown, the client
-   * keeps its own, because its routes may name the cluster. A warming cluster may wait for them until it is removed or clusters are sent without a
-   * request.
+   * Endpoints for a client that requests them before clusters. For removed clusters, these are those of the previous stream. If unknown, they are not
+   * sent and the client keeps its own, because its routes may name the cluster. A warming cluster may then wait until it is removed or clusters are
+   * sent without a request.
    */
   endpointsOfLastStream(
     order: ResponseOrder,

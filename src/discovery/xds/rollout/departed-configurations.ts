@@ -104,7 +104,7 @@ function departedRoutes(stream: RoutedStream, order: ResponseOrder, set: Resourc
   return names.filter((name) => !fetched.has(name));
 }
 
-/** In delta, Envoy fails the requests of a filter whose configuration was removed. */
+/** Extension configurations to keep: in delta, Envoy fails the requests of a filter whose configuration was removed. */
 function missingExtensions({ typeUrl, names }: ResponseOrder, { resources }: ResourceSet): readonly string[] {
   return typeUrl === extensionType && names !== '*' ? names.filter((name) => !resources.has(name)) : [];
 }

@@ -32,7 +32,7 @@ interface ReplacedResources {
   until: number | undefined;
 }
 
-/** Beyond it, all removed clusters are treated as draining. */
+/** With more replacements, all removed clusters are treated as draining. */
 const maxReplacements = 16;
 
 /** Envoy's default for a missing certificate of a new listener. */
@@ -65,7 +65,7 @@ export class DrainingListeners {
     if (typeUrl === extensionType) return;
     const { resources: previous } = this.#stream.sentOf(typeUrl);
     if (previous.size === 0 || previous === next) return;
-    // A draining listener keeps the routes that it had under a name.
+    // A draining listener keeps the last version of a removed route configuration.
     const names = typeUrl === listenerType ? replacedNames(previous, next) : differenceOf(previous, next).removed;
     if (names.length > 0) this.#add({ typeUrl, previous, names, until: undefined });
   }
@@ -88,7 +88,7 @@ export class DrainingListeners {
     this.#replaced = drainingListeners.length === 0 ? undefined : drainingListeners;
   }
 
-  /** Drain time of a listener that is replaced now, in removal delays. */
+  /** Drain time of a listener that is replaced now, as a multiple of the removal delay. */
   get steps(): number {
     return Math.ceil(this.#drainMs / this.#stream.removal.delayMs) + 1;
   }

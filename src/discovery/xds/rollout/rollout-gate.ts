@@ -70,9 +70,9 @@ export class RolloutGate {
   /** Whether the client has clusters and requests none on this stream, like an Envoy while one of them warms. */
   #isWarming = false;
   #clustersVersion = '';
-  /** Clusters of the current CDS response with an earlier version that the client may warm indefinitely. */
+  /** Updated clusters of the current CDS response that the client may warm indefinitely. */
   #updated: readonly string[] = noNames;
-  /** Steps until more suspects are given up for the current CDS response. 0 means at the limit. */
+  /** Steps of the limit until more clusters that may block the ACK are given up. 0 means at the limit. */
   #searchSteps = 0;
   #evicted = 0;
   /** Consecutive steps in which nothing could be sent. */
@@ -114,7 +114,7 @@ export class RolloutGate {
     return this.#record.current.held.length === 0 ? noNames : awaitedClusters(this.#record.current, typeUrl);
   }
 
-  /** Prepares {@link prepare} and {@link sent} in steps. All streams share the cached results. */
+  /** Computes in steps what {@link prepare} and {@link sent} need. All streams share the cached results. */
   *reading(order: ResponseOrder, set: ResourceSet): Steps<void> {
     const { version, resources } = set;
     const { typeUrl, has, requested: requestedNames } = order;
@@ -198,7 +198,7 @@ export class RolloutGate {
   }
 
   /**
-   * Advances the limit by a step, except, for at most one limit, while nothing can be sent to the client, because Envoy waits 15 s for requested
+   * Advances the limit by a step. Pauses while nothing can be sent to the client, but for at most one limit, because Envoy waits 15 s for requested
    * resources.
    */
   expire(): void {
@@ -215,7 +215,7 @@ export class RolloutGate {
     if (clusters.length > 0) this.#stream.onReport({ type: 'clusters.abandoned', clusters });
     const unrequested: RolloutEvent = { type: 'clusters.unrequested', typeUrl: clusterType };
     this.#record.update(next, undefined, isSearching(next) && !isRequested ? unrequested : undefined);
-    // The client may never acknowledge this response.
+    // The client may never acknowledge the response with these clusters.
     if (clusters.length > 0) this.#stream.takeRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
     if (isRequested && (next.givenUp !== previous.givenUp || isSearching(next))) {
       this.#stream.takeRolloutEvent({ type: 'clusters.due', typeUrl: clusterType });
@@ -281,7 +281,7 @@ export class RolloutGate {
     return { ...order, requested: names.filter((name) => !resources.has(name)) };
   }
 
-  /** A client that requests clusters warms none. */
+  /** Whether to search for clusters that block the ACK. A client that requests clusters warms none. */
   #isSearchingFor({ all }: ResponseOrder): boolean {
     return isSearching(this.#record.current) && (!all || this.#stream.watchOf(clusterType)?.unrequested === true);
   }
@@ -331,7 +331,7 @@ export class RolloutGate {
     this.#prepareAgain(previous);
   }
 
-  /** Prepares resources again whose delayed version is obsolete. */
+  /** Prepares resources again if their delayed version is obsolete. */
   #prepareAgain(previous: Rollout['held']): void {
     const { held } = this.#record.current;
     for (const typeUrl of new Set(
@@ -395,8 +395,8 @@ export class RolloutGate {
   }
 
   /**
-   * Configured clusters that were not sent to the client. Only responses to requests can precede them, because a push sends clusters of the same
-   * context first.
+   * Configured clusters that were not sent to the client. Only a response to a request can precede its clusters, because a push sends clusters of the
+   * same context first.
    */
   #unsentClusters(order: ResponseOrder, { version }: ResourceSet): readonly string[] {
     if (!this.#mayPrecedeClusters(order, version)) return noNames;

@@ -52,9 +52,9 @@ export interface SentResponse {
   readonly nonce: string;
   /** The first CDS response on the stream. */
   readonly isFirst: boolean;
-  /** Clusters that the client has in an earlier version and may warm indefinitely. */
+  /** Updated clusters that the client may warm indefinitely. */
   readonly updated: readonly string[];
-  /** Steps of the limit until more suspects are given up. 0 means at the limit. */
+  /** Steps of the limit until more clusters that may block the ACK are given up. 0 means at the limit. */
   readonly searchSteps: number;
 }
 
@@ -312,7 +312,7 @@ function* readingSuspects(stream: WarmingStream, rollout: Rollout, clusters: Res
  *
  * @param reading.isKnown whether the resources of the client are known
  * @param reading.isFirst whether this is the first CDS response on the stream
- * @param reading.isSearching whether clusters are given up with it
+ * @param reading.isSearching whether the response gives up clusters
  */
 export function* readingClusters(
   stream: WarmingStream,

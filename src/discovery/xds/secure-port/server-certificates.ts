@@ -139,7 +139,7 @@ export class SecurePortCredentials extends ServerCredentials {
     client.session.once('close', () => this.#clients.delete(client));
   }
 
-  /** A call in progress may not be authenticated yet. */
+  /** Also revokes the authorization, because a call in progress may not be authenticated yet. */
   #disconnect(client: ClientConnection): void {
     this.#clients.delete(client);
     client.socket.authorized = false;

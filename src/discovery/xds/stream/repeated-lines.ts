@@ -2,7 +2,7 @@
 import type { EventOfLevel } from '../../../runtime/log-events/log-events.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 
-/** Between two lines of one kind. */
+/** Minimum interval between two lines of one kind. */
 const repeatAfterMs = 60_000;
 /** All further kinds are treated as one. */
 const maxKinds = 32;

@@ -9,7 +9,7 @@ export interface ServedClient {
  * `client` is served until the stream is disposed, because its last responses may be in flight. `code` is the status with which the server ended the
  * stream, if any.
  *
- * In this order: arriving, admitted, serving, ending or gone, over, disposed. Any may be skipped.
+ * Order of states, any of which may be skipped: arriving, admitted, serving, ending or gone, over, disposed.
  */
 export type StreamLife =
   /** The stream is not authenticated yet. */

@@ -4,8 +4,8 @@ import { letEscape } from '../../../runtime/fences/uncaught.ts';
 export const sliceMs = 5;
 
 /**
- * Written to sockets in one iteration of the event loop. The kernel copies the bytes at its end, which takes a few milliseconds that no slice
- * measures.
+ * Maximum bytes written to sockets in one iteration of the event loop. The kernel copies them at its end, which takes a few milliseconds that no
+ * slice measures.
  */
 const maxTurnBytes = 2 * 1024 * 1024;
 
@@ -26,7 +26,7 @@ export function isTurnFull(): boolean {
   return socketBytes >= maxTurnBytes;
 }
 
-/** Runs work for many clients in pieces, in slices of the event loop. */
+/** Runs work for many clients in slices of the event loop. */
 export class Slices {
   readonly #runSlice: () => boolean;
   #scheduled: NodeJS.Immediate | undefined;
@@ -57,7 +57,7 @@ export class Slices {
       // Continues in a later iteration, so that repeated errors do not block other tasks.
       letEscape(error);
     }
-    // A piece may have stopped the work.
+    // The slice may have stopped the work.
     if (this.#scheduled === scheduled) this.#scheduled = more ? setImmediate(() => this.#slice()) : undefined;
   }
 }

@@ -1,8 +1,8 @@
 import { tokensOf } from './tokens.ts';
 
 /**
- * Removes a string conversion around a CEL expression, because Envoy lacks it: `string(destination.port)` of Istio's documentation becomes
- * `destination.port`. It is redundant where the value becomes a string anyway.
+ * Removes a string conversion around a CEL expression, because Envoy does not support it: `string(destination.port)` of Istio's documentation becomes
+ * `destination.port`. Only for values that become strings anyway.
  * @returns the expression itself if it is not a single conversion
  */
 export function withoutStringConversion(expression: string): string {

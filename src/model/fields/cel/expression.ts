@@ -38,7 +38,7 @@ const reserved: ReadonlySet<string> = new Set([
   ...['namespace', 'return', 'var', 'void', 'while'],
 ]);
 
-/** Exceeds the nesting of real expressions and the limit of Envoy. */
+/** Deeper than real expressions, and than Envoy's own limit. */
 const maxDepth = 200;
 
 class CelError extends Error {}

@@ -2,7 +2,7 @@
 import type { ServerTlsSettings } from '../gateway/gateway.ts';
 
 export type ClientAuthority =
-  /** Location of the CA: in a named Secret or ConfigMap, or with the server's own credential. */
+  /** `credential`: a Secret or ConfigMap, either a separate one or the server's own credential. */
   { readonly kind: 'credential'; readonly name: string } | { readonly kind: 'file'; readonly path: string };
 
 /** Returns `undefined` without a CA: the server then cannot verify certificates and must reject all clients that need one. */

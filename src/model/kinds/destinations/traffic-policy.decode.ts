@@ -308,7 +308,7 @@ const tlsIsOff = 'mode DISABLE disables TLS';
 const ownCertificate = 'only mode MUTUAL presents a client certificate';
 const notOfMesh = 'only modes SIMPLE and MUTUAL use it';
 
-/** Declares a field that has an effect only in these modes. */
+/** Declares a field that has an effect only in the given modes. */
 function forModes<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
   return withoutEffectBeside(field, reason, ({ mode }) => typeof mode === 'string' && !modes.includes(mode), [false]);
 }
@@ -355,7 +355,7 @@ function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
   const setFields = files.filter((field) => tls[field] !== undefined);
   const errors: FieldError[] = [];
   if (tls.insecureSkipVerify === true) {
-    // With MUTUAL, a credential provides the client certificate; its CA is not used.
+    // With MUTUAL, `credentialName` is allowed: it provides the client certificate, and its CA is not used.
     const checks = ['caCertificates', 'subjectAltNames', ...(tls.mode === 'SIMPLE' ? ['credentialName' as const] : [])];
     const inVain = checks.filter((field) => tls[field as keyof T.ClientTlsSettings] !== undefined);
     errors.push(

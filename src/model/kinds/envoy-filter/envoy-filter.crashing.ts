@@ -1,6 +1,6 @@
 /**
- * Rejects values that crash Envoy 1.40, either when it loads them or on the first request. Found with about 800 unusual messages;
- * `test/e2e/envoy-crashing-values.test.ts` reproduces each. Effects of Lua scripts and of files on the proxy's disk are not covered.
+ * Rejects values that crash Envoy 1.40, either when it loads them or on the first request. `test/e2e/envoy-crashing-values.test.ts` reproduces each.
+ * Effects of Lua scripts and of files on the proxy's disk are not covered.
  */
 
 import { zstdCompressSync } from 'node:zlib';
@@ -9,7 +9,7 @@ import { messagesWithin } from '../../envoy-api/messages-within.ts';
 import { uriRewriteViolation, uriTemplateViolation } from '../../fields/uri-template.ts';
 import * as violation from '../../fields/violation.ts';
 
-/** A decoded message with the library's field names. */
+/** A decoded message with the field names of protobuf-es. */
 // biome-ignore lint/suspicious/noExplicitAny: each rule knows the type of its message
 type Fields = any;
 
@@ -18,7 +18,7 @@ interface Rule {
   /** Field name as in the .proto file. */
   readonly field: string;
   readonly violationOf: (message: Fields) => violation.FieldViolation | undefined;
-  /** The rule does not apply to merged patches, because the target may already have a missing field. */
+  /** The rule does not apply to merged patches, because the target may contain the field that the patch lacks. */
   readonly isWhole?: true;
 }
 
@@ -97,7 +97,7 @@ function dictionaryViolation(source: Fields): violation.FieldViolation | undefin
   const { case: kind, value } = source?.specifier ?? {};
   if (kind !== 'inlineBytes' && kind !== 'inlineString') return undefined;
   const dictionary = Buffer.from(value);
-  // A dictionary starts with a magic number and its identifier.
+  // A zstd dictionary starts with a magic number and its ID.
   const isNamed = dictionary.length > 8 && dictionary.readUInt32LE(0) === 0xec30a437 && dictionary.readUInt32LE(4) > 0;
   return isNamed && isLoaded(dictionary)
     ? undefined

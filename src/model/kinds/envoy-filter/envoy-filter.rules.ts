@@ -1,5 +1,3 @@
-/** Validates patches and their matches. */
-
 import * as E from 'fp-ts/lib/Either.js';
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
 import * as violation from '../../fields/violation.ts';

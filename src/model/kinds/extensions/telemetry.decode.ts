@@ -103,7 +103,7 @@ function labelExpressionViolation(expression: string): violation.FieldViolation 
   return celViolation(withoutStringConversion(expression));
 }
 
-/** Whether an expression uses an attribute of Istio's build of Envoy. Fields may have equal names. */
+/** Whether an expression uses an attribute of Istio's build of Envoy. A field after a dot may have the same name. */
 function usesIstioAttribute(expression: string): boolean {
   const tokens = tokensOf(expression);
   if (typeof tokens === 'string') return false;
@@ -173,7 +173,6 @@ const metrics = struct<Metrics>({
   reportingIntervalMs: optional(durationAtLeast(1000), 'reportingInterval'),
 });
 
-/** Rejects expressions for which Envoy rejects the complete listener. */
 const celExpression: Decoder<string> = refine(name, (expression, path) =>
   violation.errorsAt(path, celViolation(expression)),
 );

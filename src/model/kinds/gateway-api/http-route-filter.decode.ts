@@ -227,7 +227,6 @@ const grpcFields: FieldDecoders<HttpRouteFilter> = {
   externalAuth: refused(filterFields.externalAuth, notOfGrpc),
 };
 
-/** Other filter types are rejected. */
 export const grpcRouteFilters = filtersOf(grpcFields);
 
 export const grpcBackendFilters = filtersOf({

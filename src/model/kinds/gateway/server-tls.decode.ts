@@ -83,7 +83,7 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
   },
 );
 
-/** Rejects other forms, for which Envoy rejects the listener. */
+/** Accepts 64 hexadecimal digits, also in pairs with colons. Envoy rejects listeners with other forms. */
 function hashViolation(hash: string): violation.FieldViolation | undefined {
   return /^[0-9a-f]{64}$/i.test(hash) || /^[0-9a-f]{2}(?::[0-9a-f]{2}){31}$/i.test(hash)
     ? undefined

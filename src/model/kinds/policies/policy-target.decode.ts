@@ -81,7 +81,7 @@ export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
   const aliases: Aliases<PolicyScope> = {
     targetRef: ['targetRefs', mapped(targetReference, (reference) => [reference])],
   };
-  // Valid for every spec that contains the scope's fields.
+  // The cast is safe for every spec that contains the fields of PolicyScope.
   return aliases as unknown as Aliases<T>;
 }
 

@@ -6,7 +6,7 @@ export interface PolicyTargetReference {
   readonly namespace?: string;
 }
 
-/** The workloads that a policy applies to. Without both fields, all workloads of its namespace, or of the mesh in the root namespace. */
+/** The workloads that a policy applies to. Without either field, it applies to all workloads of its namespace; in the root namespace, of the mesh. */
 export interface PolicyScope {
   readonly selector?: Readonly<Record<string, string>>;
   readonly targetRefs?: readonly PolicyTargetReference[];

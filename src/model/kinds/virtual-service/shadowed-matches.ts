@@ -8,7 +8,7 @@ import type { HttpMatchRequest, VirtualService } from './virtual-service.ts';
 export interface ShadowedMatch extends FieldError {
   /** Path of the earlier route, such as `http[0]`. */
   readonly by: string;
-  /** The earlier route has a path prefix instead of an equal match. */
+  /** The earlier route matches a path prefix; otherwise the matches are equal. */
   readonly byPrefix?: true;
 }
 

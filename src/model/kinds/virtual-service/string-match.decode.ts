@@ -62,7 +62,7 @@ export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, pat
     : [],
 );
 
-/** Decodes a match on a header or parameter. Empty, or regex `*`, matches its presence. */
+/** Decodes a match on a header or parameter. An empty match, or the regex `*`, matches its presence. */
 export const valueMatch: Decoder<ValueMatch> = describedAs(
   (value: unknown, path: string): Decoded<ValueMatch> => {
     return E.map((match: WrittenMatch): ValueMatch => {

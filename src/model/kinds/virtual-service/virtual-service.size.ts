@@ -28,18 +28,17 @@ export function sizeErrors(spec: VirtualService, path: string): FieldError[] {
   });
 }
 
-/** Units ({@link unitBytes}) of all routes for all hosts; every proxy with the object receives them. */
+/** Size of all routes for all hosts, in {@link unitBytes}; every proxy that sees the object receives these routes. */
 export function virtualServiceUnits(spec: VirtualService): number {
   return Math.max(spec.hosts.length, 1) * sum(fields, (field) => sum(spec[field] ?? [], routeUnits));
 }
 
-/** Units of one route for one host: one Envoy route per match, which contains everything except the other matches. */
+/** Size of one route for one host: one Envoy route per match, which contains everything except the other matches. */
 export function routeUnits({ match = [], ...action }: Route): number {
   const bytes = bytesOf(action);
   return match.length === 0 ? unitsOf(bytes) : sum(match, (routeMatch) => unitsOf(bytes + bytesOf(routeMatch)));
 }
 
-/** Returns at least one unit. */
 export function unitsOf(bytes: number): number {
   return Math.max(1, Math.ceil(bytes / unitBytes));
 }

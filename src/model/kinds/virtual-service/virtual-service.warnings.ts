@@ -11,7 +11,7 @@ import type * as V from './virtual-service.ts';
 
 export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
   return [
-    // Checks across objects, which are limited, report prefix shadowing.
+    // Checks across objects report prefix shadowing, with a limit on the number of findings.
     ...shadowedMatches(spec).filter(({ byPrefix }) => byPrefix === undefined),
     ...largeBodies(spec),
     ...faultsWithoutPercentage(spec),

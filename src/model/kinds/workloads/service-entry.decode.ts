@@ -302,7 +302,7 @@ function dynamicDnsErrors(spec: ServiceEntry, path: string): FieldError[] {
 
 const waypointLabel = 'istio.io/use-waypoint';
 
-/** Rejects waypoints for mesh names in DNS, because only sidecars resolve them, as in Istio. */
+/** Rejects waypoints for mesh-internal hosts with DYNAMIC_DNS: as in Istio, only sidecars resolve these. */
 export function waypointErrors(
   { resolution, location }: ServiceEntry,
   { labels }: Pick<MetadataTexts, 'labels'>,

@@ -42,8 +42,8 @@ const captureMode = withDefault(oneOf(['DEFAULT', 'IPTABLES', 'NONE']), 'DEFAULT
 const bind = optional(refine(name, (value, path) => violation.errorsAt(path, bindViolation(value))));
 
 /**
- * Accepts 0 for a Unix socket, which the check of the bind address requires. A port without a protocol uses protocol detection, except on ports of
- * server-first protocols, where detection would stall.
+ * Accepts port 0, for which the check of the bind address requires a Unix socket. A port without a protocol uses protocol detection, except on ports
+ * of server-first protocols, where detection would stall.
  */
 const sidecarPort: Decoder<SidecarPort> = mapped(
   struct<Omit<SidecarPort, 'protocol'> & Partial<SidecarPort>>({

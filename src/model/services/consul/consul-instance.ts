@@ -18,9 +18,9 @@ export interface ConsulInstance {
   /** Unique on its node. */
   readonly id: string;
   readonly service: string;
-  /** Empty for the address of the node. */
+  /** If empty, the node's address applies. */
   readonly address: string;
-  /** 0 for no port. */
+  /** 0 if the instance has no port. */
   readonly port: number;
   readonly tags: readonly string[];
   readonly meta: Readonly<Record<string, string>>;

@@ -9,7 +9,7 @@ export function isDiscovered(
   selectors: readonly LabelSelector[],
 ): boolean {
   if (selectors.length === 0) return true;
-  // A namespace without a known object has only this label, with which clusters label each namespace.
+  // Kubernetes sets this label on every namespace. A namespace whose object is unknown has only this label.
   const namespaceLabels = { 'kubernetes.io/metadata.name': namespace, ...labels };
   return selectors.some((selector) => selectsLabels(selector, namespaceLabels));
 }

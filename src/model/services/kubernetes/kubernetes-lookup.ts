@@ -36,7 +36,7 @@ export class KubernetesLookup implements ProxyLookup {
     const pod = this.podOf(proxy);
     if (pod !== undefined) return [...byAddress, ...this.#selected(pod.namespace, pod.labels, pod)];
     if (byAddress.length > 0 || proxy.clusterId !== this.#facts.clusterId) return byAddress;
-    // Without labels, the proxy's pod is not known yet, so the node's own labels and ports are used.
+    // The proxy's pod is not known yet, so Services are selected by the labels and ports that the node reports.
     if (Object.keys(proxy.labels).length === 0) return [];
     return this.#selected(proxy.configNamespace, proxy.labels, { ports: podPorts(proxy.metadata.POD_PORTS) });
   }

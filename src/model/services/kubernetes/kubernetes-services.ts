@@ -164,7 +164,7 @@ export class KubernetesServices {
     return atOnce(this.applying(changes, workloads));
   }
 
-  /** {@link apply} in steps. Between them, look-ups may return the previous state of some services and the new state of others. */
+  /** {@link apply} in steps, between which look-ups may mix previous and new states. */
   *applying(
     changes: readonly ConfigObjectChange<Config>[],
     workloads: readonly WorkloadEvent[] = [],

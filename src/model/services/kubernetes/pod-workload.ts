@@ -38,7 +38,7 @@ export function podWorkload(config: Config<KubernetesPod>, context: PodContext):
       ...(spec.nodeName !== '' && { nodeName: spec.nodeName }),
       ...(spec.hostname !== '' && { hostname: spec.hostname }),
       ...(spec.subdomain !== '' && { subdomain: spec.subdomain }),
-      // A terminating pod is unhealthy, although it stays ready for a while. Pods in slices use the slice's conditions.
+      // A terminating pod is unhealthy, although it stays ready for a while. For pods in EndpointSlices, the slice's conditions apply.
       health: ready === 'True' && config.isEnding !== true ? 'healthy' : 'unhealthy',
     },
   };

@@ -8,9 +8,9 @@ export interface SliceContext {
   readonly namespace: string;
   /** Without a selector, endpoints are managed externally and not changed. */
   readonly hasSelector: boolean;
-  /** Unready endpoints count as ready. */
+  /** Whether unready endpoints count as ready. */
   readonly publishNotReady: boolean;
-  /** Draining endpoints remain, for their sessions. */
+  /** Whether draining endpoints remain, for their sessions. */
   readonly drains: boolean;
   podNamed(name: string): Workload | undefined;
   podAt(address: string): Workload | undefined;

@@ -12,7 +12,7 @@ import { routeUnits } from '../../kinds/virtual-service/virtual-service.size.ts'
 
 interface Attached extends LimitShare {
   readonly config: Config<RouteObject>;
-  /** Units of the route's matches with all filters and backends, for all hosts. */
+  /** Size of the route's matches with all filters and backends for all hosts, in units of `unitBytes`. */
   cost: number;
   matches: number;
 }
@@ -100,8 +100,8 @@ export class RoutesBeyondLimit {
 }
 
 /**
- * Key of a separate limit. Each namespace's Gateways have one, because their owner adds listeners, which must not reduce what routes can attach
- * elsewhere. All Services have one.
+ * Key of a limit: one per namespace of Gateways, because their owner adds listeners, which must not reduce what routes can attach elsewhere, and one
+ * for all Services.
  * @param parentNamespace of a Gateway; `undefined` for Services
  */
 function shareOf({ namespace }: Config, parentNamespace: string | undefined): string {

@@ -1,7 +1,4 @@
-/**
- * Computes the status of the Gateway API's objects. Pure, and separate from the translation, so that pushes do not wait for it. Linear, because
- * routes find parents and backends by name.
- */
+/** Computes the status of the Gateway API's objects. Pure, and separate from the translation, so that pushes do not wait for it. */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import type { ConfigSet } from '../../config/config-set.ts';

@@ -85,7 +85,7 @@ export function knownGateway(gateway: Config<KubernetesGateway>, context: Transl
       context.warn(gateway, `${path}${field}`, `the listener does not apply: ${message}`, code);
       return [{ ...about, refusal: { reason, message } }];
     }
-    // Routes are generated in the Gateway's namespace, because it is already decided which namespaces may attach.
+    // Routes are generated in the Gateway's namespace, after it was decided which namespaces may attach.
     return [{ ...about, server: { port, hosts: [`./${hostname}`], ...(tls && { tls }) } }];
   });
   return { isImplementedHere, listeners: withClosed(servedListeners), written: listeners };

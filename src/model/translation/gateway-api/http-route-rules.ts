@@ -120,7 +120,7 @@ class RuleAction {
   readonly #context: TranslationContext;
   readonly #status: 500 | 503;
   readonly #refused: HttpRoute;
-  /** Empty for 503, which Envoy responds itself. */
+  /** Empty for 503, with which Envoy responds by default. */
   readonly #missingStatus: Pick<HttpRoute, 'missingDestinationStatus'>;
   #forward: HttpRoute | undefined;
 

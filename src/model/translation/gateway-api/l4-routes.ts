@@ -158,7 +158,7 @@ function virtualServiceOfService(
 /** Destination for connections of a route that exceeds its namespace's limit. */
 const nowhere: readonly RouteDestination[] = [{ destination: noDestination, weight: 100 }];
 
-/** Destinations of the first rule, which matches every connection. Connections of a missing backend's share are closed. */
+/** Destinations of the first rule, which matches every connection. Connections that the weights assign to a missing backend are closed. */
 function destinationsOf(
   route: Config<RouteObject>,
   inMesh: boolean,

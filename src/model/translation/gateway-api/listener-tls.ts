@@ -88,7 +88,7 @@ export function tlsOf(
   return 'reason' in credentials ? credentials : { mode, ...credentials, ...restriction };
 }
 
-/** As in Istio, the option enables it, or the Gateway's network label on the network's port. */
+/** As in Istio, enabled by the option, or by the Gateway's network label on the network's port. */
 function isAutoPassthrough({ labels }: Config, { port, tls }: Listener): boolean {
   if (tls?.options[protocolOption] === 'auto-passthrough') return true;
   if (labels['topology.istio.io/network'] === undefined) return false;

@@ -5,8 +5,8 @@ import { pathOf } from './precedence.ts';
 type PathCondition = Pick<HttpMatchRequest, 'uri' | 'bySegments'>;
 
 /**
- * Prefixes match complete segments: `/a` matches `/a` and everything below `/a/`. Removing one needs two matches: Envoy replaces text, so replacing
- * `/a` by `/` would turn `/a/b` into `//b`.
+ * Prefixes match complete segments: `/a` matches `/a` and everything below `/a/`. Removing a prefix needs two matches: Envoy replaces text, so
+ * replacing `/a` by `/` would turn `/a/b` into `//b`.
  */
 export function pathMatches(match: HttpRouteMatch, modifier: PathModifier | undefined): readonly PathCondition[] {
   const path = pathOf(match);

@@ -107,7 +107,7 @@ function throughHttpFilter(filter: HttpFilter, state: RequestState): FilterResul
   if (configOf(filter, DynamicForwardProxySchema)) return throughDynamicForwardProxy(state);
   const lua = configOf(filter, LuaSchema);
   if (lua) return throughLua(lua, perRoute(LuaPerRouteSchema));
-  // This header is not matched by any rule.
+  // No rule matches the header of this filter.
   if (name === peerClaimFilter) return undefined;
   const type = configType.case === 'typedConfig' ? typeNameOf(configType.value) : undefined;
   if (type !== undefined && neutralFilters.has(type)) return undefined;

@@ -35,7 +35,7 @@ const policyNames: Readonly<Partial<Record<Cluster_LbPolicy, string>>> = {
   [Cluster_LbPolicy.RING_HASH]: 'a hash ring',
 };
 
-/** Means no limit. If it is absent, gRPC limits requests to 1,024 concurrent ones. */
+/** Value for no limit. Without a value, gRPC allows 1,024 concurrent requests. */
 const noLimit = 4_294_967_295;
 
 export function clusterSettings(name: string, cluster: Cluster | undefined): readonly string[] {

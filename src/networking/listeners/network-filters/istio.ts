@@ -9,7 +9,6 @@ function forTcpOnly(contributor: NetworkFilterContributor): NetworkFilterContrib
     use.kind === 'tcp' && hasIstioExtensions(context.shape, context.push.mesh) ? contributor(context, use) : [];
 }
 
-/** Exchanges workload metadata with the peer before the application's first bytes. */
 export const metadataExchange = forTcpOnly(() => [peerExchange()]);
 
 export const stats = forTcpOnly((context) =>

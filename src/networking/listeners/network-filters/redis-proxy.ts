@@ -7,7 +7,7 @@ import type { ConnectionUse, NetworkFilterContributor } from './contributor.ts';
 
 const operationTimeoutMs = 5_000;
 
-/** Not for weighted destinations, which are forwarded as TCP, because weights apply to connections. */
+/** Weighted destinations are forwarded as TCP, because weights apply to connections. */
 export function speaksRedis({ push }: ConnectionContext, use: ConnectionUse): boolean {
   return use.kind === 'tcp' && use.protocol === 'Redis' && use.destinations.length === 1 && push.features.redisFilter;
 }

@@ -73,7 +73,7 @@ function commonConfig(settings: Settings, logName: string, cluster: string) {
   };
 }
 
-/** A gRPC service with the service's host as authority. */
+/** Uses the host of the cluster's service as authority. */
 export function grpcService(clusterName: string): Init<typeof GrpcServiceSchema> {
   const authority = parseOutboundClusterName(clusterName)?.host;
   return { targetSpecifier: { case: 'envoyGrpc', value: { clusterName, ...(authority && { authority }) } } };

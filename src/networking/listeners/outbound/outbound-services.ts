@@ -112,7 +112,7 @@ interface HttpPlace {
   readonly origins: readonly Origin[];
 }
 
-/** Returns places in the order in which they are added. Computed once per list of services. */
+/** Returns service ports and HTTP-only ports in the order in which they are added. Computed once per list of services. */
 const placesOf = memoizeByObject((services: readonly Service[]): readonly (ServicePort | HttpPlace)[] => {
   const all = services
     .filter((service) => !isAlias(service))

@@ -1,4 +1,3 @@
-/** Converts the outbound plan to listeners. */
 import { create } from '@bufbuild/protobuf';
 import { type FilterChain, FilterChainSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { type Listener, ListenerSchema } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';

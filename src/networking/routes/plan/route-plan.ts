@@ -132,7 +132,7 @@ function closerModel(
   return ownPlan === undefined || isCloser(otherModel, ownPlan, context) ? otherModel : undefined;
 }
 
-/** Whether only the model has the current services, not the client's previous plan. The model then avoids a full rebuild. */
+/** Whether the model, unlike the client's previous plan, has the current services, which avoids a full rebuild. */
 function isCloser(
   otherModel: PlanModel | undefined,
   ownPlan: RoutePlan,

@@ -119,6 +119,6 @@ function buildGroups(
     setBounded(groupsByPortAndClient, key, [group, ...candidates.slice(0, 3)], maxDomainForms);
     return group;
   });
-  // Requests without a port mean port 80, so port 80 gets the names without port first.
+  // A host without a port means port 80, so port 80 comes first and gets the names without a port.
   return groups.sort((a, b) => Number(b.port.number === 80) - Number(a.port.number === 80));
 }

@@ -21,8 +21,8 @@ export interface ClientVirtualServices {
 }
 
 /**
- * Selects the first VirtualService of a host with a route for the client. Others are skipped, so that matches for other clients do not leave
- * requests without a route.
+ * Selects the first VirtualService of a host with a route for the client. VirtualServices without one are skipped, so that matches for other clients
+ * do not leave requests without a route.
  */
 export function virtualServicesForClient(
   virtualServices: readonly ResolvedVirtualService[],

@@ -25,7 +25,6 @@ export interface Observed {
   readonly mayWaitForEver?: boolean;
   /** `undefined` while the agent runs. */
   readonly agentExitCode: number | undefined;
-  /** Machines whose actor failed. */
   readonly failures: readonly string[];
   /** A full restart is the only possibility: hot restart is off, or there is only one base ID. */
   readonly restartsInFull?: boolean;
@@ -37,7 +36,7 @@ export interface Observed {
   readonly withdrawn?: ReadonlySet<string>;
   /** Withdrawn binaries, and binaries whose Envoy exited without an order within its first minute of serving. */
   readonly failedBinaries?: ReadonlySet<string>;
-  /** Unreported reason why the files of a start had no space. */
+  /** Why there was no space for the files of a start, if the agent has not reported it. */
   readonly unreported?: string | undefined;
 }
 

@@ -66,7 +66,7 @@ export const replacedFinishesRequests: Invariant = {
 };
 
 /**
- * Only a stop terminates a serving epoch before another one serves; or a full restart without alternative: with one base ID, or when its replacement
+ * Only a stop terminates a serving epoch before another one serves, or a full restart without alternative: with one base ID, or when its replacement
  * has crashed.
  */
 export const servingIsKept: Invariant = {

@@ -1,6 +1,6 @@
 import { type Invariant, listOf } from './invariant.ts';
 
-/** Readiness must be true, because traffic depends on it. */
+/** The reported readiness must be correct, because traffic depends on it. */
 export const readyIsTrue: Invariant = {
   name: 'never ready while no Envoy accepts connections',
   respondingReadiness({ ready }, { host }) {
@@ -18,7 +18,7 @@ export const readyHasItsListeners: Invariant = {
   },
 };
 
-/** Otherwise traffic lost with an invalid certificate would not return with a valid one. */
+/** Otherwise traffic would not return when a valid certificate replaces an invalid one. */
 export const readyIsReported: Invariant = {
   name: 'ready while an Envoy serves its whole configuration',
   respondingReadiness({ ready, reason }, { host, stopOrdered, agentEnds }) {

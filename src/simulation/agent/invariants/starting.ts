@@ -1,6 +1,6 @@
 import { type Invariant, listOf } from './invariant.ts';
 
-/** Envoy accepts one new process at a time; and one is enough, whatever its base ID. */
+/** Envoy accepts one new process at a time, and one is enough, whatever its base ID. */
 export const oneNotLive: Invariant = {
   name: 'never two epochs that are not live',
   spawning({ epoch }, { host }) {
@@ -9,7 +9,7 @@ export const oneNotLive: Invariant = {
   },
 };
 
-/** A gap of two aborts the child and leaves the INITIALIZING bit set. */
+/** An Envoy two epochs after its predecessor aborts and leaves the INITIALIZING bit set. */
 export const noGap: Invariant = {
   name: 'never an epoch gap',
   spawning({ epoch, baseId }, { host }) {
