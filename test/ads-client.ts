@@ -50,7 +50,7 @@ class TestStream<Request extends DescMessage, Response extends DescMessage> {
   onResponse: (response: MessageShape<Response>) => void = () => {};
   readonly #stream: ClientDuplexStream<Buffer, Buffer>;
   readonly #request: Request;
-  #taken = 0;
+  #receivedCount = 0;
   #status: StatusObject | undefined;
   #wake = (): void => {};
 
@@ -84,22 +84,22 @@ class TestStream<Request extends DescMessage, Response extends DescMessage> {
   /** Returns the next response not yet returned. */
   async next(): Promise<MessageShape<Response>> {
     const deadline = Date.now() + timeoutMs;
-    while (this.#taken >= this.responses.length) {
+    while (this.#receivedCount >= this.responses.length) {
       if (this.#status !== undefined) {
         const { code, details } = this.#status;
-        throw new Error(`no response ${this.#taken + 1}: the stream has ended with ${code}, ${details}`);
+        throw new Error(`no response ${this.#receivedCount + 1}: the stream has ended with ${code}, ${details}`);
       }
-      const leftMs = deadline - Date.now();
-      if (leftMs <= 0) throw new Error(`no response ${this.#taken + 1} within ${timeoutMs} ms`);
-      await this.#change(leftMs);
+      const remainingMs = deadline - Date.now();
+      if (remainingMs <= 0) throw new Error(`no response ${this.#receivedCount + 1} within ${timeoutMs} ms`);
+      await this.#change(remainingMs);
     }
-    return this.responses[this.#taken++]!;
+    return this.responses[this.#receivedCount++]!;
   }
 
   /** Returns responses not yet returned, after waiting for responses in flight. */
   async unexpected(ms = 150): Promise<MessageShape<Response>[]> {
     await new Promise((resolve) => setTimeout(resolve, ms));
-    return this.responses.slice(this.#taken);
+    return this.responses.slice(this.#receivedCount);
   }
 
   /** Half-closes the stream and continues to read. */

@@ -40,7 +40,7 @@ export function sotwSidecar(client: AdsTestClient, node: SidecarNode): ProtocolS
   return {
     requestNames: send,
     // Subscribes to the remaining names. An empty list would be a wildcard subscription, so an empty name replaces it.
-    drop: (typeUrl, kept, _, nonce) => send(typeUrl, kept, nonce),
+    drop: (typeUrl, keptNames, _, nonce) => send(typeUrl, keptNames, nonce),
     ack: ({ typeUrl, nonce }, names = []) => send(typeUrl, names, nonce),
     reject({ typeUrl, nonce: responseNonce }, message, names = []) {
       stream.send({ typeUrl, responseNonce, resourceNames: [...names], errorDetail: { code: 3, message } });
@@ -60,12 +60,12 @@ export function deltaSidecar(client: AdsTestClient, node: SidecarNode): Protocol
   return {
     requestNames: (typeUrl, names, responseNonce = '') =>
       stream.send({ node, typeUrl, resourceNamesSubscribe: [...names], responseNonce }),
-    drop: (typeUrl, kept, dropped, responseNonce = '') =>
+    drop: (typeUrl, keptNames, droppedNames, responseNonce = '') =>
       stream.send({
         node,
         typeUrl,
-        resourceNamesSubscribe: kept.includes('*') ? ['*'] : [],
-        resourceNamesUnsubscribe: [...dropped],
+        resourceNamesSubscribe: keptNames.includes('*') ? ['*'] : [],
+        resourceNamesUnsubscribe: [...droppedNames],
         responseNonce,
       }),
     ack: ({ typeUrl, nonce: responseNonce }) => stream.send({ typeUrl, responseNonce }),

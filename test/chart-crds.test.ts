@@ -11,9 +11,9 @@ import { packageRoot } from '../src/runtime/package-root.ts';
 const file = join(packageRoot(), 'deploy/chart/crds/istio-api.yaml');
 
 test('the CRDs in the chart equal those of the program', async () => {
-  const printed: string[] = [];
-  await crdsCommand((text) => printed.push(text)).parseAsync([], { from: 'user' });
-  const text = printed.join('');
+  const printedTexts: string[] = [];
+  await crdsCommand((text) => printedTexts.push(text)).parseAsync([], { from: 'user' });
+  const text = printedTexts.join('');
   if (process.env.UPDATE_TABLES === '1') writeFileSync(file, text);
   expect(existsSync(file) && readFileSync(file, 'utf8') === text, `${file}: run with UPDATE_TABLES=1`).toBe(true);
 });

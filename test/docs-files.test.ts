@@ -69,14 +69,14 @@ function isThere(end: string): boolean {
 }
 
 /** Generated on demand. */
-const generated = /^(src\/gen|types|dist)(\/|$)/;
+const generatedPaths = /^(src\/gen|types|dist)(\/|$)/;
 
 describe('every file that a document names exists', () => {
   test.each(documents)('%s names existing files', (document) => {
-    const missing = filesNamedIn(document)
-      .filter((file) => !generated.test(file))
+    const missingFiles = filesNamedIn(document)
+      .filter((file) => !generatedPaths.test(file))
       .filter((file) => !existsSync(join(root, file)) && globSync(file, { cwd: root }).length === 0);
-    expect([...missing, ...endsOfPathsIn(document).filter((end) => !isThere(end))]).toEqual([]);
+    expect([...missingFiles, ...endsOfPathsIn(document).filter((end) => !isThere(end))]).toEqual([]);
   });
 
   test.each(documents)('%s has only links to existing headings, and tables with headers', (document) => {

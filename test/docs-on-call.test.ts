@@ -31,7 +31,7 @@ let stream: SotwStream;
 
 beforeEach(async () => {
   root = mkdtempSync(join(tmpdir(), 'chartpilot-on-call-'));
-  plane = await started(join(root, 'ca'));
+  plane = await startControlPlane(join(root, 'ca'));
 });
 
 afterEach(async () => {
@@ -39,7 +39,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true });
 });
 
-async function started(ca: string): Promise<ControlPlane> {
+async function startControlPlane(ca: string): Promise<ControlPlane> {
   mkdirSync(ca, { recursive: true, mode: 0o700 });
   const one = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, undefined, { SELF_SIGNED_CA_DIR: ca });
   await one.ready();
@@ -49,13 +49,15 @@ async function started(ca: string): Promise<ControlPlane> {
 
 /** Runs a line `pilot-discovery …` of the page against the control plane of the test. */
 async function run(line: string): Promise<string> {
-  const words = [...line.replace(/ +#.*$/, '').matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, word]) => quoted ?? word!);
-  const [program, name, ...args] = words;
+  const tokens = [...line.replace(/ +#.*$/, '').matchAll(/'([^']*)'|(\S+)/g)].map(
+    ([, quotedToken, bareToken]) => quotedToken ?? bareToken!,
+  );
+  const [program, name, ...args] = tokens;
   expect(program, line).toBe('pilot-discovery');
   const port = plane.port('http.listening');
-  let printed = '';
+  let printedText = '';
   const print = (text: string): void => {
-    printed += text;
+    printedText += text;
   };
   const at = { host: '127.0.0.1', defaultPort: port, allowedPorts: [], target: 'a test', example: '', failed: 1 };
   const remote = ['--from', `http://127.0.0.1:${port}`];
@@ -65,16 +67,16 @@ async function run(line: string): Promise<string> {
     explain: [explainCommand(print), remote],
     request: [requestCommand(at, print), []],
   };
-  const [command, more] = commands[name!] ?? [];
+  const [command, extraArgs] = commands[name!] ?? [];
   if (command === undefined) throw new Error(`${line}: unknown command`);
-  await command.parseAsync([...args, ...more!], { from: 'user' });
-  return printed;
+  await command.parseAsync([...args, ...extraArgs!], { from: 'user' });
+  return printedText;
 }
 
 function respond(rejection?: string): void {
   const { versionInfo, nonce, typeUrl } = stream.responses.at(-1)!;
-  const word = rejection === undefined ? { versionInfo } : { errorDetail: { code: 3, message: rejection } };
-  stream.send({ typeUrl, responseNonce: nonce, ...word });
+  const ackFields = rejection === undefined ? { versionInfo } : { errorDetail: { code: 3, message: rejection } };
+  stream.send({ typeUrl, responseNonce: nonce, ...ackFields });
 }
 
 async function changeClusters(): Promise<void> {
@@ -102,8 +104,10 @@ it('the commands of "Which change broke 14:05" and "Which proxy rejected what" s
   respond();
   await changeClusters();
   respond('no such thing');
-  const rejected = commandsOf('Which proxy rejected what')[0]!;
-  await eventually('the rejection is shown', async () => /rejected by .*: no such thing/.test(await run(rejected)));
+  const rejectionsCommand = commandsOf('Which proxy rejected what')[0]!;
+  await eventually('the rejection is shown', async () =>
+    /rejected by .*: no such thing/.test(await run(rejectionsCommand)),
+  );
   const [changes] = commandsOf('Which change broke 14:05');
   expect(changes).toBe('pilot-discovery changes --since 14:00 --until 14:10');
   // A relative time of the same form, because the change is recent. One minute ago is on another day only at midnight.
@@ -142,7 +146,7 @@ it('a restored authority directory contains the same root', async () => {
   shell(pack!);
   rmSync(join(root, 'ca'), { recursive: true });
   shell(unpack!);
-  plane = await started(join(root, 'ca'));
+  plane = await startControlPlane(join(root, 'ca'));
   expect(readFileSync(join(root, 'ca/root-cert.pem'), 'utf8')).toBe(certificate);
   expect(plane.troubles().join()).not.toMatch(/authority/i);
 });

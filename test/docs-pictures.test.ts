@@ -10,37 +10,37 @@ const folder = join(docs, 'pictures');
 const page = readFileSync(join(docs, 'state-machines.md'), 'utf8');
 const picturesOf = (text: string): string[] =>
   [...text.matchAll(/\(pictures\/([\w-]+)\.svg\)/g)].map(([, name]) => name!);
-const shown = picturesOf(page);
+const shownPictures = picturesOf(page);
 const pages = ['README.md', ...readdirSync(docs).map((file) => `docs/${file}`)].filter((file) => file.endsWith('.md'));
 const shownAnywhere = pages.flatMap((file) =>
   [...readFileSync(join(docs, '..', file), 'utf8').matchAll(/pictures\/([\w-]+\.\w+)/g)].map(([, name]) => name!),
 );
 
 describe('each picture in docs/state-machines.md shows the current machine', () => {
-  it.each(shown)('docs/pictures/%s.svg is current', async (name) => {
-    let drawn = '';
+  it.each(shownPictures)('docs/pictures/%s.svg is current', async (name) => {
+    let drawnText = '';
     const output = {
       out: (text: string) => {
-        drawn += text;
+        drawnText += text;
       },
       error: () => {},
     };
     await drawDiagram(name, { format: 'svg' }, output);
     const file = join(folder, `${name}.svg`);
     mkdirSync(folder, { recursive: true });
-    if (update) writeFileSync(file, drawn);
+    if (update) writeFileSync(file, drawnText);
     expect(existsSync(file), `${file} is missing: run with UPDATE_PICTURES=1 and review it`).toBe(true);
-    expect(drawn === readFileSync(file, 'utf8'), `${file} is out of date: run with UPDATE_PICTURES=1`).toBe(true);
+    expect(drawnText === readFileSync(file, 'utf8'), `${file} is out of date: run with UPDATE_PICTURES=1`).toBe(true);
   });
 
   it('docs/state-machines.md shows the machines of the main tasks', () => {
-    expect(shown).toEqual(
+    expect(shownPictures).toEqual(
       expect.arrayContaining(['agent', 'supervisor', 'epoch', 'cert-watcher', 'push', 'ads-connection']),
     );
   });
 
   it('docs/state-machines.md links to the definition of each machine', () => {
-    const files = namedMachines.filter(({ name }) => shown.includes(name)).map(({ file }) => file);
+    const files = namedMachines.filter(({ name }) => shownPictures.includes(name)).map(({ file }) => file);
     expect(files.filter((file) => !page.includes(`(../${file})`) || !existsSync(join(docs, '..', file)))).toEqual([]);
   });
 

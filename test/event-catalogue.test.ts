@@ -68,13 +68,13 @@ const textOf = ({ type, from, to }: CatalogueRow): string => `${from} → ${to}:
 
 /** Comment of each declared event by type. */
 function declarationsOf({ program, protocols }: Side): Map<string, string> {
-  const found = new Map<string, string>();
+  const commentsByType = new Map<string, string>();
   for (const protocol of protocols) {
     const text = readFileSync(join(packageRoot(), 'machines', program, protocol), 'utf8');
-    for (const part of text.split(/^(?=\/\*\*)/m)) {
-      const [, comment, declared] = /^\/\*\*(.*?)\*\/\n(export type .*)$/s.exec(part) ?? [];
+    for (const section of text.split(/^(?=\/\*\*)/m)) {
+      const [, comment, declared] = /^\/\*\*(.*?)\*\/\n(export type .*)$/s.exec(section) ?? [];
       for (const [, type] of (declared ?? '').matchAll(/^export type \w+ =\s*\{\s*type: '([^']+)'/gm)) {
-        found.set(
+        commentsByType.set(
           type!,
           comment!
             .replace(/\s*\n \* ?/g, ' ')
@@ -84,7 +84,7 @@ function declarationsOf({ program, protocols }: Side): Map<string, string> {
       }
     }
   }
-  return found;
+  return commentsByType;
 }
 
 /** The comment without sender and receiver. */
@@ -106,8 +106,8 @@ describe.each(sides)('event catalogue of $name', (side) => {
   const declared = declarationsOf(side);
 
   it('the catalogue lists every event that its protocol declares', () => {
-    const listed = new Set(catalogue.map(({ type }) => type));
-    expect([...declared.keys()].filter((type) => !listed.has(type))).toEqual(inner);
+    const listedTypes = new Set(catalogue.map(({ type }) => type));
+    expect([...declared.keys()].filter((type) => !listedTypes.has(type))).toEqual(inner);
   });
 
   it('the catalogue lists no event that its protocol does not declare', () => {
@@ -116,9 +116,9 @@ describe.each(sides)('event catalogue of $name', (side) => {
   });
 
   it('the catalogue lists every message of its diagrams', () => {
-    const listed = new Set(catalogue.map(textOf));
-    const drawn = new Set([...diagrams.values()].flatMap((arrows) => [...arrows]));
-    expect([...drawn].filter((arrow) => !listed.has(arrow))).toEqual([]);
+    const listedArrows = new Set(catalogue.map(textOf));
+    const drawnArrows = new Set([...diagrams.values()].flatMap((arrows) => [...arrows]));
+    expect([...drawnArrows].filter((arrow) => !listedArrows.has(arrow))).toEqual([]);
   });
 
   it.each(catalogue.map((row) => [textOf(row), row] as const))(
@@ -149,8 +149,8 @@ function tableOf(side: Side): string {
   const lines = events.map((type) => {
     const rows = side.catalogue.filter((row) => row.type === type);
     const ways = [...new Set(rows.map(({ from, to }) => `\`${from} → ${to}\``))].join('<br>');
-    const drawn = [...new Set(rows.map(({ diagram }) => diagram))];
-    const links = drawn
+    const drawnDiagrams = [...new Set(rows.map(({ diagram }) => diagram))];
+    const links = drawnDiagrams
       .map((diagram) => `[${diagram}](../machines/${side.program}/sequences/${diagram}.mmd)`)
       .join(', ');
     return `| \`${type}\` | ${meaningOf(declared.get(type)!).replaceAll('|', '\\|')} | ${ways} | ${links} |`;
@@ -172,7 +172,7 @@ describe('docs/events.md', () => {
   });
 
   it.each(sides)('docs/events.md describes each event of $name', (side) => {
-    const silent = [...declarationsOf(side)].filter(([, comment]) => meaningOf(comment).length < 5);
-    expect(silent.map(([type]) => type)).toEqual([]);
+    const undescribedTypes = [...declarationsOf(side)].filter(([, comment]) => meaningOf(comment).length < 5);
+    expect(undescribedTypes.map(([type]) => type)).toEqual([]);
   });
 });

@@ -30,7 +30,7 @@ function toSink(write: (sink: LineSink) => void): string {
   return outlets.files.join('');
 }
 
-function logged(asJson: boolean, write: (log: Logger) => void): string {
+function logText(asJson: boolean, write: (log: Logger) => void): string {
   let text = '';
   write(
     createLogger({
@@ -43,7 +43,7 @@ function logged(asJson: boolean, write: (log: Logger) => void): string {
   return text;
 }
 
-async function fetched(server: Server, path = '/'): Promise<string> {
+async function fetchPage(server: Server, path = '/'): Promise<string> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
@@ -56,12 +56,12 @@ async function fetched(server: Server, path = '/'): Promise<string> {
 
 async function responseBody(body: string | object): Promise<string> {
   const servers = new HttpServers(() => ({ status: 200, body }));
-  const [opened] = await servers.open([{ host: '127.0.0.1', port: 0 }]);
+  const [openedAddress] = await servers.open([{ host: '127.0.0.1', port: 0 }]);
   onTestFinished(() => servers.cut());
-  return await (await fetch(`http://127.0.0.1:${opened!.port}/debug/x?pretty`)).text();
+  return await (await fetch(`http://127.0.0.1:${openedAddress!.port}/debug/x?pretty`)).text();
 }
 
-function written(): string {
+function writtenOutput(): string {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-hostile-output-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   writeOutput('--output', join(folder, 'x'), hostileText);
@@ -78,7 +78,7 @@ async function metrics(): Promise<string> {
 }
 
 const inJson = { [hostileText]: [hostileText, { deep: hostileText }] };
-const moment = { time: '2026-01-01T00:00:00Z' };
+const fixedTime = { time: '2026-01-01T00:00:00Z' };
 
 /** `isLine`: a line feed of the hostile text is escaped, too. */
 const sinks: readonly {
@@ -103,24 +103,24 @@ const sinks: readonly {
     {
       sink: `a message of the log (JSON: ${asJson})`,
       isLine: true,
-      text: () => logged(asJson, (log) => log.relay('envoy.output', 'warn', hostileText)),
+      text: () => logText(asJson, (log) => log.relay('envoy.output', 'warn', hostileText)),
     },
     {
       sink: `a field in a message of the log (JSON: ${asJson})`,
       isLine: true,
       text: () =>
-        logged(asJson, (log) => log.info('state.changed', { actor: 'a', from: 'b', to: 'c', cause: hostileText })),
+        logText(asJson, (log) => log.info('state.changed', { actor: 'a', from: 'b', to: 'c', cause: hostileText })),
     },
     {
       sink: `a field of the log (JSON: ${asJson})`,
       isLine: true,
-      text: () => logged(asJson, (log) => log.warn('upstream.failed', { reason: hostileText, ...inJson })),
+      text: () => logText(asJson, (log) => log.warn('upstream.failed', { reason: hostileText, ...inJson })),
     },
     {
       sink: `Envoy's log (JSON: ${asJson})`,
       isLine: true,
       text: () =>
-        logged(asJson, (log) => {
+        logText(asJson, (log) => {
           const output = new EnvoyOutput(log);
           for (const line of hostileText.split('\n')) output.line(`${line} and`);
         }),
@@ -130,7 +130,7 @@ const sinks: readonly {
     sink: 'a response written by a server',
     isLine: false,
     text: () =>
-      fetched(
+      fetchPage(
         createFencedServer((_, response) => {
           response.write(hostileText);
           response.end(hostileText);
@@ -141,7 +141,7 @@ const sinks: readonly {
     sink: 'the error of a handler',
     isLine: false,
     text: () =>
-      fetched(
+      fetchPage(
         createFencedServer(() => {
           throw new Error(hostileText);
         }),
@@ -165,7 +165,7 @@ const sinks: readonly {
     isLine: true,
     text: () => {
       const condition = { type: 'Accepted', status: 'False', reason: 'Invalid', message: hostileText } as const;
-      return (withConditions([], [condition], moment)[0] as { message: string }).message;
+      return (withConditions([], [condition], fixedTime)[0] as { message: string }).message;
     },
   },
   { sink: "a proxy's text in an object", isLine: true, text: () => proxyText(hostileText) },
@@ -183,7 +183,7 @@ const sinks: readonly {
       }),
   },
   { sink: 'an error of a command', isLine: false, text: () => explainError(new Error(hostileText)) },
-  { sink: 'a file of --output', isLine: false, text: written },
+  { sink: 'a file of --output', isLine: false, text: writtenOutput },
 ];
 
 describe('hostile text', () => {
@@ -198,7 +198,7 @@ describe('hostile text', () => {
   test('escaping keeps JSON valid and its value unchanged', async () => {
     const wellFormed = JSON.parse(JSON.stringify(inJson)) as object;
     expect(JSON.parse(await responseBody(inJson))).toEqual(wellFormed);
-    expect(JSON.parse(logged(true, (log) => log.warn('upstream.failed', { reason: hostileText })))).toMatchObject({
+    expect(JSON.parse(logText(true, (log) => log.warn('upstream.failed', { reason: hostileText })))).toMatchObject({
       reason: hostileText,
     });
   });
@@ -234,13 +234,13 @@ describe('output through bounded sinks', () => {
       [],
     ],
   ])('%s', (_, pattern, allowed) => {
-    const found = files.filter((file) =>
-      pattern.test(withoutTypeImports(readFileSync(join(packageRoot(), file), 'utf8'))),
+    const matchingFiles = files.filter((file) =>
+      pattern.test(stripTypeImports(readFileSync(join(packageRoot(), file), 'utf8'))),
     );
-    expect(found.sort()).toEqual([...allowed].sort());
+    expect(matchingFiles.sort()).toEqual([...allowed].sort());
   });
 });
 
-function withoutTypeImports(text: string): string {
+function stripTypeImports(text: string): string {
   return text.replaceAll(/^import type .*$/gm, '').replaceAll(/\btype \w+,?/g, '');
 }

@@ -11,11 +11,11 @@ const files = globSync('{machines,src,visualize}/**/*.{ts,tsx}', { cwd: packageR
   (file) => !file.startsWith('src/gen/') && !/\.test\.tsx?$/.test(file),
 );
 
-const known = new Set(files);
+const knownFiles = new Set(files);
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
 
 /** Imports of a file within the package, including types. The formatter guarantees the form of imports. */
-function importsOf(file: string, among: ReadonlySet<string> = known): readonly string[] {
+function importsOf(file: string, among: ReadonlySet<string> = knownFiles): readonly string[] {
   const text = readFileSync(join(packageRoot(), file), 'utf8');
   return [...text.matchAll(/\b(?:from |import |import\()'(\.[^']+)'/g)]
     .map(([, target = '']) => posix.join(dirname(file), target))
@@ -27,14 +27,14 @@ function importsOf(file: string, among: ReadonlySet<string> = known): readonly s
  * `src/networking/index.ts` or `machines/agent/protocol.ts`, is its own group.
  */
 function groupOf(file: string): string {
-  const [top, part, folderName, ...rest] = file.split('/');
-  if (top === 'src' || top === 'machines') return rest.length === 0 ? file : `${top}/${part}/${folderName}`;
+  const [top, areaName, folderName, ...rest] = file.split('/');
+  if (top === 'src' || top === 'machines') return rest.length === 0 ? file : `${top}/${areaName}/${folderName}`;
   return dirname(file);
 }
 
 /** Strongly connected components with several nodes, largest first (Tarjan's algorithm). */
 function cycles(edges: ReadonlyMap<string, Iterable<string>>): string[][] {
-  const found: string[][] = [];
+  const importCycles: string[][] = [];
   const order = new Map<string, number>();
   const lowest = new Map<string, number>();
   const stack: string[] = [];
@@ -48,10 +48,10 @@ function cycles(edges: ReadonlyMap<string, Iterable<string>>): string[][] {
     }
     if (lowest.get(node) !== order.get(node)) return;
     const group = stack.splice(stack.indexOf(node));
-    if (group.length > 1) found.push(group.sort());
+    if (group.length > 1) importCycles.push(group.sort());
   };
   for (const node of edges.keys()) if (!order.has(node)) visit(node);
-  return found.sort((a, b) => b.length - a.length);
+  return importCycles.sort((a, b) => b.length - a.length);
 }
 
 function betweenGroups(): ReadonlyMap<string, Set<string>> {
@@ -95,7 +95,7 @@ const layers: readonly (readonly string[])[] = [
 function layerOf(file: string): { readonly part: string; readonly depth: number } {
   const [top = '', name, ...rest] = file.split('/');
   const part = top === 'visualize' || rest.length === 0 ? top : `${top}/${name}`;
-  return { part, depth: layers.findIndex((parts) => parts.includes(part)) };
+  return { part, depth: layers.findIndex((layerParts) => layerParts.includes(part)) };
 }
 
 /** Files in no layer, and imports of the same or a higher layer. */
@@ -181,20 +181,20 @@ const chartFiles = new Set(
 );
 
 /** Whether the file contains effects of a chart: `src/agent/…/x.ts` for `machines/agent/…/x.ts`. */
-function isEffectOf(file: string): boolean {
-  const [, side = ''] = /^src\/(agent|discovery)\//.exec(file) ?? [];
+function isEffectFile(file: string): boolean {
+  const [, programName = ''] = /^src\/(agent|discovery)\//.exec(file) ?? [];
   const name = posix.basename(file);
-  return chartFiles.has(`${side}/${name}`);
+  return chartFiles.has(`${programName}/${name}`);
 }
 
 /** Files with equal names outside of the allowed groups. */
 function duplicateNames(all: readonly string[]): string[] {
-  const byName = Map.groupBy(all, (file) => posix.basename(file));
-  return [...byName.values()]
+  const filesByName = Map.groupBy(all, (file) => posix.basename(file));
+  return [...filesByName.values()]
     .filter(
-      (some) =>
-        some.filter((file) => !isEffectOf(file) && !similarFolders.some(([, folders]) => folders.test(file))).length >
-        1,
+      (sameNameFiles) =>
+        sameNameFiles.filter((file) => !isEffectFile(file) && !similarFolders.some(([, folders]) => folders.test(file)))
+          .length > 1,
     )
     .flat();
 }
@@ -239,24 +239,24 @@ const effectsOf = (chart: string): string =>
 
 /** Violations of the layout: only `src/P/X/foo.effects.ts` provides the effects of `machines/P/X/foo.machine.ts`. */
 function layoutProblems({ files: all, textOf }: Layout): string[] {
-  const there = new Set(all);
+  const existingFiles = new Set(all);
   const charts = all.filter((file) => /^machines\/.*\.machine\.ts$/.test(file));
   /** Whether the chart, a file that it is built with, or a chart that it invokes or spawns names effects. */
   const namesEffects = (file: string): boolean =>
     /\b(promise|callback)Effect</.test(textOf(file)) ||
     [...textOf(file).matchAll(/^import (?!type )[^;]*? from '(\.[^']+)'/gm)]
       .map(([, target = '']) => posix.join(dirname(file), target))
-      .some((target) => there.has(target) && /^machines\/[^/]+\/./.test(target) && namesEffects(target));
+      .some((target) => existingFiles.has(target) && /^machines\/[^/]+\/./.test(target) && namesEffects(target));
   const provides = (file: string): boolean => /\.provide\(/.test(textOf(file));
   return [
     ...charts
-      .filter((chart) => namesEffects(chart) && !there.has(effectsOf(chart)))
+      .filter((chart) => namesEffects(chart) && !existingFiles.has(effectsOf(chart)))
       .map((chart) => `${chart}: its effects belong in ${effectsOf(chart)}`),
     ...all
       .filter((file) => /\.effects\.ts$/.test(file))
       .filter((file) => {
         const chart = file.replace(/^src\//, 'machines/').replace(/\.effects\.ts$/, '.machine.ts');
-        return !there.has(chart) || !provides(file);
+        return !existingFiles.has(chart) || !provides(file);
       })
       .map((file) => `${file}: provides no effects of a chart of its name`),
     ...all
@@ -270,7 +270,8 @@ function unpairedFolders(all: readonly string[], exceptions: ReadonlyMap<string,
   const folders = new Set(
     all.flatMap((file) => file.match(/^(?:machines|src)\/(?:agent|discovery)\/[^/]+(?=\/)/)?.[0] ?? []),
   );
-  const otherSide = (folder: string): string => folder.replace(/^\w+/, (side) => (side === 'src' ? 'machines' : 'src'));
+  const otherSide = (folder: string): string =>
+    folder.replace(/^\w+/, (topFolder) => (topFolder === 'src' ? 'machines' : 'src'));
   return [
     ...[...folders].filter((folder) => !folders.has(otherSide(folder)) && !exceptions.has(folder)),
     ...[...exceptions.keys()].filter((folder) => !folders.has(folder) || folders.has(otherSide(folder))),
@@ -281,7 +282,7 @@ function unpairedFolders(all: readonly string[], exceptions: ReadonlyMap<string,
 const maxCompositionLines = 250;
 
 /** Folders of the control plane without a factory, with the folder that creates their parts. */
-const withoutFactory: ReadonlyMap<string, string> = new Map([
+const foldersWithoutFactory: ReadonlyMap<string, string> = new Map([
   ['bundles', 'ca'],
   ['conformance', 'test adapter'],
   ['election', 'controllers'],
@@ -296,7 +297,7 @@ const withoutFactory: ReadonlyMap<string, string> = new Map([
 function factoryProblems(
   all: readonly string[],
   composition: string,
-  exceptions: ReadonlyMap<string, string> = withoutFactory,
+  exceptions: ReadonlyMap<string, string> = foldersWithoutFactory,
 ): string[] {
   const folders = new Set(all.flatMap((file) => file.match(/^src\/discovery\/([^/]+)\//)?.[1] ?? []));
   const imported = [...composition.matchAll(/^import (type )?(?:\{([^}]*)\} )?from '\.\/([\w-]+)\/([^']+)';$/gm)];
@@ -388,13 +389,13 @@ describe('layout', () => {
   });
 
   test('the check finds a file with too many lines, a folder with too many files, and an unnecessary exception', () => {
-    const many = Array.from({ length: maxFolderFiles + 1 }, (_, index) => `src/a/x${index}.ts`);
+    const manyFiles = Array.from({ length: maxFolderFiles + 1 }, (_, index) => `src/a/x${index}.ts`);
     const linesOf = (file: string): number => (file.startsWith('src/b/') ? maxFileLines + 1 : maxFileLines);
     const exceptions = new Map([
       ['src/b/known.ts', ''],
       ['src/c/short.ts', ''],
     ]);
-    const all = [...many, 'src/b/long.ts', 'src/b/known.ts', 'src/c/short.ts'];
+    const all = [...manyFiles, 'src/b/long.ts', 'src/b/known.ts', 'src/c/short.ts'];
     expect(sizeProblems(all, linesOf, exceptions)).toEqual([
       `src/b/long.ts: ${maxFileLines + 1} lines, at most ${maxFileLines}`,
       'src/c/short.ts: the exception is not needed',
@@ -437,7 +438,7 @@ describe('layout', () => {
 });
 
 /** Whether the folder has a README, or the next README above names it as `name/`. */
-function isIntroduced(folder: string): boolean {
+function hasReadme(folder: string): boolean {
   const readmeOf = (of: string): string => join(packageRoot(), of, 'README.md');
   if (existsSync(readmeOf(folder))) return true;
   let above = dirname(folder);
@@ -451,11 +452,11 @@ describe('folders', () => {
   const folders = [...new Set(files.map((file) => dirname(file)))];
 
   test.each(folders)('a README describes %s', (folder) => {
-    expect(isIntroduced(folder)).toBe(true);
+    expect(hasReadme(folder)).toBe(true);
   });
 
   test('the check finds a folder without a README', () => {
-    expect(isIntroduced('src/model/nothing')).toBe(false);
-    expect(isIntroduced('src/networking')).toBe(true);
+    expect(hasReadme('src/model/nothing')).toBe(false);
+    expect(hasReadme('src/networking')).toBe(true);
   });
 });

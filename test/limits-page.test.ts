@@ -21,7 +21,7 @@ import { packageRoot } from '../src/runtime/package-root.ts';
 
 const update = process.env.UPDATE_TABLES === '1';
 const file = join(packageRoot(), 'docs/operations.md');
-const begin = '<!-- generated: UPDATE_TABLES=1 vitest run test/limits-page.test.ts -->\n';
+const startMarker = '<!-- generated: UPDATE_TABLES=1 vitest run test/limits-page.test.ts -->\n';
 const end = '<!-- end -->';
 
 const [mebibyte, kibibyte] = [1024 * 1024, 1024];
@@ -146,7 +146,7 @@ const controlPlane: readonly Row[] = [
   ['proxies with a log level', fixed, number(maxProxyLevels), 'another one is rejected'],
 ];
 
-const both: readonly Row[] = [
+const commonRows: readonly Row[] = [
   ['headers of an HTTP request', fixed, bytes(defaultHttpLimits.maxHeaderBytes), 'HTTP 431'],
   ['time for an HTTP request', fixed, seconds(defaultHttpLimits.requestMs), 'the connection is closed'],
   ['HTTP connections of one address', fixed, number(defaultHttpLimits.maxPerAddress), 'new ones are closed'],
@@ -171,23 +171,23 @@ const agent: readonly Row[] = [
 function table(): string {
   const rows = (of: readonly Row[], program: string): string[] =>
     of.map(
-      ([limited, setting, value, beyond]) =>
-        `| ${program} | ${limited} | ${setting === fixed ? 'fixed' : `\`${setting}\``} | ${value} | ${beyond} |`,
+      ([limitedResource, setting, value, overLimitEffect]) =>
+        `| ${program} | ${limitedResource} | ${setting === fixed ? 'fixed' : `\`${setting}\``} | ${value} | ${overLimitEffect} |`,
     );
   return [
     '| program | limit | setting | default | beyond it |',
     '|---|---|---|---|---|',
     ...rows(controlPlane, 'pilot-discovery'),
-    ...rows(both, 'both'),
+    ...rows(commonRows, 'both'),
     ...rows(agent, 'pilot-agent'),
   ].join('\n');
 }
 
 test('docs/operations.md lists the limits with the values in the code', () => {
   const text = readFileSync(file, 'utf8');
-  const from = text.indexOf(begin);
+  const from = text.indexOf(startMarker);
   expect(from).toBeGreaterThan(0);
-  const current = `${text.slice(0, from + begin.length)}\n${table()}\n\n${text.slice(text.indexOf(end, from))}`;
+  const current = `${text.slice(0, from + startMarker.length)}\n${table()}\n\n${text.slice(text.indexOf(end, from))}`;
   if (update) writeFileSync(file, current);
   expect(readFileSync(file, 'utf8'), 'run with UPDATE_TABLES=1').toBe(current);
 });
@@ -197,8 +197,8 @@ test('each setting in the table of limits is read by a program', () => {
   const environment = new Environment(new Proxy({}, { get: (_, name) => void read.add(String(name)) }), () => {});
   configLimitsOf(environment);
   xdsSourceLimitsOf(environment, config);
-  const ofSources = controlPlane
+  const sourceSettings = controlPlane
     .map(([, setting]) => setting)
     .filter((name) => /PILOT_(CONFIG|XDS_SOURCE|MAX)_/.test(name));
-  expect(ofSources.filter((name) => !read.has(name))).toEqual([]);
+  expect(sourceSettings.filter((name) => !read.has(name))).toEqual([]);
 });

@@ -77,8 +77,8 @@ function tableText(table: LogEventTable): string {
 /** Description of each scope. `default` and others are scopes of both programs. */
 function scopesText(): string {
   const [agent, discovery] = (['pilot-agent', 'pilot-discovery'] as const).map((program) => new Map(scopesOf(program)));
-  const about = new Map([...agent!, ...discovery!]);
-  const lines = [...about].sort().map(([scope, text]) => {
+  const scopeDescriptions = new Map([...agent!, ...discovery!]);
+  const lines = [...scopeDescriptions].sort().map(([scope, text]) => {
     const of =
       agent!.has(scope) && discovery!.has(scope) ? 'both' : agent!.has(scope) ? 'pilot-agent' : 'pilot-discovery';
     return `| \`${scope}\` | ${of} | ${cell(text)} |`;
@@ -87,11 +87,11 @@ function scopesText(): string {
 }
 
 function documentText(): string {
-  const parts = Object.entries(programs).map(([program, areas]) => {
+  const programTexts = Object.entries(programs).map(([program, areas]) => {
     const sections = Object.entries(areas).map(([area, table]) => `### ${area}\n\n${tableText(table)}\n`);
     return `## ${program}\n\n${sections.join('\n')}`;
   });
-  return `${introduction}\n${parts.join('\n')}\n${scopesText()}`;
+  return `${introduction}\n${programTexts.join('\n')}\n${scopesText()}`;
 }
 
 describe('log events', () => {
@@ -111,8 +111,10 @@ describe('log events', () => {
       .filter((path) => !path.endsWith('.test.ts') && !path.startsWith('src/runtime/log-events/'))
       .map((path) => readFileSync(join(packageRoot(), path), 'utf8'))
       .join('\n');
-    const reported = new Set([...agentCatalogue, ...discoveryCatalogue].map(({ type }) => type).filter(isFailureType));
-    const isUsed = (id: string): boolean => reported.has(id) || sources.includes(`'${id}'`);
+    const reportedTypes = new Set(
+      [...agentCatalogue, ...discoveryCatalogue].map(({ type }) => type).filter(isFailureType),
+    );
+    const isUsed = (id: string): boolean => reportedTypes.has(id) || sources.includes(`'${id}'`);
     expect(rows.map(([id]) => id).filter((id) => !isUsed(id))).toEqual([]);
   });
 

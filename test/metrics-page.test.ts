@@ -20,8 +20,8 @@ const update = process.env.UPDATE_TABLES === '1';
 const file = join(packageRoot(), 'docs/metrics.md');
 
 /** Dashboards and alerts by the metric that they query. */
-function usesOf(known: readonly MetricDefinition[]): (name: string) => string {
-  const names = new Set(known.map(({ name }) => name));
+function usesOf(metricDefinitions: readonly MetricDefinition[]): (name: string) => string {
+  const names = new Set(metricDefinitions.map(({ name }) => name));
   const uses = new Map<string, Set<string>>();
   const add = (query: string, use: string): void => {
     for (const { name } of namesIn(query).metrics) {
@@ -73,16 +73,16 @@ Buckets of histograms (milliseconds or bytes): ${code(standardBuckets)}, \`+Inf\
 test('docs/metrics.md lists the metrics of both programs with their definitions', async () => {
   const [agent, controlPlane] = [await agentMetrics(), controlPlaneMetrics()];
   const uses = usesOf([...agent, ...controlPlane, ...meshMetrics()]);
-  const parts: Readonly<Record<string, string>> = {
+  const tables: Readonly<Record<string, string>> = {
     standard: standardTable(uses),
     agent: tableOf(agent, uses),
     'control plane': tableOf(controlPlane, uses),
   };
   let text = readFileSync(file, 'utf8');
-  for (const [name, content] of Object.entries(parts)) {
-    const begin = `<!-- generated ${name}: UPDATE_TABLES=1 vitest run test/metrics-page.test.ts -->\n`;
-    const from = text.indexOf(begin) + begin.length;
-    expect(from, name).toBeGreaterThan(begin.length);
+  for (const [name, content] of Object.entries(tables)) {
+    const startMarker = `<!-- generated ${name}: UPDATE_TABLES=1 vitest run test/metrics-page.test.ts -->\n`;
+    const from = text.indexOf(startMarker) + startMarker.length;
+    expect(from, name).toBeGreaterThan(startMarker.length);
     text = text.slice(0, from) + content + text.slice(text.indexOf('<!-- end -->', from));
   }
   if (update) writeFileSync(file, text);
@@ -92,20 +92,20 @@ test('docs/metrics.md lists the metrics of both programs with their definitions'
 test('each metric of a program has one definition and a meaning', async () => {
   for (const metrics of [await agentMetrics(), controlPlaneMetrics()]) {
     const names = metrics.map(({ name }) => name);
-    expect(names.filter((name, place) => names.indexOf(name) !== place)).toEqual([]);
+    expect(names.filter((name, nameIndex) => names.indexOf(name) !== nameIndex)).toEqual([]);
     expect(metrics.filter(({ name, help, type }) => ['', name].includes(help.trim()) || type === '')).toEqual([]);
   }
 });
 
 test('each metric that an Istio dashboard queries exists with its labels', async () => {
   const all = [...(await agentMetrics()), ...controlPlaneMetrics(), ...meshMetrics()];
-  const known = new Map(all.map(({ name, labels }) => [name, labels]));
+  const labelsByMetric = new Map(all.map(({ name, labels }) => [name, labels]));
   const problems = istioQueries().flatMap(({ query }) => {
     const { metrics, grouping } = namesIn(query);
     return metrics.flatMap(({ name, labels }) => {
-      const found = known.get(familyOf(name, (one) => known.has(one)));
-      if (found === undefined) return [`${name} in ${query}`];
-      return [...labels, ...grouping].filter((label) => label !== 'le' && !found.includes(label));
+      const metricLabels = labelsByMetric.get(familyOf(name, (one) => labelsByMetric.has(one)));
+      if (metricLabels === undefined) return [`${name} in ${query}`];
+      return [...labels, ...grouping].filter((label) => label !== 'le' && !metricLabels.includes(label));
     });
   });
   expect(problems).toEqual([]);

@@ -161,7 +161,7 @@ const logs = join(packageRoot(), 'coverage', 'nightly');
 async function run({ name, resultPattern: pattern, ...part }: Part, isShort: boolean): Promise<Outcome> {
   const command = isShort ? part.short : part.command;
   console.log(`\n== ${name}: ${command}`);
-  const begun = performance.now();
+  const startedAt = performance.now();
   const log = createWriteStream(join(logs, `${name}.log`));
   const child = spawn(`${command} 2>&1`, {
     cwd: packageRoot(),
@@ -169,16 +169,16 @@ async function run({ name, resultPattern: pattern, ...part }: Part, isShort: boo
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, CHARTPILOT_TESTS: isShort ? 'quick' : 'full', NO_COLOR: '1' },
   });
-  const ended = once(child, 'close');
+  const closeEvent = once(child, 'close');
   let gave = '';
   for await (const line of createInterface({ input: child.stdout })) {
     log.write(`${line}\n`);
     if (pattern.test(line.trim())) gave = line.trim();
   }
-  const [code] = (await ended) as [number | null];
+  const [code] = (await closeEvent) as [number | null];
   log.end();
   await finished(log);
-  const outcome = { name, command, code, minutes: (performance.now() - begun) / 60_000, gave };
+  const outcome = { name, command, code, minutes: (performance.now() - startedAt) / 60_000, gave };
   console.log(row(outcome));
   return outcome;
 }
@@ -193,15 +193,15 @@ const { values } = parseArgs({
     help: { type: 'boolean', default: false },
   },
 });
-const only = values.only?.split(',');
-const unknown = only?.filter((name) => !parts.some((part) => part.name === name)) ?? [];
-if (values.help || unknown.length > 0) {
-  console.error(unknown.length > 0 ? `no such part: ${unknown.join(', ')}\n${usage}` : usage);
+const selectedParts = values.only?.split(',');
+const unknownParts = selectedParts?.filter((name) => !parts.some((part) => part.name === name)) ?? [];
+if (values.help || unknownParts.length > 0) {
+  console.error(unknownParts.length > 0 ? `no such part: ${unknownParts.join(', ')}\n${usage}` : usage);
   process.exit(values.help ? 0 : 2);
 }
 mkdirSync(logs, { recursive: true });
 const outcomes: Outcome[] = [];
-for (const part of parts) if (only?.includes(part.name) ?? true) outcomes.push(await run(part, values.short));
+for (const part of parts) if (selectedParts?.includes(part.name) ?? true) outcomes.push(await run(part, values.short));
 console.log(`\n| part | command | | took | gave |\n|---|---|---|---|---|\n${outcomes.map(row).join('\n')}`);
 console.log(`the whole of each: ${logs}`);
 process.exit(outcomes.every(({ code }) => code === 0) ? 0 : 1);

@@ -45,7 +45,9 @@ function causesOf(chart: string, { words }: OperatorStates, root: Node): string[
     ...[...node.transitions.values()].flat().flatMap(({ eventType, target }) => {
       const from = wordsBelow(node);
       const to = (target ?? []).flatMap((targetNode) => [...wordsBelow(targetNode)]);
-      return to.some((word) => [...from].some((other) => other !== word)) ? [describeCause(eventType)] : [];
+      return to.some((operatorState) => [...from].some((other) => other !== operatorState))
+        ? [describeCause(eventType)]
+        : [];
     }),
     ...(Object.values(node.states) as AnyStateNode[]).flatMap(visit),
   ];
@@ -70,13 +72,13 @@ test.each([
 ] as const)(
   "each cause in the states of %s is an event of the machine's protocols",
   (_, { causes, alarming, words }, catalogue, raisedEvents) => {
-    const ofRuntime = charts.flatMap(([chart, states, root]) =>
+    const runtimeCauses = charts.flatMap(([chart, states, root]) =>
       states.causes === causes ? causesOf(chart, states, root) : [],
     );
-    const types = new Set([...catalogue.map(({ type }) => type), ...raisedEvents, ...ofRuntime]);
+    const types = new Set([...catalogue.map(({ type }) => type), ...raisedEvents, ...runtimeCauses]);
     expect(Object.keys(causes).filter((type) => !types.has(type))).toEqual([]);
     const all = Object.values(words).flatMap((table) => Object.values(table));
-    expect(alarming.filter((word) => !all.includes(word))).toEqual([]);
+    expect(alarming.filter((operatorState) => !all.includes(operatorState))).toEqual([]);
   },
 );
 

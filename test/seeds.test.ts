@@ -197,8 +197,8 @@ const page = readFileSync(join(root, 'docs/seeds.md'), 'utf8');
 
 /** Rows of the tables under a heading of level 2, without the headers. */
 function rowsUnder(heading: string): Row[] {
-  const part = page.split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? '';
-  return part
+  const sectionText = page.split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? '';
+  return sectionText
     .split('\n')
     .filter((line) => line.startsWith('| ') && line !== '| seed | here | remark |')
     .map((line) => {
@@ -221,8 +221,8 @@ describe('docs/seeds.md', () => {
     'docs/seeds.md has a row for each participant and message of the diagram "$heading"',
     (diagram) => {
       const seeds = new Set(rowsUnder(diagram.heading).map(({ seed }) => seed));
-      const named = [...diagram.participants, ...diagram.messages];
-      expect(named.filter((name) => !seeds.has(`\`${name}\``))).toEqual([]);
+      const diagramNames = [...diagram.participants, ...diagram.messages];
+      expect(diagramNames.filter((name) => !seeds.has(`\`${name}\``))).toEqual([]);
     },
   );
 

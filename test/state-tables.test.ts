@@ -24,12 +24,12 @@ Reaction of each state to each event of its peers, first for the charts of \`pil
 Transient states (left in the step in which they are entered) and final states have no row.
 `;
 
-const within = (folder: string) => namedMachines.filter(({ file: path }) => path.startsWith(folder));
-const charts = [...within('machines/agent/'), ...within('machines/discovery/')];
+const machinesUnder = (folder: string) => namedMachines.filter(({ file: path }) => path.startsWith(folder));
+const charts = [...machinesUnder('machines/agent/'), ...machinesUnder('machines/discovery/')];
 
 async function tableOf(name: string): Promise<string> {
   let text = '';
-  await drawDiagram(name, { format: 'table' }, { out: (more) => (text += more), error: () => {} });
+  await drawDiagram(name, { format: 'table' }, { out: (chunk) => (text += chunk), error: () => {} });
   return text;
 }
 
@@ -50,16 +50,16 @@ describe('the table of the supervisor', () => {
   );
 
   it("the supervisor's table has a result for each condition that is false", () => {
-    const open = cells.filter(({ tried }) => tried.length > 0 && tried.at(-1)!.guard !== undefined);
+    const guardedCells = cells.filter(({ tried }) => tried.length > 0 && tried.at(-1)!.guard !== undefined);
     // Only the newest epoch can become live.
-    expect([...new Set(open.map(({ event }) => event))]).toEqual(['epoch.live']);
+    expect([...new Set(guardedCells.map(({ event }) => event))]).toEqual(['epoch.live']);
   });
 
   it("the supervisor's table handles the exit of an epoch in every state where an epoch can exit", () => {
-    const without = cells.filter(
+    const ignoredCells = cells.filter(
       ({ event, tried }) => /^epoch\.(exited|failed|unkillable)$/.test(event) && tried.length === 0,
     );
-    expect([...new Set(without.map(({ path }) => path))]).toEqual(['idle', 'waiting for configuration']);
+    expect([...new Set(ignoredCells.map(({ path }) => path))]).toEqual(['idle', 'waiting for configuration']);
   });
 
   it("the supervisor's chart ignores no event in all states", () => {

@@ -52,8 +52,8 @@ export class AdsStreams {
     stream.send({ typeUrl: typeUrls.LDS });
   }
 
-  async #all(description: string, has: (stream: SotwStream) => boolean): Promise<void> {
-    await eventually(description, () => this.#streams.every(has), { deadlineMs: 120_000 });
+  async #all(description: string, isComplete: (stream: SotwStream) => boolean): Promise<void> {
+    await eventually(description, () => this.#streams.every(isComplete), { deadlineMs: 120_000 });
   }
 }
 

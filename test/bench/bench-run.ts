@@ -32,21 +32,21 @@ export const print = (line: string): void => void process.stdout.write(`${line}\
 export async function runBench(options: MeshOptions, run: (bench: Bench) => Promise<void>): Promise<BenchEnd> {
   const interrupted = interruption();
   const mesh = await Mesh.create(options);
-  const ends: (() => Promise<unknown>)[] = [];
-  const running = run({ mesh, onEnd: (end) => void ends.push(end) }).then(
+  const cleanups: (() => Promise<unknown>)[] = [];
+  const pendingRun = run({ mesh, onEnd: (end) => void cleanups.push(end) }).then(
     () => [],
     (error: unknown) => [messageOf(error)],
   );
-  const errors = await Promise.race([running, interrupted]);
-  await Promise.all(ends.map((end) => end()));
-  const left = await mesh.stop({ keepDirectory: true });
+  const errors = await Promise.race([pendingRun, interrupted]);
+  await Promise.all(cleanups.map((end) => end()));
+  const leftovers = await mesh.stop({ keepDirectory: true });
   if (errors === 'interrupted') {
     mesh.remove();
-    for (const line of left) print(`left behind: ${line}`);
+    for (const line of leftovers) print(`left behind: ${line}`);
     process.exit(interruptedCode);
   }
   const refusedTraces = (await Promise.all(mesh.traceFiles.map(refusal))).flat();
-  const problems = [...errors, ...left.map((line) => `left behind: ${line}`)];
+  const problems = [...errors, ...leftovers.map((line) => `left behind: ${line}`)];
   if (problems.length + refusedTraces.length === 0) mesh.remove();
   else print(`configuration, logs and traces are in ${mesh.root}`);
   return { problems, refusedTraces };
@@ -65,11 +65,11 @@ export async function exitWith(main: () => Promise<number>): Promise<never> {
 /** Resolves at the first signal to stop. A second signal kills all started programs and exits immediately. */
 export function interruption(): Promise<'interrupted'> {
   const { promise, resolve } = Promise.withResolvers<'interrupted'>();
-  let seen = false;
+  let hasSignal = false;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
-      if (seen) process.exit(interruptedCode);
-      seen = true;
+      if (hasSignal) process.exit(interruptedCode);
+      hasSignal = true;
       print('stopping everything; press again to kill it');
       resolve('interrupted');
     });

@@ -97,7 +97,7 @@ function readSettings(): Settings | undefined {
 
 /** Adds a sidecar that subscribes to endpoints. @returns its current addresses by cluster */
 function subscribeToEndpoints(programs: Programs, port: number, names: readonly string[]): Map<string, string[]> {
-  const held = new Map<string, string[]>();
+  const heldAddresses = new Map<string, string[]>();
   const client = new AdsTestClient(port);
   programs.onEnd(async () => client.close());
   const stream = client.sotw();
@@ -105,13 +105,13 @@ function subscribeToEndpoints(programs: Programs, port: number, names: readonly 
     for (const { value } of resources) {
       const { clusterName, endpoints } = fromBinary(ClusterLoadAssignmentSchema, value);
       const addresses = endpoints.flatMap(({ lbEndpoints }) => lbEndpoints.map(addressOf));
-      held.set(clusterName, addresses.sort());
+      heldAddresses.set(clusterName, addresses.sort());
     }
     stream.send({ typeUrl, responseNonce: nonce, versionInfo, resourceNames: [...names] });
   };
   const id = 'sidecar~192.0.2.200~follower.default~default.svc.cluster.local';
   stream.send({ node: { id, cluster: 'follower.default' }, typeUrl: typeUrls.EDS, resourceNames: [...names] });
-  return held;
+  return heldAddresses;
 }
 
 function addressOf({ hostIdentifier }: { hostIdentifier: { case?: string | undefined; value?: unknown } }): string {
@@ -130,13 +130,13 @@ async function measure(programs: Programs, settings: Settings): Promise<Figure[]
   const fleet = new FleetProcess(programs.env);
   programs.onEnd(() => fleet.end());
   await fleet.ready();
-  const beforeOpen = cpuTimeMs(pilot.pid);
+  const cpuBeforeOpen = cpuTimeMs(pilot.pid);
   const { openedAtMs, fullAtMs } = await fleet.open({ port: pilot.port, protocol: 'delta', sidecars });
   await sleep(settleMs);
-  const initialCpuMs = cpuTimeMs(pilot.pid) - beforeOpen;
+  const initialCpuMs = cpuTimeMs(pilot.pid) - cpuBeforeOpen;
   print(`${sidecars} sidecars after ${(fullAtMs - openedAtMs).toFixed(0)} ms, ${initialCpuMs.toFixed(0)} ms of CPU`);
   await pilot.printMemory('with sidecars');
-  const held = subscribeToEndpoints(programs, pilot.port, [...filled.addresses().keys()]);
+  const heldAddresses = subscribeToEndpoints(programs, pilot.port, [...filled.addresses().keys()]);
   const readiness: { ackMs: number; cpuMs: number }[] = [];
   // The first change warms up the code and is not measured.
   for (let change = 0; change <= changes; change++) {
@@ -154,7 +154,7 @@ async function measure(programs: Programs, settings: Settings): Promise<Figure[]
   }
   const rolling = await roll(filled, fleet, pilot.pid, rolled);
   await pilot.printMemory('after the rolling restart');
-  await eventually('one more sidecar has what is there', () => isSame(held, filled.addresses()), {
+  await eventually('one more sidecar has what is there', () => hasSameAddresses(heldAddresses, filled.addresses()), {
     deadlineMs: 60_000,
   });
   const { peakMib } = memoryOf(pilot.pid);
@@ -178,10 +178,10 @@ async function measure(programs: Programs, settings: Settings): Promise<Figure[]
 async function roll(filled: FilledCluster, fleet: FleetProcess, pid: number, pods: number): Promise<Figure[]> {
   const mark = nextMark();
   const baseline = { cpuMs: cpuTimeMs(pid), counts: await fleet.counts(), atMs: nowMs() };
-  let replaced = 0;
+  let replacedCount = 0;
   let writtenAtMs = 0;
   const change = async (): Promise<void> => {
-    replaced = await filled.roll(pods, mark);
+    replacedCount = await filled.roll(pods, mark);
     writtenAtMs = nowMs();
   };
   const atMs = await fleet.acknowledge({ kind: 'EDS', mark }, change, 600_000);
@@ -190,17 +190,20 @@ async function roll(filled: FilledCluster, fleet: FleetProcess, pid: number, pod
   const { responses } = await fleet.counts();
   const seconds = (writtenAtMs - baseline.atMs) / 1_000;
   print(
-    `${replaced} pods replaced in ${seconds.toFixed(1)} s (${(replaced / seconds).toFixed(0)} a second): ` +
+    `${replacedCount} pods replaced in ${seconds.toFixed(1)} s (${(replacedCount / seconds).toFixed(0)} a second): ` +
       `${responses.EDS - baseline.counts.responses.EDS} responses to all sidecars, ${cpuMs.toFixed(0)} ms of CPU`,
   );
   return [
-    figure({ name: 'rolling restart, CPU for each pod', unit: 'ms', ours: [cpuMs / replaced] }),
+    figure({ name: 'rolling restart, CPU for each pod', unit: 'ms', ours: [cpuMs / replacedCount] }),
     figure({ name: 'rolling restart, last write → last ACK', unit: 'ms', ours: [Math.max(0, atMs - writtenAtMs)] }),
   ];
 }
 
-function isSame(held: ReadonlyMap<string, string[]>, expectedAddresses: ReadonlyMap<string, string[]>): boolean {
-  return [...expectedAddresses].every(([name, addresses]) => held.get(name)?.join() === addresses.join());
+function hasSameAddresses(
+  heldAddresses: ReadonlyMap<string, string[]>,
+  expectedAddresses: ReadonlyMap<string, string[]>,
+): boolean {
+  return [...expectedAddresses].every(([name, addresses]) => heldAddresses.get(name)?.join() === addresses.join());
 }
 
 /** Measures how start time and memory grow with the size of the cluster. */
@@ -230,7 +233,7 @@ async function main(): Promise<number> {
     figures.push(...(await measure(programs, settings)));
     if (settings.grows) figures.push(...(await measureGrowth(programs, settings)));
   });
-  for (const each of figures) print(formatFigure(each));
+  for (const eachFigure of figures) print(formatFigure(eachFigure));
   const all = [...problems, ...figures.flatMap(missedGoals)];
   for (const problem of all) print(problem);
   if (figures.length > 0) print(JSON.stringify({ services, pods, sidecars, figures }));

@@ -106,14 +106,14 @@ async function compare(
   keepBusy: (agent: AgentProgram) => Promise<void>,
 ): Promise<number> {
   const startedAt = performance.now();
-  const taken = agents.map(({ program }) => cpuTimeMs(program.pid));
+  const cpuBeforePushes = agents.map(({ program }) => cpuTimeMs(program.pid));
   await Promise.all(
     agents.map(async (agent) => {
       while (performance.now() - startedAt < phaseMs) await keepBusy(agent);
     }),
   );
   const elapsedMs = performance.now() - startedAt;
-  const [first = 0, second = 0] = agents.map(({ program }, i) => cpuTimeMs(program.pid) - taken[i]!);
+  const [first = 0, second = 0] = agents.map(({ program }, i) => cpuTimeMs(program.pid) - cpuBeforePushes[i]!);
   print(`  CPU: ${first.toFixed(0)} ms with a trace and a viewer, ${second.toFixed(0)} ms without`);
   return (first - second) / elapsedMs;
 }
@@ -124,7 +124,7 @@ async function measurePush(mesh: Mesh, discovery: DiscoveryProgram, settings: Se
   const { pid } = discovery.program;
   const streams = await AdsStreams.open(mesh.xdsPort, connections);
   await sleep(2_000);
-  const measured: { cpuMs: number; lines: readonly TraceLine[] }[] = [];
+  const measurements: { cpuMs: number; lines: readonly TraceLine[] }[] = [];
   for (let push = 1; push <= pushes; push++) {
     const previousRecord = await lastRecord(discovery.httpPort);
     const cpuBefore = cpuTimeMs(pid);
@@ -134,12 +134,12 @@ async function measurePush(mesh: Mesh, discovery: DiscoveryProgram, settings: Se
     const lines = (await readStream(discovery.httpPort, { follow: false }).lines).filter(
       (line) => line.kind !== 'header' && line.seq > previousRecord,
     );
-    measured.push({ cpuMs, lines });
+    measurements.push({ cpuMs, lines });
     print(`  push ${push}: ${cpuMs.toFixed(0)} ms CPU, ${lines.length} records`);
   }
   streams.close();
-  const median = medianOf(measured.map(({ cpuMs }) => cpuMs));
-  const { lines } = measured.find(({ cpuMs }) => cpuMs === median)!;
+  const median = medianOf(measurements.map(({ cpuMs }) => cpuMs));
+  const { lines } = measurements.find(({ cpuMs }) => cpuMs === median)!;
   return {
     pushCpuMs: median,
     pushRecords: lines.length,

@@ -45,26 +45,26 @@ const faultDurationMs = 5_000;
  * Delay before an Envoy without shared memory is killed during its start, because it does not report its progress. Roughly the time at which one with
  * shared memory sets its bit.
  */
-const withoutSharedMemoryMs = 50;
+const maxMsWithoutSharedMemory = 50;
 /** A child that lost its parent blocks and aborts within 15 s (docs/hot-restart-reference.md, fact 4). */
 const orphanExitMs = 17_000;
 /** Maximum concurrent requests on one Envoy: see the clients in faults.ts. */
 export const inFlight = 9;
-const nothing: FaultGoal = { failed: 0 };
+const noFailures: FaultGoal = { failed: 0 };
 const inFlightOnly: FaultGoal = { failed: inFlight };
 
 export const faults: readonly BenchFault[] = [
   {
     name: 'none',
     title: 'no fault: a new certificate',
-    goal: nothing,
+    goal: noFailures,
     observeMs: 5_000,
     inject: async (mesh) => ({ atMs: performance.now(), serialNumber: mesh.renewCertificate() }),
   },
   {
     name: 'start-killed',
     title: 'new certificate, its Envoy killed while it starts',
-    goal: nothing,
+    goal: noFailures,
     observeMs: 5_000,
     inject: killWhileStarting,
   },
@@ -93,7 +93,7 @@ export const faults: readonly BenchFault[] = [
   {
     name: 'bad-certificate',
     title: `garbage as certificate for ${faultDurationMs / 1_000} s, then a good one`,
-    goal: nothing,
+    goal: noFailures,
     observeMs: 5_000,
     inject: async (mesh) => {
       const atMs = performance.now();
@@ -106,15 +106,18 @@ export const faults: readonly BenchFault[] = [
   {
     name: 'refused-certificate',
     title: `a certificate that Envoy refuses (RSA 1024) for ${faultDurationMs / 1_000} s, then a good one`,
-    goal: nothing,
+    goal: noFailures,
     observeMs: 5_000,
     inject: async (mesh) => {
       const { authorityDirectory, directory, hosts } = mesh.certificates;
       const read = (name: string): string => readFileSync(join(authorityDirectory, name), 'utf8');
       const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
-      const issued = loadAuthority(read('ca.crt'), read('ca.key')).issue(hosts, weak);
+      const issuedCertificate = loadAuthority(read('ca.crt'), read('ca.key')).issue(hosts, weak);
       const atMs = performance.now();
-      swapMountedFiles(directory, { 'tls.crt': issued.certificate, 'tls.key': issued.privateKey });
+      swapMountedFiles(directory, {
+        'tls.crt': issuedCertificate.certificate,
+        'tls.key': issuedCertificate.privateKey,
+      });
       await sleep(faultDurationMs);
       return { atMs, serialNumber: mesh.renewCertificate() };
     },
@@ -122,17 +125,17 @@ export const faults: readonly BenchFault[] = [
   {
     name: 'bad-bootstrap',
     title: `a restart with a bad bootstrap, which is mended after ${faultDurationMs / 1_000} s`,
-    goal: nothing,
+    goal: noFailures,
     customBootstrap: true,
     observeMs: 8_000,
     inject: async (_, subject) => {
       const atMs = performance.now();
       const file = bootstrapFileOf(subject);
-      const good = readFileSync(file, 'utf8');
-      writeFileSync(file, good.replace('"static_resources"', '"no_such_field"'));
+      const validText = readFileSync(file, 'utf8');
+      writeFileSync(file, validText.replace('"static_resources"', '"no_such_field"'));
       process.kill(subject.program.pid, 'SIGHUP');
       await sleep(faultDurationMs);
-      writeFileSync(file, good);
+      writeFileSync(file, validText);
       process.kill(subject.program.pid, 'SIGHUP');
       return { atMs };
     },
@@ -140,7 +143,7 @@ export const faults: readonly BenchFault[] = [
   {
     name: 'no-certificate',
     title: `certificate files away for ${faultDurationMs / 1_000} s, then new ones`,
-    goal: nothing,
+    goal: noFailures,
     observeMs: 5_000,
     inject: async (mesh) => {
       const atMs = performance.now();
@@ -185,15 +188,15 @@ async function killWhileStarting(mesh: Mesh, subject: FaultSubject): Promise<Inj
     { deadlineMs: servedLimitMs, everyMs: 1 },
   );
   // An earlier kill would leave no trace in the shared memory.
-  if (initializingBit(child.baseId) === undefined) await sleep(withoutSharedMemoryMs);
+  if (initializingBit(child.baseId) === undefined) await sleep(maxMsWithoutSharedMemory);
   else await eventually('it is initializing', () => initializingBit(child.baseId), { everyMs: 1 });
   const atMs = kill(child);
   // The kernel takes a moment to end the process, which could clear the bit until then.
   await eventually('the process has exited', () => !subject.envoys().some(({ pid }) => pid === child.pid), {
     everyMs: 1,
   });
-  const stuck = initializingBit(child.baseId) === true;
-  return { atMs, serialNumber, ...(stuck && { note: 'the INITIALIZING bit was left set' }) };
+  const isStuck = initializingBit(child.baseId) === true;
+  return { atMs, serialNumber, ...(isStuck && { note: 'the INITIALIZING bit was left set' }) };
 }
 
 async function renewAndServe(mesh: Mesh): Promise<string> {
@@ -206,8 +209,8 @@ async function renewAndServe(mesh: Mesh): Promise<string> {
 
 /** Whether a new connection now succeeds, with this certificate if given. */
 export async function servesCertificate(mesh: Mesh, serialNumber: string | undefined): Promise<boolean> {
-  const { outcome, serialNumber: served } = await probe(mesh.httpsTarget, { timeoutMs: 1_000 });
-  return outcome.ok && (serialNumber === undefined || served === serialNumber);
+  const { outcome, serialNumber: servedSerial } = await probe(mesh.httpsTarget, { timeoutMs: 1_000 });
+  return outcome.ok && (serialNumber === undefined || servedSerial === serialNumber);
 }
 
 /** Path of the bootstrap file of a subject's Envoys; the file is created if the subject does not use a generated one. */

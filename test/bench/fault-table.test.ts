@@ -27,7 +27,7 @@ describe('the longest silence of a run', () => {
 test('the cost of a fault sums all load runs and lists failures by kind of client', () => {
   const kind = { failures: [], latencyMs: { p50: 1, p90: 1, p99: 1, max: 1 }, versions: {}, overtaken: 0 };
   const run = { startedAt: 0, durationMs: 1_000, versions: {}, certificates: [], timeline: [] };
-  const kept: LoadReport = {
+  const keptReport: LoadReport = {
     ...run,
     total: 100,
     failed: 5,
@@ -44,7 +44,7 @@ test('the cost of a fault sums all load runs and lists failures by kind of clien
     byName: {},
     kinds: { new: { ...kind, total: 50, failed: 2, connections: 50 } },
   };
-  expect(costOf([kept, newConnections], [slice(0), slice(50), slice(200), slice(1_150, 20, 2)])).toEqual({
+  expect(costOf([keptReport, newConnections], [slice(0), slice(50), slice(200), slice(1_150, 20, 2)])).toEqual({
     total: 150,
     failed: 7,
     refusedMs: 900,

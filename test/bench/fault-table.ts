@@ -87,9 +87,9 @@ function worstSecondOf(timeline: readonly TimelineSlice[]): FaultResult['worstSe
  * The resolution is one slice: two adjacent slices are no silence. With fewer than two successful slices the result is the duration of the timeline.
  */
 export function maxSilenceMs(timeline: readonly TimelineSlice[]): number {
-  const sorted = timeline.toSorted((a, b) => a.atMs - b.atMs);
-  const succeededAtMs = sorted.filter(({ total, failed }) => total > failed).map(({ atMs }) => atMs);
-  if (succeededAtMs.length < 2) return (sorted.at(-1)?.atMs ?? 0) - (sorted[0]?.atMs ?? 0);
+  const sortedSlices = timeline.toSorted((a, b) => a.atMs - b.atMs);
+  const succeededAtMs = sortedSlices.filter(({ total, failed }) => total > failed).map(({ atMs }) => atMs);
+  if (succeededAtMs.length < 2) return (sortedSlices.at(-1)?.atMs ?? 0) - (sortedSlices[0]?.atMs ?? 0);
   const steps = succeededAtMs.slice(1).map((atMs, index) => atMs - succeededAtMs[index]!);
   const finest = Math.min(...steps);
   return Math.max(...steps) - finest;
@@ -114,12 +114,12 @@ export function formatFaultTable(results: readonly FaultResult[], subjects: read
 function cells(result: FaultResult | undefined): string[] {
   if (result === undefined) return ['-', '-', '-'];
   const { failed, total, refusedMs, servedAfterMs } = result;
-  const served = servedAfterMs === undefined ? 'never' : `${Math.round(servedAfterMs)} ms`;
-  return [`${failed}/${total}`, `${refusedMs} ms`, served];
+  const servedText = servedAfterMs === undefined ? 'never' : `${Math.round(servedAfterMs)} ms`;
+  return [`${failed}/${total}`, `${refusedMs} ms`, servedText];
 }
 
 function remarks({ fault, subject, failedByKind, worstSecond, note }: FaultResult): string[] {
   const seconds = `worst second of new connections: ${shareText(worstSecond)}`;
-  const words = [failedByKind === '' ? [] : [`failed: ${failedByKind}`, seconds], note ?? []].flat();
-  return words.length === 0 ? [] : [`${fault}, ${subject}: ${words.join('; ')}`];
+  const noteTexts = [failedByKind === '' ? [] : [`failed: ${failedByKind}`, seconds], note ?? []].flat();
+  return noteTexts.length === 0 ? [] : [`${fault}, ${subject}: ${noteTexts.join('; ')}`];
 }

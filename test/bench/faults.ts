@@ -39,17 +39,21 @@ const loadLimitMs = 150_000;
 /** No client retries. After a failure a client pauses for 20 ms. */
 const newClients: readonly ClientPlan[] = [{ kind: 'new', count: 2, pauseMs: 10 }];
 const manyNewClients: readonly ClientPlan[] = [{ kind: 'new', count: 8 }];
-const keptClients: readonly ClientPlan[] = [
+const persistentClients: readonly ClientPlan[] = [
   { kind: 'ka', count: 2, pauseMs: 5 },
   { kind: 'slow', count: 1, pauseMs: 1_000 },
   { kind: 'h2', count: 1, streams: 2, pauseMs: 5 },
   { kind: 'stream', count: 2, path: '/stream?seconds=1' },
 ];
 
-async function measure({ mesh, onEnd }: Bench, chosen: readonly BenchFault[], results: FaultResult[]): Promise<void> {
+async function measure(
+  { mesh, onEnd }: Bench,
+  chosenFaults: readonly BenchFault[],
+  results: FaultResult[],
+): Promise<void> {
   await Promise.all([mesh.startSamples(), mesh.startDiscovery()]);
   const command = await commandOfEnvoy(mesh);
-  for (const fault of chosen) {
+  for (const fault of chosenFaults) {
     const agent = await startAgent(mesh, fault.customBootstrap && plainBootstrap(mesh));
     results.push(await injectFault(fault, mesh, agent));
     const plain = await startPlainSupervisor(mesh, command, times.watchDelayMs, (program) =>
@@ -72,7 +76,7 @@ async function injectFault(fault: BenchFault, mesh: Mesh, subject: FaultSubject)
   // These clients run separately: their timeline shows when new connections got no response.
   const clients = fault.load === undefined ? newClients : manyNewClients;
   const newConnections = await mesh.startLoad({ ...plan, clients });
-  const kept = await mesh.startLoad({ ...plan, clients: keptClients });
+  const kept = await mesh.startLoad({ ...plan, clients: persistentClients });
   try {
     await sleep(warmUpMs);
     const inflicted = await fault.inject(mesh, subject);

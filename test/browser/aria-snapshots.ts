@@ -9,11 +9,11 @@ const folder = join(import.meta.dirname, 'aria');
 /** Compares a view with `test/browser/aria/NAME.yaml`; UPDATE_GOLDEN=1 writes that file. */
 export async function expectAria(name: string, view: Locator): Promise<void> {
   const file = join(folder, `${name}.yaml`);
-  const seen = `${await view.ariaSnapshot()}\n`;
+  const snapshot = `${await view.ariaSnapshot()}\n`;
   if (process.env.UPDATE_GOLDEN === '1') {
     mkdirSync(folder, { recursive: true });
-    writeFileSync(file, seen);
+    writeFileSync(file, snapshot);
   }
   expect(existsSync(file), `${file} is missing: write it with UPDATE_GOLDEN=1`).toBe(true);
-  expect(seen, `UPDATE_GOLDEN=1 rewrites ${name}.yaml`).toBe(readFileSync(file, 'utf8'));
+  expect(snapshot, `UPDATE_GOLDEN=1 rewrites ${name}.yaml`).toBe(readFileSync(file, 'utf8'));
 }

@@ -35,8 +35,8 @@ test('Firefox is found by its names or by $FIREFOX', () => {
 
 test('a browser in a variable has precedence, and causes an error if it cannot be executed', () => {
   program('chromium');
-  const mine = program('my-chromium');
-  expect(findChromium({ CHROMIUM: mine, PATH: folder })).toBe(mine);
+  const ownChromium = program('my-chromium');
+  expect(findChromium({ CHROMIUM: ownChromium, PATH: folder })).toBe(ownChromium);
   expect(() => findChromium({ CHROMIUM: join(folder, 'absent'), PATH: folder })).toThrow(/no program that can be run/);
 });
 

@@ -18,22 +18,26 @@ export function findChromium(env: NodeJS.ProcessEnv): string | undefined {
 }
 
 /** Returns the browser set in a variable, else the first of some names in PATH. @throws ChartpilotError if it cannot be executed */
-export function findBrowser(env: NodeJS.ProcessEnv, variable: string, known: readonly string[]): string | undefined {
-  const { [variable]: named, PATH = '' } = env;
-  if (named !== undefined && named !== '') {
-    if (isExecutable(named)) return named;
-    throw new ChartpilotError('FLAG_INVALID', `${variable}=${named} is no program that can be run`, {
+export function findBrowser(
+  env: NodeJS.ProcessEnv,
+  variable: string,
+  knownPrograms: readonly string[],
+): string | undefined {
+  const { [variable]: namedPath, PATH = '' } = env;
+  if (namedPath !== undefined && namedPath !== '') {
+    if (isExecutable(namedPath)) return namedPath;
+    throw new ChartpilotError('FLAG_INVALID', `${variable}=${namedPath} is no program that can be run`, {
       hint: `Name a browser's binary, or unset ${variable} to take the one in PATH.`,
     });
   }
-  const places = PATH.split(delimiter).filter((folder) => folder !== '');
-  return known.flatMap((name) => places.map((folder) => join(folder, name))).find(isExecutable);
+  const pathFolders = PATH.split(delimiter).filter((folder) => folder !== '');
+  return knownPrograms.flatMap((name) => pathFolders.map((folder) => join(folder, name))).find(isExecutable);
 }
 
 /** Like {@link findChromium}, but a test without Chromium fails instead of being skipped. */
 export function requireChromium(env: NodeJS.ProcessEnv = process.env): string {
-  const found = findChromium(env);
-  if (found !== undefined) return found;
+  const chromiumPath = findChromium(env);
+  if (chromiumPath !== undefined) return chromiumPath;
   throw new ChartpilotError('FILE_UNREADABLE', 'no Chromium: not in $CHROMIUM, and not in PATH', {
     hint: `Run: npm run chromium (or: ${installCommand})`,
   });

@@ -25,7 +25,7 @@ export class FirefoxPage {
   readonly #child: ChildProcess;
   readonly #profile: string;
   readonly #socket: WebSocket;
-  readonly #waiting = new Map<number, { resolve(result: unknown): void; reject(error: Error): void }>();
+  readonly #pendingRequests = new Map<number, { resolve(result: unknown): void; reject(error: Error): void }>();
   #last = 0;
   #context = '';
 
@@ -33,9 +33,9 @@ export class FirefoxPage {
     this.#child = child;
     this.#profile = profile;
     this.#socket = socket;
-    socket.addEventListener('message', ({ data }) => this.#take(JSON.parse(String(data)) as Message));
+    socket.addEventListener('message', ({ data }) => this.#handleMessage(JSON.parse(String(data)) as Message));
     socket.addEventListener('close', () => {
-      for (const { reject } of this.#waiting.values()) reject(new Error('Firefox is gone'));
+      for (const { reject } of this.#pendingRequests.values()) reject(new Error('Firefox is gone'));
     });
   }
 
@@ -54,16 +54,16 @@ export class FirefoxPage {
       const socket = new WebSocket(`${await addressOf(child)}/session`);
       await once(socket, 'open', { signal: AbortSignal.timeout(startMs) });
       const page = new FirefoxPage(child, profile, socket);
-      await page.#begin();
+      await page.#startSession();
       return page;
     } catch (error) {
-      await ended(child);
+      await waitForExit(child);
       rmSync(profile, { recursive: true, force: true });
       throw error;
     }
   }
 
-  async #begin(): Promise<void> {
+  async #startSession(): Promise<void> {
     await this.#request('session.new', { capabilities: {} });
     await this.#request('session.subscribe', { events: ['log.entryAdded'] });
     const { contexts } = (await this.#request('browsingContext.getTree', {})) as { contexts: { context: string }[] };
@@ -111,7 +111,7 @@ export class FirefoxPage {
   /** @throws Error if any error occurred in the browser */
   async close(): Promise<void> {
     this.#socket.close();
-    await ended(this.#child);
+    await waitForExit(this.#child);
     rmSync(this.#profile, { recursive: true, force: true, maxRetries: 5 });
     if (this.problems.length > 0) throw new Error(`in Firefox:\n${this.problems.join('\n')}`);
   }
@@ -119,20 +119,20 @@ export class FirefoxPage {
   #request(method: string, params: object): Promise<unknown> {
     const id = ++this.#last;
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { resolve, reject });
+      this.#pendingRequests.set(id, { resolve, reject });
       this.#socket.send(JSON.stringify({ id, method, params }));
     });
   }
 
-  #take({ id, type, result, message, method, params }: Message): void {
+  #handleMessage({ id, type, result, message, method, params }: Message): void {
     if (method === 'log.entryAdded' && (params?.level === 'error' || params?.level === 'warn')) {
       this.problems.push(`${params.level}: ${params.text}`);
     }
-    const waiting = this.#waiting.get(id ?? -1);
-    if (waiting === undefined) return;
-    this.#waiting.delete(id!);
-    if (type === 'error') waiting.reject(new Error(message));
-    else waiting.resolve(result);
+    const pendingRequest = this.#pendingRequests.get(id ?? -1);
+    if (pendingRequest === undefined) return;
+    this.#pendingRequests.delete(id!);
+    if (type === 'error') pendingRequest.reject(new Error(message));
+    else pendingRequest.resolve(result);
   }
 }
 
@@ -160,9 +160,9 @@ async function addressOf(child: ChildProcess): Promise<string> {
   throw new Error('Firefox does not say where it answers');
 }
 
-async function ended(child: ChildProcess): Promise<void> {
+async function waitForExit(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = once(child, 'exit');
+  const exitEvent = once(child, 'exit');
   child.kill('SIGKILL');
-  await exited;
+  await exitEvent;
 }

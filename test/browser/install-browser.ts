@@ -40,8 +40,8 @@ try {
       hint: `Name one of: ${browsers.map(({ name }) => name.toLowerCase()).join(', ')}.`,
     });
   }
-  const found = browser.find(process.env);
-  if (found !== undefined) console.error(`${browser.name} is there: ${found}`);
+  const foundPath = browser.find(process.env);
+  if (foundPath !== undefined) console.error(`${browser.name} is there: ${foundPath}`);
   else {
     const { name, packages, variable, command, find } = browser;
     const hint = `Run: ${command}\n    or name one that is there: ${variable}=/path/to/${name.toLowerCase()}`;

@@ -39,14 +39,14 @@ function agentTrace(records: number): string {
 
 /** Repeats a run as one trace: a million records in a tenth of the time to simulate them. */
 export function repeatedTrace(trace: string, times: number): string {
-  const begin = trace.indexOf('\n') + 1;
-  const [header, run] = [trace.slice(0, begin), trace.slice(begin)];
+  const headerEnd = trace.indexOf('\n') + 1;
+  const [header, run] = [trace.slice(0, headerEnd), trace.slice(headerEnd)];
   const last = JSON.parse(run.trimEnd().split('\n').at(-1)!) as TraceRecord;
   const pauseMs = 1_000;
   const runs = Array.from({ length: times }, (_, previousRuns) =>
     run.replaceAll(/"(seq|cause|during|t)":(\d+(?:\.\d+)?)/g, (_whole, field: string, value: string) => {
-      const more = field === 't' ? last.t + pauseMs : last.seq;
-      return `"${field}":${Number(value) + previousRuns * more}`;
+      const offset = field === 't' ? last.t + pauseMs : last.seq;
+      return `"${field}":${Number(value) + previousRuns * offset}`;
     }),
   );
   return header + runs.join('');

@@ -24,14 +24,14 @@ export interface ManyNames {
 /** A name of letters only, which belongs to no numbered series (unlike `ads-connection-17`). */
 export function nameOf(number: number): string {
   let name = '';
-  for (let rest = number; ; rest = Math.floor(rest / 26) - 1) {
-    name = String.fromCharCode(97 + (rest % 26)) + name;
-    if (rest < 26) return `actor-${name}`;
+  for (let remainder = number; ; remainder = Math.floor(remainder / 26) - 1) {
+    name = String.fromCharCode(97 + (remainder % 26)) + name;
+    if (remainder < 26) return `actor-${name}`;
   }
 }
 
 /** Lines of the trace, header first: two records per actor, or five with separate words. */
-export function* manyNamesLines(many: ManyNames): Generator<string> {
+export function* manyNamesLines(options: ManyNames): Generator<string> {
   yield formatTraceLine({
     kind: 'header',
     version: traceVersion,
@@ -48,19 +48,19 @@ export function* manyNamesLines(many: ManyNames): Generator<string> {
   };
   yield line({ kind: 'spawn', actor: 'discovery', machine: discoveryMachine.id });
   yield line({ kind: 'transition', actor: 'discovery', from: '', to: 'running', on: 'xstate.init', cause: seq });
-  for (let number = 0; number < many.actors; number++) {
+  for (let number = 0; number < options.actors; number++) {
     const name = nameOf(number);
-    if (many.one && number > 0) {
+    if (options.one && number > 0) {
       const from = `state of ${nameOf(number - 1)}`;
       yield* namedRecordsOf(nameOf(0), from, name, line);
       continue;
     }
-    const actor = many.effects ? `discovery/${name}` : name;
-    const parent = many.chain && number > 0 ? nameOf(number - 1) : 'discovery';
-    const machine = many.machines ? `machine of ${name}` : adsConnectionMachine.id;
-    yield line({ kind: 'spawn', actor, parent, ...(many.effects !== true && { machine }) });
-    if (many.words || many.one) yield* namedRecordsOf(actor, '', name, line);
-    else if (many.effects !== true) {
+    const actor = options.effects ? `discovery/${name}` : name;
+    const parent = options.chain && number > 0 ? nameOf(number - 1) : 'discovery';
+    const machine = options.machines ? `machine of ${name}` : adsConnectionMachine.id;
+    yield line({ kind: 'spawn', actor, parent, ...(options.effects !== true && { machine }) });
+    if (options.words || options.one) yield* namedRecordsOf(actor, '', name, line);
+    else if (options.effects !== true) {
       yield line({ kind: 'transition', actor, from: '', to: 'awaiting node', on: 'xstate.init' });
     }
   }
@@ -80,6 +80,6 @@ function* namedRecordsOf(
   yield line({ kind: 'timer-started', actor, timer: `timer of ${name}`, state, ms: 1 });
 }
 
-export function manyNamesTrace(many: ManyNames): string {
-  return [...manyNamesLines(many)].join('');
+export function manyNamesTrace(options: ManyNames): string {
+  return [...manyNamesLines(options)].join('');
 }

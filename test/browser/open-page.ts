@@ -52,8 +52,8 @@ export async function openPage(
 ): Promise<OpenedPage> {
   const server = await startPageServer({ sources });
   try {
-    const opened = await openAddress(browser, server.address + (options.hash ?? ''), options);
-    return { ...opened, address: server.address, close: () => closeBoth(opened, server) };
+    const openedPage = await openAddress(browser, server.address + (options.hash ?? ''), options);
+    return { ...openedPage, address: server.address, close: () => closeBoth(openedPage, server) };
   } catch (error) {
     await server.close();
     throw error;
@@ -88,11 +88,11 @@ async function takePage(browser: Browser, options: OpenOptions, isReusable: bool
     offline = false,
     timezoneId,
   } = options;
-  const known = isReusable ? unused.get(browser)?.pop() : undefined;
-  if (known !== undefined) {
-    await known.emulateMedia({ colorScheme, reducedMotion });
-    await known.setViewportSize(viewport);
-    return known;
+  const reusedPage = isReusable ? unused.get(browser)?.pop() : undefined;
+  if (reusedPage !== undefined) {
+    await reusedPage.emulateMedia({ colorScheme, reducedMotion });
+    await reusedPage.setViewportSize(viewport);
+    return reusedPage;
   }
   const context = await browser.newContext({
     colorScheme,
@@ -116,9 +116,9 @@ async function leave(browser: Browser, page: Page, forget: () => void): Promise<
   return true;
 }
 
-async function closeBoth(opened: OpenedPage, server: PageServer): Promise<void> {
+async function closeBoth(openedPage: OpenedPage, server: PageServer): Promise<void> {
   try {
-    await opened.close();
+    await openedPage.close();
   } finally {
     await server.close();
   }
@@ -136,9 +136,9 @@ function collectProblems(page: Page, expected: RegExp | undefined): { problems: 
   };
   const noteException = (error: Error): void => note(`exception: ${error.stack ?? error.message}`);
   const noteFailure = (request: Request): void => {
-    const why = request.failure()?.errorText ?? 'failed';
+    const reason = request.failure()?.errorText ?? 'failed';
     // The page cancels a live stream when it opens another source.
-    if (why !== 'net::ERR_ABORTED') note(`request: ${request.url()}: ${why}`);
+    if (reason !== 'net::ERR_ABORTED') note(`request: ${request.url()}: ${reason}`);
   };
   const noteRefusal = (response: Response): void => {
     if (response.status() >= 400) note(`request: ${response.url()}: status ${response.status()}`);

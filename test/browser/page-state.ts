@@ -42,23 +42,27 @@ export function recordsShown(page: Page): Promise<number> {
 
 /** Waits until the complete trace is loaded and drawn. @returns milliseconds since the request for the page */
 export async function opened(page: Page): Promise<number> {
-  const done = await page.waitForFunction(() => (globalThis as unknown as InPage).inPage.openedAfterMs(), undefined, {
-    timeout: 120_000,
-  });
-  return (await done.jsonValue())!;
+  const openedAfter = await page.waitForFunction(
+    () => (globalThis as unknown as InPage).inPage.openedAfterMs(),
+    undefined,
+    {
+      timeout: 120_000,
+    },
+  );
+  return (await openedAfter.jsonValue())!;
 }
 
 /** For each record after this `seq` that was drawn while following the trace: milliseconds from the record to the frame that shows it. */
-export function drawnAfterMs(page: Page, after: number): Promise<number[]> {
+export function drawnAfterMs(page: Page, afterSeq: number): Promise<number[]> {
   return page.evaluate((last) => {
     const { chartpilot } = globalThis as unknown as PageHooks;
-    const open = chartpilot.recording()!;
+    const openRecording = chartpilot.recording()!;
     // The program runs on this host, so both have the same clock.
-    const startedAt = Date.parse(open.header.startedAt);
+    const startedAt = Date.parse(openRecording.header.startedAt);
     return chartpilot.drawn
       .filter(({ seq }) => seq > last)
-      .map(({ seq, at }) => at - startedAt - open.timeAt(open.indexOf(seq)!));
-  }, after);
+      .map(({ seq, at }) => at - startedAt - openRecording.timeAt(openRecording.indexOf(seq)!));
+  }, afterSeq);
 }
 
 /** Makes the page record every shown state of an actor. */
@@ -122,8 +126,8 @@ export async function heapBytes(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page);
   try {
     await session.send('HeapProfiler.collectGarbage');
-    const held = (await session.send('Runtime.getHeapUsage')) as { usedSize: number; backingStorageSize?: number };
-    return held.usedSize + (held.backingStorageSize ?? 0);
+    const heapUsage = (await session.send('Runtime.getHeapUsage')) as { usedSize: number; backingStorageSize?: number };
+    return heapUsage.usedSize + (heapUsage.backingStorageSize ?? 0);
   } finally {
     await session.detach();
   }
@@ -134,7 +138,7 @@ export const stepsHeld = 90;
 
 /** Frames per second while a key is held down, with one step in each frame. */
 export function stepRate(page: Page, key: string): Promise<number> {
-  return page.evaluate(([held, times]) => (globalThis as unknown as InPage).inPage.holdKey(held, times), [
+  return page.evaluate(([heldKey, times]) => (globalThis as unknown as InPage).inPage.holdKey(heldKey, times), [
     key,
     stepsHeld,
   ] as const);
@@ -145,8 +149,8 @@ export async function drop(
   page: Page,
   files: readonly { readonly name: string; readonly body: string | Buffer }[],
 ): Promise<void> {
-  const given = files.map(({ name, body }) => ({ name, base64: Buffer.from(body).toString('base64') }));
-  await page.evaluate((list) => (globalThis as unknown as InPage).inPage.drop(list), given);
+  const droppedFiles = files.map(({ name, body }) => ({ name, base64: Buffer.from(body).toString('base64') }));
+  await page.evaluate((list) => (globalThis as unknown as InPage).inPage.drop(list), droppedFiles);
 }
 
 /** Expected {@link actorsShown} at a record, from the trace: living charts and their states. */

@@ -46,16 +46,16 @@ export async function takeView(name: string, page: Page): Promise<void> {
   const picture = await page.screenshot({ animations: 'disabled' });
   const colours = await coloursOf(page, picture);
   if (colours < minColours) throw new Error(`${name}: nothing is to be seen, it has ${colours} colours`);
-  const taken = await asWebp(page, picture);
+  const webpPicture = await asWebp(page, picture);
   const file = join(folder, `${name}.webp`);
-  if (process.env.UPDATE_PICTURES === '1') writeFileSync(file, Buffer.from(taken.base64, 'base64'));
+  if (process.env.UPDATE_PICTURES === '1') writeFileSync(file, Buffer.from(webpPicture.base64, 'base64'));
   if (!existsSync(file)) throw new Error(`${file} is missing: run with UPDATE_PICTURES=1 and look at it`);
-  const kept = readFileSync(file);
-  const { width, height } = await asWebp(page, kept);
-  if (width !== taken.width || height !== taken.height) {
-    throw new Error(`${file} has ${width} × ${height} pixels, the view ${taken.width} × ${taken.height}`);
+  const keptPicture = readFileSync(file);
+  const { width, height } = await asWebp(page, keptPicture);
+  if (width !== webpPicture.width || height !== webpPicture.height) {
+    throw new Error(`${file} has ${width} × ${height} pixels, the view ${webpPicture.width} × ${webpPicture.height}`);
   }
-  if (kept.length > maxPictureBytes) throw new Error(`${file} has ${kept.length} bytes`);
+  if (keptPicture.length > maxPictureBytes) throw new Error(`${file} has ${keptPicture.length} bytes`);
 }
 
 async function asWebp(page: Page, picture: Buffer): Promise<{ base64: string; width: number; height: number }> {

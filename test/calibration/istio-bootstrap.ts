@@ -87,8 +87,8 @@ function snake(key: string): string {
 }
 
 async function bootstrapOf({ args = [], config, env }: Input, template?: string): Promise<object> {
-  const given = [...args, ...(template === undefined ? [] : ['--templateFile', template])];
-  const { stdout } = await execa(join(packageRoot(), 'bin/pilot-agent'), ['bootstrap', ...given], {
+  const extraArgs = [...args, ...(template === undefined ? [] : ['--templateFile', template])];
+  const { stdout } = await execa(join(packageRoot(), 'bin/pilot-agent'), ['bootstrap', ...extraArgs], {
     env: { ...env, ...(config && { PROXY_CONFIG: JSON.stringify(config) }) },
   });
   return JSON.parse(stdout) as object;
@@ -106,17 +106,17 @@ async function istio(version: string, cache: string): Promise<string> {
 
 function flagDifferences(code: string, ourValues: Readonly<Record<string, unknown>>): string[] {
   const lines = (flagsOfIstio.exec(code)?.[1] ?? '').split('\n');
-  const theirs = new Map(
+  const istioValues = new Map(
     lines.flatMap((line) => {
       const [, flag, value] = /^\s*"([^"]+)":\s*(.+),$/.exec(line) ?? [];
       return flag === undefined ? [] : [[flag, value!] as const];
     }),
   );
-  if (theirs.size === 0) return ['runtime flags: not found in pkg/bootstrap/config.go'];
-  const names = new Set([...theirs.keys(), ...Object.keys(ourValues)]);
+  if (istioValues.size === 0) return ['runtime flags: not found in pkg/bootstrap/config.go'];
+  const names = new Set([...istioValues.keys(), ...Object.keys(ourValues)]);
   return [...names].flatMap((flag) => {
-    const [mine, other] = [JSON.stringify(ourValues[flag]), theirs.get(flag)];
-    return mine === other ? [] : [`runtime flag ${flag}: ours ${mine}, Istio's ${other}`];
+    const [ownValue, other] = [JSON.stringify(ourValues[flag]), istioValues.get(flag)];
+    return ownValue === other ? [] : [`runtime flag ${flag}: ours ${ownValue}, Istio's ${other}`];
   });
 }
 
@@ -127,19 +127,19 @@ async function main(): Promise<number> {
     const folder = await istio(values.istio, cache);
     const template = join(folder, 'tools/packaging/common/envoy_bootstrap.json');
     const unexplained = new Set<string>();
-    const seen = new Set<RegExp>();
+    const seenPatterns = new Set<RegExp>();
     let compared = 0;
     for (const input of inputs) {
       const ourValues = await bootstrapOf(input);
-      const [ours, theirs] = [leavesOf(ourValues), leavesOf(await bootstrapOf(input, template))];
-      for (const path of new Set([...ours.keys(), ...theirs.keys()])) {
+      const [ownLeaves, istioLeaves] = [leavesOf(ourValues), leavesOf(await bootstrapOf(input, template))];
+      for (const path of new Set([...ownLeaves.keys(), ...istioLeaves.keys()])) {
         compared++;
         // The node is an input.
-        if (path.startsWith('node.') || ours.get(path) === theirs.get(path)) continue;
+        if (path.startsWith('node.') || ownLeaves.get(path) === istioLeaves.get(path)) continue;
         const reason = expected.find(([leaf]) => leaf.test(path));
         if (reason === undefined)
-          unexplained.add(`${input.name}: ${path}: ours ${ours.get(path)}, Istio's ${theirs.get(path)}`);
-        else seen.add(reason[0]);
+          unexplained.add(`${input.name}: ${path}: ours ${ownLeaves.get(path)}, Istio's ${istioLeaves.get(path)}`);
+        else seenPatterns.add(reason[0]);
       }
       if (input.config !== undefined) continue;
       const { layered_runtime: runtime } = ourValues as {
@@ -148,7 +148,8 @@ async function main(): Promise<number> {
       const code = readFileSync(join(folder, 'pkg/bootstrap/config.go'), 'utf8');
       for (const text of flagDifferences(code, { ...runtime.layers[0]?.static_layer })) unexplained.add(text);
     }
-    for (const [leaf, reason] of expected) if (!seen.has(leaf)) unexplained.add(`no difference at ${leaf}: ${reason}`);
+    for (const [leaf, reason] of expected)
+      if (!seenPatterns.has(leaf)) unexplained.add(`no difference at ${leaf}: ${reason}`);
     for (const text of unexplained) console.log(text);
     console.log(`${inputs.length} bootstraps, ${compared} leaves, ${unexplained.size} unexplained differences`);
     return unexplained.size === 0 ? 0 : 1;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { deviations, type Elapsed, Observations } from './observations.ts';
 
 const exact = (ms: number): Elapsed => ({ minMs: ms, maxMs: ms });
-const clean = { code: 0, signal: null, refusedByParent: false };
+const cleanExit = { code: 0, signal: null, refusedByParent: false };
 
 function log(happen: (observations: Observations) => void, elapsed = exact(0)): Observations['entries'] {
   const observations = new Observations(() => elapsed);
@@ -11,29 +11,29 @@ function log(happen: (observations: Observations) => void, elapsed = exact(0)): 
 }
 
 test('equal events at similar times are no deviation', () => {
-  const exit = (observations: Observations): void => observations.exited('0', clean);
+  const exit = (observations: Observations): void => observations.exited('0', cleanExit);
   expect(deviations(log(exit, exact(3_400)), log(exit, { minMs: 3_000, maxMs: 3_200 }))).toEqual([]);
 });
 
 test('a different or missing exit code is a deviation', () => {
-  const real = log((observations) => observations.exited('0', clean));
-  const model = log((observations) => observations.exited('0', { ...clean, code: 1 }));
+  const real = log((observations) => observations.exited('0', cleanExit));
+  const model = log((observations) => observations.exited('0', { ...cleanExit, code: 1 }));
   expect(deviations(real, model)).toEqual(['step 1: the real Envoy: 0 exits: code 0; the model: 0 exits: code 1']);
   expect(deviations(real, [])).toEqual(['step 1: the real Envoy: 0 exits: code 0; the model: nothing more']);
 });
 
 test('a different order is a deviation unless the order is unspecified', () => {
-  const both = (first: string, second: string, open: boolean) =>
+  const logOfBoth = (first: string, second: string, isOpen: boolean) =>
     log((observations) => {
-      for (const name of [first, second]) observations.exited(name, clean);
-      if (open) observations.leaveOrderOpen(['0', '1']);
+      for (const name of [first, second]) observations.exited(name, cleanExit);
+      if (isOpen) observations.leaveOrderOpen(['0', '1']);
     });
-  expect(deviations(both('0', '1', false), both('1', '0', false))).toHaveLength(1);
-  expect(deviations(both('0', '1', true), both('1', '0', true))).toEqual([]);
+  expect(deviations(logOfBoth('0', '1', false), logOfBoth('1', '0', false))).toHaveLength(1);
+  expect(deviations(logOfBoth('0', '1', true), logOfBoth('1', '0', true))).toEqual([]);
 });
 
 test("a time far outside the model's range is a deviation", () => {
-  const exit = (observations: Observations): void => observations.exited('0', clean);
+  const exit = (observations: Observations): void => observations.exited('0', cleanExit);
   const model = log(exit, exact(10_000));
   expect(deviations(log(exit, exact(200)), model)).toEqual([
     'step 1: 0 exits: code 0: after 200 ms on the real Envoy; the model allows 10000 to 10000 ms',

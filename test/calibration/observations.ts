@@ -44,10 +44,10 @@ export type ElapsedSince = (agoMs: number) => Elapsed;
 
 export class Observations {
   readonly entries: Observation[] = [];
-  readonly #lap: ElapsedSince;
+  readonly #readElapsed: ElapsedSince;
 
-  constructor(lap: ElapsedSince) {
-    this.#lap = lap;
+  constructor(readElapsed: ElapsedSince) {
+    this.#readElapsed = readElapsed;
   }
 
   ordered(text: string): void {
@@ -64,8 +64,8 @@ export class Observations {
   }
 
   exited(name: string, exit: EnvoyExit): void {
-    const how = exit.signal ?? `code ${exit.code}`;
-    this.#add(`${exitOf(name)}${how}${exit.refusedByParent ? ', refused by its parent' : ''}`);
+    const exitText = exit.signal ?? `code ${exit.code}`;
+    this.#add(`${exitOf(name)}${exitText}${exit.refusedByParent ? ', refused by its parent' : ''}`);
   }
 
   hasExited(name: string): boolean {
@@ -91,7 +91,7 @@ export class Observations {
   }
 
   #add(text: string, agoMs = 0): void {
-    this.entries.push({ text, elapsed: this.#lap(agoMs) });
+    this.entries.push({ text, elapsed: this.#readElapsed(agoMs) });
   }
 }
 
@@ -109,16 +109,17 @@ const earlyMs = 1_000;
 /** Returns one line per deviation of the model's log from the real Envoy's. */
 export function deviations(real: readonly Observation[], model: readonly Observation[]): string[] {
   const length = Math.max(real.length, model.length);
-  const found: string[] = [];
+  const foundDifferences: string[] = [];
   for (let index = 0; index < length; index++) {
-    const seen = real[index]?.text ?? 'nothing more';
+    const observedText = real[index]?.text ?? 'nothing more';
     const expected = model[index]?.text ?? 'nothing more';
     // Later differences result from the first one.
-    if (seen !== expected) return [...found, `step ${index + 1}: the real Envoy: ${seen}; the model: ${expected}`];
-    const late = lateness(real[index]!.elapsed, model[index]!.elapsed);
-    if (late !== undefined) found.push(`step ${index + 1}: ${seen}: ${late}`);
+    if (observedText !== expected)
+      return [...foundDifferences, `step ${index + 1}: the real Envoy: ${observedText}; the model: ${expected}`];
+    const latenessText = lateness(real[index]!.elapsed, model[index]!.elapsed);
+    if (latenessText !== undefined) foundDifferences.push(`step ${index + 1}: ${observedText}: ${latenessText}`);
   }
-  return found;
+  return foundDifferences;
 }
 
 function lateness(real: Elapsed | undefined, model: Elapsed | undefined): string | undefined {

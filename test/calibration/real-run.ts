@@ -67,33 +67,38 @@ class RealRun {
   readonly #testRun: string;
   readonly #folder: string;
   readonly #ports: HostPorts;
-  readonly #taken: Server;
+  readonly #takenServer: Server;
   readonly #families = new Map<Family, FamilyResources>();
   readonly #envoys = new Map<string, RealEnvoy>();
   readonly #observations: Observations;
   /** Duration of observations since the last event: probing an unresponsive Envoy takes seconds. */
   #observingMs = 0;
 
-  private constructor(testRun: string, folder: string, ports: HostPorts, taken: Server) {
+  private constructor(testRun: string, folder: string, ports: HostPorts, takenServer: Server) {
     this.#testRun = testRun;
     this.#folder = folder;
     this.#ports = ports;
-    this.#taken = taken;
+    this.#takenServer = takenServer;
     let last = performance.now();
     this.#observations = new Observations((agoMs) => {
-      const then = performance.now() - agoMs;
-      const passed = { minMs: then - last - this.#observingMs, maxMs: then - last };
-      last = then;
+      const eventAt = performance.now() - agoMs;
+      const passed = { minMs: eventAt - last - this.#observingMs, maxMs: eventAt - last };
+      last = eventAt;
       this.#observingMs = 0;
       return passed;
     });
   }
 
   static async begin(testRun: string): Promise<RealRun> {
-    const [listener, controlPlane, taken] = await freePorts(3);
-    const server = createServer((socket) => socket.destroy()).listen(taken, '127.0.0.1');
+    const [listener, controlPlane, takenPort] = await freePorts(3);
+    const server = createServer((socket) => socket.destroy()).listen(takenPort, '127.0.0.1');
     const folder = mkdtempSync(join(tmpdir(), 'chartpilot-calibration-'));
-    return new RealRun(testRun, folder, { listener: listener!, controlPlane: controlPlane!, taken: taken! }, server);
+    return new RealRun(
+      testRun,
+      folder,
+      { listener: listener!, controlPlane: controlPlane!, taken: takenPort! },
+      server,
+    );
   }
 
   get observed(): readonly Observation[] {
@@ -157,12 +162,12 @@ class RealRun {
     for (const { program } of this.#envoys.values()) program.signal('SIGKILL');
     await Promise.all([...this.#envoys.values()].map(({ over }) => over));
     for (const { claim } of this.#families.values()) claim.release();
-    this.#taken.close();
+    this.#takenServer.close();
     rmSync(this.#folder, { recursive: true });
   }
 
   async #start(step: StartStep): Promise<void> {
-    const { claim, adminPort } = await this.#place(step.family);
+    const { claim, adminPort } = await this.#resourcesOf(step.family);
     const { name, epoch, configuration, parentShutdownMs, drainMs } = step;
     const { listener, controlPlane, taken } = this.#ports;
     const ports: BootstrapPorts = {
@@ -179,21 +184,21 @@ class RealRun {
       env: { ...process.env, [testRunVariable]: this.#testRun },
       cwd: this.#folder,
     });
-    const over = program.exited.then((exit) => {
+    const exitRecorded = program.exited.then((exit) => {
       const refusedByParent = program.lines.some((line) => line.includes(refusalMessage));
       this.#observations.exited(name, { ...exit, refusedByParent });
     });
-    this.#envoys.set(name, { program, start: step, over });
+    this.#envoys.set(name, { program, start: step, over: exitRecorded });
   }
 
-  async #place(family: Family): Promise<FamilyResources> {
-    const known = this.#families.get(family);
-    if (known !== undefined) return known;
+  async #resourcesOf(family: Family): Promise<FamilyResources> {
+    const knownResources = this.#families.get(family);
+    if (knownResources !== undefined) return knownResources;
     const claim = await claimBaseId({ runDir: this.#folder });
     const [adminPort] = await freePorts(1);
-    const place = { claim, adminPort: adminPort!, admin: createAdminClient('127.0.0.1', adminPort!) };
-    this.#families.set(family, place);
-    return place;
+    const familyResources = { claim, adminPort: adminPort!, admin: createAdminClient('127.0.0.1', adminPort!) };
+    this.#families.set(family, familyResources);
+    return familyResources;
   }
 
   #signal(name: string, signal: CalibrationSignal): void {
@@ -244,14 +249,14 @@ class RealRun {
   }
 
   async #settledObservation(): Promise<HostObservation> {
-    const begin = performance.now();
+    const startedAt = performance.now();
     let previous = '';
     for (let tries = 0; tries < maxObservations; tries++) {
-      const seen = await this.#observe();
-      const now = JSON.stringify(seen);
+      const observation = await this.#observe();
+      const now = JSON.stringify(observation);
       if (now === previous) {
-        this.#observingMs += performance.now() - begin;
-        return seen;
+        this.#observingMs += performance.now() - startedAt;
+        return observation;
       }
       previous = now;
       await sleep(settledMs);
@@ -260,7 +265,10 @@ class RealRun {
   }
 
   async #observe(): Promise<HostObservation> {
-    const admins = [...this.#families].map(async ([family, place]) => ({ family, admin: await this.#adminOf(place) }));
+    const admins = [...this.#families].map(async ([family, resources]) => ({
+      family,
+      admin: await this.#adminOf(resources),
+    }));
     return { admins: await Promise.all(admins), serving: await servingProcesses(this.#ports.listener) };
   }
 
@@ -282,17 +290,17 @@ class RealRun {
 
   /** The newest running process of this epoch. */
   #nameOf(admin: AdminClient, epoch: number): string {
-    const named = [...this.#envoys.values()].findLast(
+    const matchingEnvoy = [...this.#envoys.values()].findLast(
       ({ start, program }) =>
         start.epoch === epoch && program.exit === undefined && this.#families.get(start.family)!.admin === admin,
     );
-    return named?.start.name ?? `an unknown epoch ${epoch}`;
+    return matchingEnvoy?.start.name ?? `an unknown epoch ${epoch}`;
   }
 
   #envoy(name: string): RealEnvoy {
-    const found = this.#envoys.get(name);
-    if (found === undefined) throw new Error(`the scenario starts no ${name}`);
-    return found;
+    const realEnvoy = this.#envoys.get(name);
+    if (realEnvoy === undefined) throw new Error(`the scenario starts no ${name}`);
+    return realEnvoy;
   }
 
   #familyOf(name: string): FamilyResources {
@@ -312,7 +320,7 @@ interface ServerInfo {
 
 /** docs/hot-restart-reference.md, fact 2. */
 function setMark(memoryFile: string): void {
-  const memory = openSync(memoryFile, 'r+');
-  writeSync(memory, Buffer.from([0x01]), 0, 1, 96);
-  closeSync(memory);
+  const sharedMemoryFd = openSync(memoryFile, 'r+');
+  writeSync(sharedMemoryFd, Buffer.from([0x01]), 0, 1, 96);
+  closeSync(sharedMemoryFd);
 }

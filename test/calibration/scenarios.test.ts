@@ -9,13 +9,13 @@ const runs = scenarios.map((scenario) => runOnModel(scenario));
 
 /** States in which an observer can find an Envoy, except those that are left immediately. */
 function statesBelow(node: AnyStateNode): string[] {
-  const found = node.always === undefined || node.always.length === 0 ? [node.id] : [];
-  return [...found, ...Object.values(node.states).flatMap(statesBelow)];
+  const ownIds = node.always === undefined || node.always.length === 0 ? [node.id] : [];
+  return [...ownIds, ...Object.values(node.states).flatMap(statesBelow)];
 }
 
 function transitionsBelow(node: AnyStateNode): string[] {
-  const found = [...node.transitions.values()].flat().map(transitionName);
-  return [...found, ...Object.values(node.states).flatMap(transitionsBelow)];
+  const ownTransitions = [...node.transitions.values()].flat().map(transitionName);
+  return [...ownTransitions, ...Object.values(node.states).flatMap(transitionsBelow)];
 }
 
 /** Transitions within periods too short for a test with a real Envoy. */
@@ -54,8 +54,8 @@ describe('the scenarios', () => {
   test.each(transitionsBelow(simulatedEnvoyMachine.root))(
     'the scenarios take the transition %s, or it is listed as too short',
     (transition) => {
-      const taken = runs.some(({ transitions }) => transitions.has(transition));
-      expect(taken).toBe(!tooShort.includes(transition));
+      const isTaken = runs.some(({ transitions }) => transitions.has(transition));
+      expect(isTaken).toBe(!tooShort.includes(transition));
     },
   );
 
@@ -69,8 +69,8 @@ describe('the scenarios', () => {
   test('the scenarios have unique names, and each scenario has unique process names', () => {
     expect(new Set(scenarios.map(({ name }) => name)).size).toBe(scenarios.length);
     for (const { name, steps } of scenarios) {
-      const started = steps.flatMap((step) => (step.step === 'start' ? [step.name] : []));
-      expect(new Set(started).size, name).toBe(started.length);
+      const startedNames = steps.flatMap((step) => (step.step === 'start' ? [step.name] : []));
+      expect(new Set(startedNames).size, name).toBe(startedNames.length);
     }
   });
 });

@@ -22,19 +22,19 @@ import {
 } from './scenario.ts';
 
 /** Epoch 0 serves. */
-const serving: readonly CalibrationStep[] = [start(0), live('0')];
+const servingSteps: readonly CalibrationStep[] = [start(0), live('0')];
 /** A child of epoch 0 has the admin port and waits for its configuration without a timeout. */
 const waitingChild: readonly CalibrationStep[] = [
-  ...serving,
+  ...servingSteps,
   start(1, { configuration: 'never there' }),
   adminOpen('1'),
 ];
 
 /** Epoch 1 serves while epoch 0 drains for longer than any scenario waits. */
 const longDrain = { parentShutdownMs: 40_000 };
-const handedOver: readonly CalibrationStep[] = [...serving, start(1, longDrain), live('1')];
+const handedOver: readonly CalibrationStep[] = [...servingSteps, start(1, longDrain), live('1')];
 
-const again = '1 again';
+const repeatedChild = '1 again';
 
 /** Scenarios run concurrently, so the longest ones come first. */
 export const scenarios: readonly Scenario[] = [
@@ -53,9 +53,9 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'a waiting child whose parent was killed blocks when it receives its configuration',
     steps: [
-      ...[...serving, start(1, { configuration: 'awaited', giveUpMs: 2_000 }), adminOpen('1')],
+      ...[...servingSteps, start(1, { configuration: 'awaited', giveUpMs: 2_000 }), adminOpen('1')],
       ...[kill('0'), exits('0'), blocked('1'), observe, exits('1')],
-      ...[start(1, { name: again }), exits(again)],
+      ...[start(1, { name: repeatedChild }), exits(repeatedChild)],
     ],
   },
   {
@@ -64,7 +64,15 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'a waiting child that is killed after its parent leaves the mark set',
-    steps: [...waitingChild, kill('0'), exits('0'), kill('1'), exits('1'), start(1, { name: again }), exits(again)],
+    steps: [
+      ...waitingChild,
+      kill('0'),
+      exits('0'),
+      kill('1'),
+      exits('1'),
+      start(1, { name: repeatedChild }),
+      exits(repeatedChild),
+    ],
   },
   {
     name: 'a child of a doomed epoch waits forever for a response, while its parent blocks and aborts',
@@ -106,22 +114,28 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'a child without a parent aborts and leaves its mark set; a new epoch 0 starts normally',
     steps: [
-      ...[...serving, kill('0'), exits('0'), start(1), exits('1')],
-      ...[start(1, { name: again }), exits(again), start(0, { name: '0 again' }), live('0 again'), observe],
+      ...[...servingSteps, kill('0'), exits('0'), start(1), exits('1')],
+      ...[
+        start(1, { name: repeatedChild }),
+        exits(repeatedChild),
+        start(0, { name: '0 again' }),
+        live('0 again'),
+        observe,
+      ],
     ],
   },
   {
     name: 'a child whose epoch skips two numbers finds no parent, aborts and leaves its mark set',
-    steps: [...serving, start(2), exits('2'), observe, start(1), exits('1'), observe],
+    steps: [...servingSteps, start(2), exits('2'), observe, start(1), exits('1'), observe],
   },
   {
     name: 'a parent exits after its parent-shutdown time in a hot restart',
-    steps: [...serving, observe, start(1), live('1'), observe, exits('0'), observe],
+    steps: [...servingSteps, observe, start(1), live('1'), observe, exits('0'), observe],
   },
   {
     name: 'three consecutive hot restarts succeed',
     steps: [
-      ...[...serving, start(1), live('1'), exits('0')],
+      ...[...servingSteps, start(1), live('1'), exits('0')],
       ...[start(2), live('2'), exits('1'), start(3), live('3'), observe, exits('2'), observe],
     ],
   },
@@ -136,20 +150,37 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'a child is refused while its parent initializes, and accepted later',
     steps: [
-      ...[...serving, start(1, { configuration: 'awaited' }), adminOpen('1'), observe, start(2), exits('2'), observe],
+      ...[
+        ...servingSteps,
+        start(1, { configuration: 'awaited' }),
+        adminOpen('1'),
+        observe,
+        start(2),
+        exits('2'),
+        observe,
+      ],
       ...[live('1'), exits('0'), start(2, { name: '2 again' }), live('2 again'), observe],
     ],
   },
   {
     name: 'after a child is killed before it is live, the next child is refused until the mark is cleared',
     steps: [
-      ...[...waitingChild, observe, kill('1'), exits('1'), observe, start(1, { name: again }), exits(again), observe],
+      ...[
+        ...waitingChild,
+        observe,
+        kill('1'),
+        exits('1'),
+        observe,
+        start(1, { name: repeatedChild }),
+        exits(repeatedChild),
+        observe,
+      ],
       ...[repair, start(1, { name: 'third' }), live('third'), observe, exits('0'), observe],
     ],
   },
   {
     name: 'a child that crashes before it is live leaves the mark set',
-    steps: [...waitingChild, crash('1'), exits('1'), observe, start(1, { name: again }), exits(again)],
+    steps: [...waitingChild, crash('1'), exits('1'), observe, start(1, { name: repeatedChild }), exits(repeatedChild)],
   },
   {
     name: 'a child that receives SIGTERM before it is live exits with its parent',
@@ -162,7 +193,7 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'a parent with a stale mark serves and refuses its children',
     steps: [
-      ...serving,
+      ...servingSteps,
       mark,
       observe,
       start(1),
@@ -170,8 +201,8 @@ export const scenarios: readonly Scenario[] = [
       observe,
       repair,
       observe,
-      start(1, { name: again }),
-      live(again),
+      start(1, { name: repeatedChild }),
+      live(repeatedChild),
     ],
   },
   {
@@ -182,57 +213,72 @@ export const scenarios: readonly Scenario[] = [
     name: 'after a crash of the newest epoch while its parent drains, no epoch serves until the same number starts again',
     steps: [
       ...[...handedOver, observe, crash('1'), exits('1'), observe],
-      ...[start(1, { name: again }), live(again), observe, exits('0'), observe],
+      ...[start(1, { name: repeatedChild }), live(repeatedChild), observe, exits('0'), observe],
     ],
   },
   {
     name: 'after a kill of the newest epoch while its parent drains, no epoch serves until the same number starts again',
-    steps: [...handedOver, kill('1'), exits('1'), observe, start(1, { name: again }), live(again), exits('0')],
+    steps: [
+      ...handedOver,
+      kill('1'),
+      exits('1'),
+      observe,
+      start(1, { name: repeatedChild }),
+      live(repeatedChild),
+      exits('0'),
+    ],
   },
   {
     name: 'epoch 0 starts immediately after a crash of the last epoch',
-    steps: [...serving, crash('0'), exits('0'), observe, start(0, { name: '0 again' }), live('0 again'), observe],
+    steps: [...servingSteps, crash('0'), exits('0'), observe, start(0, { name: '0 again' }), live('0 again'), observe],
   },
   {
     name: 'a second epoch 0 gets no address and does not affect the first one',
     steps: [
-      ...[...serving, start(0, { name: 'second 0' }), exits('second 0'), observe],
+      ...[...servingSteps, start(0, { name: 'second 0' }), exits('second 0'), observe],
       ...[start(1), live('1'), exits('0'), observe],
     ],
   },
   {
     name: 'an epoch 0 started next to epoch 1 gets no address and damages the shared memory',
     steps: [
-      ...[...serving, start(1), live('1'), exits('0'), start(0, { name: 'second 0' }), exits('second 0'), observe],
+      ...[...servingSteps, start(1), live('1'), exits('0'), start(0, { name: 'second 0' }), exits('second 0'), observe],
       ...[start(2), exits('2'), observe],
     ],
   },
   {
     name: 'shared memory that epoch 0 has damaged is usable after its mark is cleared',
     steps: [
-      ...[...serving, start(1), live('1'), exits('0'), start(0, { name: 'second 0' }), exits('second 0')],
+      ...[...servingSteps, start(1), live('1'), exits('0'), start(0, { name: 'second 0' }), exits('second 0')],
       ...[repair, start(2), live('2'), observe, exits('1'), observe],
     ],
   },
   {
     name: 'a second epoch 0 does not change the mark',
-    steps: [...serving, mark, start(0, { name: 'second 0' }), exits('second 0'), start(1), exits('1'), observe],
+    steps: [...servingSteps, mark, start(0, { name: 'second 0' }), exits('second 0'), start(1), exits('1'), observe],
   },
   {
     name: 'an epoch 0 started next to a draining epoch 1 whose child has crashed serves, and epoch 1 keeps running',
     steps: [
-      ...[...serving, start(1), live('1'), exits('0'), start(2, longDrain), live('2'), crash('2'), exits('2')],
-      ...[start(0, { name: '0 again' }), live('0 again'), observe, start(1, { name: again }), exits(again), observe],
+      ...[...servingSteps, start(1), live('1'), exits('0'), start(2, longDrain), live('2'), crash('2'), exits('2')],
+      ...[
+        start(0, { name: '0 again' }),
+        live('0 again'),
+        observe,
+        start(1, { name: repeatedChild }),
+        exits(repeatedChild),
+        observe,
+      ],
       ...[term('1'), exits('1'), observe, start(1, { name: 'third 1' }), live('third 1'), exits('0 again'), observe],
     ],
   },
   {
     name: 'a child whose epoch skips three numbers finds its address in use and affects no other epoch',
-    steps: [...serving, start(3), exits('3'), observe, start(1), live('1'), exits('0')],
+    steps: [...servingSteps, start(3), exits('3'), observe, start(1), live('1'), exits('0')],
   },
   {
     name: 'a child whose epoch skips four numbers works by accident',
-    steps: [...serving, start(4), live('4'), observe, exits('0'), observe],
+    steps: [...servingSteps, start(4), live('4'), observe, exits('0'), observe],
   },
   {
     name: 'a child of an unused base ID has no shared memory',
@@ -240,17 +286,17 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'a child aborts if the shared memory of its parent was removed, and the parent continues to serve',
-    steps: [...serving, loseMemory, start(1), exits('1'), observe],
+    steps: [...servingSteps, loseMemory, start(1), exits('1'), observe],
   },
   {
     name: 'a child with an invalid bootstrap leaves the mark set, and its parent keeps its admin port',
     steps: [
-      ...serving,
+      ...servingSteps,
       start(1, { configuration: 'broken' }),
       exits('1'),
       observe,
-      start(1, { name: again }),
-      exits(again),
+      start(1, { name: repeatedChild }),
+      exits(repeatedChild),
     ],
   },
   {
@@ -260,21 +306,21 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'a child whose listener port is in use leaves the mark set, and its parent has lost its admin port',
     steps: [
-      ...[...serving, start(1, { configuration: 'listener port taken' }), exits('1'), observe],
-      ...[start(1, { name: again }), exits(again), observe],
+      ...[...servingSteps, start(1, { configuration: 'listener port taken' }), exits('1'), observe],
+      ...[start(1, { name: repeatedChild }), exits(repeatedChild), observe],
     ],
   },
   {
     name: 'the parent of a child whose admin port is in use has lost its own admin port',
     steps: [
-      ...[...serving, start(1, { configuration: 'admin port taken' }), exits('1'), observe],
-      ...[start(1, { name: again }), exits(again)],
+      ...[...servingSteps, start(1, { configuration: 'admin port taken' }), exits('1'), observe],
+      ...[start(1, { name: repeatedChild }), exits(repeatedChild)],
     ],
   },
   {
     name: 'Envoys of two base IDs share the listener port, and each drains and exits independently',
     steps: [
-      ...[...serving, start(0, { name: 'other 0', family: 'beside' }), live('other 0'), observe],
+      ...[...servingSteps, start(0, { name: 'other 0', family: 'beside' }), live('other 0'), observe],
       ...[drain('0'), observe, term('0'), exits('0'), observe],
       ...[start(1, { name: 'other 1', family: 'beside' }), live('other 1'), observe, exits('other 0'), observe],
     ],
@@ -308,12 +354,12 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'a child opens the listeners that its parent has drained',
-    steps: [...serving, drain('0'), observe, start(1), live('1'), observe, exits('0'), observe],
+    steps: [...servingSteps, drain('0'), observe, start(1), live('1'), observe, exits('0'), observe],
   },
   {
     name: 'SIGUSR1 reopens log files and has no other effect',
     steps: [
-      ...serving,
+      ...servingSteps,
       reopenLogs('0'),
       observe,
       start(1),
@@ -326,10 +372,21 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'a child of a hanging parent gets no response',
-    steps: [...serving, hang('0'), start(1), observe, kill('0'), exits('0'), observe, term('1'), exits('1'), observe],
+    steps: [
+      ...servingSteps,
+      hang('0'),
+      start(1),
+      observe,
+      kill('0'),
+      exits('0'),
+      observe,
+      term('1'),
+      exits('1'),
+      observe,
+    ],
   },
   {
     name: 'SIGKILL ends a hanging Envoy that does not react to SIGTERM',
-    steps: [...serving, hang('0'), kill('0'), exits('0'), observe],
+    steps: [...servingSteps, hang('0'), kill('0'), exits('0'), observe],
   },
 ];

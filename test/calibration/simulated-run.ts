@@ -25,7 +25,7 @@ export function transitionName({ source, eventType, target }: AnyTransitionDefin
 const baseIds: Readonly<Record<Family, number>> = { main: 1, beside: 2 };
 /** More than any scenario needs: ends the run if the model never reaches the awaited state. */
 const maxEvents = 100;
-const lap = 'lap';
+const lapTimer = 'lap';
 
 /**
  * Runs all steps of a scenario.
@@ -48,18 +48,18 @@ class ModelRun implements SimulatedRun {
   readonly #observations: Observations;
   readonly #starts = new Map<string, { readonly start: StartStep; readonly pid: number }>();
   /** Processes whose machine has just reached its final state. */
-  readonly #left: SimulatedProcess[] = [];
+  readonly #exitedProcesses: SimulatedProcess[] = [];
   readonly #families = new Set<Family>();
 
   constructor(envoy: typeof envoyOnHost) {
-    this.#observations = new Observations(() => this.#lap());
-    this.#system.arm(lap, 0, 'mark');
+    this.#observations = new Observations(() => this.#takeLap());
+    this.#system.arm(lapTimer, 0, 'mark');
     const watch = {
       spawning: () => {},
       signalling: () => {},
       wentLive: () => {},
       left: (process: SimulatedProcess, end: Parameters<Observations['exited']>[1]) => {
-        this.#left.push(process);
+        this.#exitedProcesses.push(process);
         this.#observations.exited(this.#nameOf(process), end);
       },
     };
@@ -94,7 +94,7 @@ class ModelRun implements SimulatedRun {
         this.#observations.occurred(step.name, 'is blocked');
         return;
       case 'closes':
-        this.#runUntil(`${step.name} takes no more connections`, () => this.#living(step.name).closed);
+        this.#runUntil(`${step.name} takes no more connections`, () => this.#runningProcess(step.name).closed);
         this.#observations.occurred(step.name, 'takes no more connections');
         return;
       case 'exits':
@@ -106,11 +106,11 @@ class ModelRun implements SimulatedRun {
         return;
       case 'hang':
         this.#signal(step.name, 'SIGTERM');
-        this.#host.sendEvent(this.#living(step.name), 'envoy.hung');
+        this.#host.sendEvent(this.#runningProcess(step.name), 'envoy.hung');
         return;
       case 'drain':
         this.#observations.ordered(`listeners of ${step.name} drain`);
-        this.#host.drainListeners(this.#living(step.name), step);
+        this.#host.drainListeners(this.#runningProcess(step.name), step);
         return;
       case 'mark':
         this.#observations.ordered('the mark is set');
@@ -160,8 +160,8 @@ class ModelRun implements SimulatedRun {
 
   #observe(): void {
     const admins = [...this.#families].map((family) => ({ family, admin: this.#adminOf(family) }));
-    const serving = this.#host.processes.filter((process) => this.#host.isAccepting(process));
-    this.#observations.recordObservation({ admins, serving: serving.map((process) => this.#nameOf(process)) });
+    const servingProcesses = this.#host.processes.filter((process) => this.#host.isAccepting(process));
+    this.#observations.recordObservation({ admins, serving: servingProcesses.map((process) => this.#nameOf(process)) });
   }
 
   #adminOf(family: Family): AdminSeen {
@@ -171,21 +171,22 @@ class ModelRun implements SimulatedRun {
     return { name: this.#nameOf(process), live: process.live, marked: this.#host.seesMark(process) };
   }
 
-  /** @param awaited process whose `awaited` configuration arrives now */
-  #runUntil(awaitedGoal: string, isSo: () => boolean, awaited?: string): void {
+  /** @param awaitedProcess process whose `awaited` configuration arrives now */
+  #runUntil(awaitedGoal: string, isSo: () => boolean, awaitedProcess?: string): void {
     for (let count = 0; !isSo(); count++) {
-      if (count > maxEvents || !this.#triggerNext(awaited)) throw new Error(`the model never comes to: ${awaitedGoal}`);
+      if (count > maxEvents || !this.#triggerNext(awaitedProcess))
+        throw new Error(`the model never comes to: ${awaitedGoal}`);
       this.#settle();
       this.#advanceStarts();
     }
   }
 
   /** Triggers due events first, then the event that an Envoy waits for, then the next timer. @returns whether an event occurred */
-  #triggerNext(awaited: string | undefined): boolean {
+  #triggerNext(awaitedProcess: string | undefined): boolean {
     for (const process of this.#host.processes) {
       const { event, withinMs } = this.#host.natureOf(process) ?? {};
-      const configured = this.#nameOf(process) === awaited && this.#configurationOf(process) === 'awaited';
-      if (configured && this.#host.hasAdmin(process) && !process.live) {
+      const isConfigured = this.#nameOf(process) === awaitedProcess && this.#configurationOf(process) === 'awaited';
+      if (isConfigured && this.#host.hasAdmin(process) && !process.live) {
         this.#raise(process, 'envoy.went-live');
         return true;
       }
@@ -229,20 +230,20 @@ class ModelRun implements SimulatedRun {
   /** When the machines are idle, delivers pending notifications, and records the spontaneous events with their time limits. */
   #settle(): void {
     this.#host.sendPendingReports();
-    for (const process of [...this.#left.splice(0), ...this.#host.processes]) this.#note(process);
-    const due = new Map<string, number>();
+    for (const process of [...this.#exitedProcesses.splice(0), ...this.#host.processes]) this.#note(process);
+    const dueTimes = new Map<string, number>();
     for (const process of this.#host.processes) {
       const nature = this.#host.natureOf(process);
-      if (nature?.withinMs !== undefined) due.set(`${nature.event} ${process.pid}`, nature.withinMs);
+      if (nature?.withinMs !== undefined) dueTimes.set(`${nature.event} ${process.pid}`, nature.withinMs);
     }
-    for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
-    for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
+    for (const name of this.#system.zone.names('within')) if (!dueTimes.has(name)) this.#system.disarm(name);
+    for (const [name, ms] of dueTimes) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
   }
 
-  #lap(): Elapsed {
-    const elapsed = { minMs: this.#system.zone.sinceMs(lap), maxMs: this.#system.zone.atMostSinceMs(lap) };
-    this.#system.disarm(lap);
-    this.#system.arm(lap, 0, 'mark');
+  #takeLap(): Elapsed {
+    const elapsed = { minMs: this.#system.zone.sinceMs(lapTimer), maxMs: this.#system.zone.atMostSinceMs(lapTimer) };
+    this.#system.disarm(lapTimer);
+    this.#system.arm(lapTimer, 0, 'mark');
     return elapsed;
   }
 
@@ -264,7 +265,7 @@ class ModelRun implements SimulatedRun {
     return this.#processOf(name) === undefined;
   }
 
-  #living(name: string): SimulatedProcess {
+  #runningProcess(name: string): SimulatedProcess {
     const process = this.#processOf(name);
     if (process === undefined) throw new Error(`in the model ${name} has exited`);
     return process;

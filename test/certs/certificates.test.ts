@@ -15,8 +15,8 @@ function temporaryDirectory(): string {
 
 test('an issued certificate is signed by its authority and names its hosts', () => {
   const authority = createAuthority();
-  const issued = authority.issue(['sample.localhost', '127.0.0.1']);
-  const certificate = new X509Certificate(issued.certificate);
+  const issuedCertificate = authority.issue(['sample.localhost', '127.0.0.1']);
+  const certificate = new X509Certificate(issuedCertificate.certificate);
   const root = new X509Certificate(authority.certificate);
   expect(certificate.verify(root.publicKey)).toBe(true);
   expect(certificate.checkIssued(root)).toBe(true);
@@ -29,17 +29,17 @@ test('an issued certificate is signed by its authority and names its hosts', () 
 test('every certificate has a unique serial number, which matches the reported one', () => {
   const authority = createAuthority();
   const serials = Array.from({ length: 20 }, () => {
-    const issued = authority.issue(['a']);
-    expect(new X509Certificate(issued.certificate).serialNumber).toBe(issued.serialNumber);
-    return issued.serialNumber;
+    const issuedCertificate = authority.issue(['a']);
+    expect(new X509Certificate(issuedCertificate.certificate).serialNumber).toBe(issuedCertificate.serialNumber);
+    return issuedCertificate.serialNumber;
   });
   expect(new Set(serials).size).toBe(20);
 });
 
 test('an authority that is loaded from files issues valid certificates', () => {
   const authority = createAuthority('written down');
-  const again = loadAuthority(authority.certificate, authority.privateKey);
-  const certificate = new X509Certificate(again.issue(['a']).certificate);
+  const reloadedAuthority = loadAuthority(authority.certificate, authority.privateKey);
+  const certificate = new X509Certificate(reloadedAuthority.issue(['a']).certificate);
   expect(certificate.checkIssued(new X509Certificate(authority.certificate))).toBe(true);
 });
 
@@ -56,11 +56,11 @@ test('a mounted directory replaces all files at once through ..data and removes 
   swapMountedFiles(directory, { 'tls.crt': 'one', 'tls.key': 'one' });
   const previousLink = readlinkSync(join(directory, '..data'));
   swapMountedFiles(directory, { 'tls.crt': 'two', 'tls.key': 'two' });
-  const after = readlinkSync(join(directory, '..data'));
-  expect(after).not.toBe(previousLink);
+  const linkAfter = readlinkSync(join(directory, '..data'));
+  expect(linkAfter).not.toBe(previousLink);
   expect(readlinkSync(join(directory, 'tls.crt'))).toBe('..data/tls.crt');
   expect(readFileSync(join(directory, 'tls.key'), 'utf8')).toBe('two');
-  expect(readdirSync(directory).sort()).toEqual(['..data', after, 'tls.crt', 'tls.key'].sort());
+  expect(readdirSync(directory).sort()).toEqual(['..data', linkAfter, 'tls.crt', 'tls.key'].sort());
 });
 
 test('a renewed server certificate has the same hosts and authority and a new serial number', () => {

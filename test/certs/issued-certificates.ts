@@ -44,7 +44,7 @@ export function openServerCertificates(root: string): ServerCertificates {
 export function renewServerCertificate(certificates: ServerCertificates): IssuedCertificate {
   const { authorityDirectory, directory, hosts } = certificates;
   const read = (name: string): string => readFileSync(join(authorityDirectory, name), 'utf8');
-  const issued = loadAuthority(read('ca.crt'), read('ca.key')).issue(hosts);
-  swapMountedFiles(directory, { 'tls.crt': issued.certificate, 'tls.key': issued.privateKey });
-  return issued;
+  const issuedCertificate = loadAuthority(read('ca.crt'), read('ca.key')).issue(hosts);
+  swapMountedFiles(directory, { 'tls.crt': issuedCertificate.certificate, 'tls.key': issuedCertificate.privateKey });
+  return issuedCertificate;
 }

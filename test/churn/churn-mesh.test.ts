@@ -2,19 +2,19 @@ import { describe, expect, test } from 'vitest';
 import { activeNamespaces, Changes, filesOf, initialFiles, rotationMs } from './churn-mesh.ts';
 import { busyNamespaces, changeKinds, hostOf, namespaces, quietNamespaces } from './churn-model.ts';
 
-const many = (seed: number): ReturnType<Changes['next']>[] => {
+const drawChanges = (seed: number): ReturnType<Changes['next']>[] => {
   const changes = new Changes(seed, 20);
   return Array.from({ length: 4_000 }, (_, i) => changes.next(i * 50));
 };
 
 describe('changes', () => {
   test('changes are equal for equal seeds', () => {
-    expect(many(7)).toEqual(many(7));
-    expect(many(8)).not.toEqual(many(7));
+    expect(drawChanges(7)).toEqual(drawChanges(7));
+    expect(drawChanges(8)).not.toEqual(drawChanges(7));
   });
 
   test('changes have all types, occur in all busy namespaces, and never affect a quiet one', () => {
-    const changes = many(1);
+    const changes = drawChanges(1);
     expect(new Set(changes.map(({ kind }) => kind))).toEqual(new Set(changeKinds));
     expect(new Set(changes.map(({ namespace }) => namespace))).toEqual(new Set(busyNamespaces));
     const affected = new Set(changes.flatMap(({ affected }) => [...affected.namespaces]));
@@ -23,7 +23,7 @@ describe('changes', () => {
 
   test('changes apply to existing services, except in the gateway, and only removed services are added again', () => {
     const removedServices = new Set<string>();
-    for (const change of many(3)) {
+    for (const change of drawChanges(3)) {
       const { kind } = change;
       if (kind === 'gateway route' || kind === 'sidecar') continue;
       const name = hostOf(change);
@@ -39,18 +39,20 @@ describe('changes', () => {
     for (;;) {
       const next = changes.nextIn('ns-1', 'export')!;
       if (next.service !== endpointChange.service) continue;
-      const [was, is] = [endpointChange, next].map((change) => Object.values(filesOf(change))[0]!);
-      expect(is!.replace("  exportTo: ['.']\n", '')).toBe(was!.replace("  exportTo: ['.']\n", ''));
-      expect(is).not.toBe(was);
+      const [previousText, nextText] = [endpointChange, next].map((change) => Object.values(filesOf(change))[0]!);
+      expect(nextText!.replace("  exportTo: ['.']\n", '')).toBe(previousText!.replace("  exportTo: ['.']\n", ''));
+      expect(nextText).not.toBe(previousText);
       return;
     }
   });
 });
 
 test('half of the busy namespaces change at a time, and each pauses regularly', () => {
-  const turns = Array.from({ length: 20 }, (_, turn) => activeNamespaces(turn * rotationMs));
-  for (const active of turns) expect(active).toHaveLength(busyNamespaces.length / 2);
-  const pausedNamespaces = busyNamespaces.filter((namespace) => turns.some((active) => !active.includes(namespace)));
+  const activeByRotation = Array.from({ length: 20 }, (_, rotation) => activeNamespaces(rotation * rotationMs));
+  for (const active of activeByRotation) expect(active).toHaveLength(busyNamespaces.length / 2);
+  const pausedNamespaces = busyNamespaces.filter((namespace) =>
+    activeByRotation.some((active) => !active.includes(namespace)),
+  );
   expect(pausedNamespaces).toEqual(busyNamespaces);
 });
 

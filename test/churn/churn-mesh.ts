@@ -52,8 +52,10 @@ const rotationStep = 5;
 
 /** Namespaces that change at this time after the start. */
 export function activeNamespaces(elapsedMs: number): string[] {
-  const turn = Math.floor(elapsedMs / rotationMs);
-  return busyNamespaces.filter((_, i) => (i + turn * rotationStep) % busyNamespaces.length < busyNamespaces.length / 2);
+  const rotation = Math.floor(elapsedMs / rotationMs);
+  return busyNamespaces.filter(
+    (_, i) => (i + rotation * rotationStep) % busyNamespaces.length < busyNamespaces.length / 2,
+  );
 }
 
 /** Deterministic numbers in [0, 1) (mulberry32). */
@@ -85,7 +87,7 @@ export class Changes {
 
   next(elapsedMs: number): ChurnChange {
     const active = activeNamespaces(elapsedMs);
-    const namespace = active[this.#below(active.length)]!;
+    const namespace = active[this.#drawBelow(active.length)]!;
     return this.#change(namespace, this.#kind(namespace));
   }
 
@@ -123,27 +125,27 @@ export class Changes {
 
   /** Only removed services return, and at most a tenth of the services is removed. */
   #isPossible(namespace: string, kind: ChangeKind): boolean {
-    const removed = this.model.removed(namespace);
-    if (kind === 'return') return removed.size > 0;
-    if (kind === 'leave') return removed.size < this.#servicesEach / 10;
+    const removedServices = this.model.removed(namespace);
+    if (kind === 'return') return removedServices.size > 0;
+    if (kind === 'leave') return removedServices.size < this.#servicesEach / 10;
     return kind !== 'sidecar' || namespacesWithSidecarChanges.includes(namespace);
   }
 
   #serviceFor(namespace: string, kind: ChangeKind): number {
-    const removed = this.model.removed(namespace);
-    if (kind === 'return') return [...removed][this.#below(removed.size)]!;
-    if (kind === 'gateway route') return 4 * this.#below(Math.ceil(this.#servicesEach / 4));
-    return this.#present(removed);
+    const removedServices = this.model.removed(namespace);
+    if (kind === 'return') return [...removedServices][this.#drawBelow(removedServices.size)]!;
+    if (kind === 'gateway route') return 4 * this.#drawBelow(Math.ceil(this.#servicesEach / 4));
+    return this.#present(removedServices);
   }
 
-  #present(removed: ReadonlySet<number>): number {
+  #present(removedServices: ReadonlySet<number>): number {
     for (;;) {
-      const service = this.#below(this.#servicesEach);
-      if (!removed.has(service)) return service;
+      const service = this.#drawBelow(this.#servicesEach);
+      if (!removedServices.has(service)) return service;
     }
   }
 
-  #below(limit: number): number {
+  #drawBelow(limit: number): number {
     return Math.floor(this.#random() * limit);
   }
 }
@@ -191,14 +193,14 @@ export function initialFiles(servicesEach: number): Record<string, string> {
 const header = (kind: string, name: string, namespace: string): string =>
   `apiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\n`;
 
-const ofOwnNamespace = "  exportTo: ['.']\n";
+const privateExport = "  exportTo: ['.']\n";
 
 /**
  * `undefined` for a namespace without a Sidecar object. Namespaces that import everything alternate between an object
  * and none.
  */
-function sidecarOf(namespace: string, turn: number): string | undefined {
-  const shape = visibilityOf(namespace, turn);
+function sidecarOf(namespace: string, rotation: number): string | undefined {
+  const shape = visibilityOf(namespace, rotation);
   const hosts = {
     all: () => ['*/*'],
     own: () => ['./*'],
@@ -230,14 +232,14 @@ function serviceEntry({ namespace, service, revision, isPrivate }: FileChange): 
   ports: [{number: 8080, name: http, protocol: HTTP}]
   location: MESH_INTERNAL
   resolution: STATIC
-${isPrivate ? ofOwnNamespace : ''}  endpoints: [${[...endpoints, moving].map((address) => `{address: ${address}}`).join(', ')}]
+${isPrivate ? privateExport : ''}  endpoints: [${[...endpoints, moving].map((address) => `{address: ${address}}`).join(', ')}]
 `;
 }
 
 const virtualService = ({ namespace, service, revision }: FileChange): string =>
   `${header('VirtualService', `svc-${service}`, namespace)}spec:
   hosts: ["${hostOf({ namespace, service })}"]
-${isRoutePrivate(service) ? ofOwnNamespace : ''}  http:
+${isRoutePrivate(service) ? privateExport : ''}  http:
   - timeout: ${10 + revision}s
     route: [{destination: {host: ${hostOf({ namespace, service })}}}]
 `;
@@ -245,7 +247,7 @@ ${isRoutePrivate(service) ? ofOwnNamespace : ''}  http:
 const destinationRule = ({ namespace, service, revision }: FileChange): string =>
   `${header('DestinationRule', `svc-${service}`, namespace)}spec:
   host: ${hostOf({ namespace, service })}
-${isRulePrivate(service) ? ofOwnNamespace : ''}  trafficPolicy: {connectionPool: {http: {http2MaxRequests: ${1_000 + revision}}}}
+${isRulePrivate(service) ? privateExport : ''}  trafficPolicy: {connectionPool: {http: {http2MaxRequests: ${1_000 + revision}}}}
 `;
 
 const gatewayRoute = ({ namespace, service, revision }: FileChange): string =>

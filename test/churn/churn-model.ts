@@ -34,14 +34,14 @@ export const edgeNamespace = 'edge';
 /** The service that Sidecar objects of `one service` import. */
 export const namedService = 0;
 
-/** @param turn number of changes of the Sidecar object, each of which imports another neighbour */
-export function visibilityOf(namespace: string, turn = 0): Visibility {
+/** @param rotation number of changes of the Sidecar object, each of which imports another neighbour */
+export function visibilityOf(namespace: string, rotation = 0): Visibility {
   const number = namespaces.indexOf(namespace);
   if (number < 0) return { sees: 'all' };
   if (number >= busyNamespaces.length) return { sees: 'own' };
-  const other = (by: number): number => (number + by) % busyNamespaces.length;
+  const other = (offset: number): number => (number + offset) % busyNamespaces.length;
   if (number % 14 === 5) return { sees: 'all' };
-  if (number % 6 === 0) return { sees: 'neighbour', of: other(1 + (turn % 2)) };
+  if (number % 6 === 0) return { sees: 'neighbour', of: other(1 + (rotation % 2)) };
   if (number % 6 === 3) return { sees: 'one service', of: other(2) };
   return { sees: 'own' };
 }
@@ -108,7 +108,7 @@ const steadyKinds: ReadonlySet<ChangeKind> = new Set(['endpoints', 'route', 'rul
 
 export class ChurnModel {
   readonly #servicesEach: number;
-  readonly #removed = new Map<string, Set<number>>(namespaces.map((namespace) => [namespace, new Set()]));
+  readonly #removedServices = new Map<string, Set<number>>(namespaces.map((namespace) => [namespace, new Set()]));
   /** Services whose export differs from the initial mesh. */
   readonly #withChangedExport = new Set<string>();
   readonly #sidecarRevisions = new Map<string, number>();
@@ -118,7 +118,7 @@ export class ChurnModel {
   }
 
   removed(namespace: string): ReadonlySet<number> {
-    return this.#removed.get(namespace)!;
+    return this.#removedServices.get(namespace)!;
   }
 
   isPrivate(id: ServiceId): boolean {
@@ -170,10 +170,10 @@ export class ChurnModel {
         return affected(host, affectedNamespaces, ['CDS', 'EDS'], cluster('content'));
       }
       case 'leave':
-        this.#removed.get(id.namespace)!.add(id.service);
+        this.#removedServices.get(id.namespace)!.add(id.service);
         return affected(host, seeing, ['CDS', 'EDS', 'RDS'], cluster('removal'));
       case 'return':
-        this.#removed.get(id.namespace)!.delete(id.service);
+        this.#removedServices.get(id.namespace)!.delete(id.service);
         return affected(host, seeing, ['CDS', 'EDS', 'RDS'], cluster('arrival'));
       case 'export': {
         if (!this.#withChangedExport.delete(host)) this.#withChangedExport.add(host);

@@ -364,10 +364,10 @@ class ChurnRun {
     if (!this.#isDisturbing) return;
     const proxy = all[Math.floor(this.#random() * all.length)]!;
     if (proxy.disturbance !== 'none' || !proxy.sidecar.isFull) return;
-    const which = this.#random();
+    const choice = this.#random();
     const ms = 500 + this.#random() * 5_000;
-    if (which < 0.4) this.#proxies.leave(proxy, ms);
-    else if (which < 0.7) this.#proxies.stall(proxy, ms);
+    if (choice < 0.4) this.#proxies.leave(proxy, ms);
+    else if (choice < 0.7) this.#proxies.stall(proxy, ms);
     else this.#proxies.reject(proxy);
   }
 
@@ -444,12 +444,12 @@ async function main(): Promise<number> {
   }
   const { minutes, services, proxies, changes, seed } = settings;
   print(`churn: ${minutes} min, ${services} services, ${proxies} proxies, ${changes} changes a second, seed ${seed}`);
-  const wrong: string[] = [];
+  const churnProblems: string[] = [];
   const errors = await runWithPrograms(async (programs) => {
-    wrong.push(...(await churn(programs, settings)));
-    if (wrong.length > 0) throw new Error(`churn: FAILED, seed ${seed}`);
+    churnProblems.push(...(await churn(programs, settings)));
+    if (churnProblems.length > 0) throw new Error(`churn: FAILED, seed ${seed}`);
   });
-  for (const line of [...wrong, ...errors]) print(line);
+  for (const line of [...churnProblems, ...errors]) print(line);
   if (errors.length > 0) return 1;
   print(`churn: ok, seed ${seed}`);
   return 0;

@@ -37,10 +37,10 @@ function cluster({ maxRequests = 1, seconds }: Given): Buffer {
   return Buffer.from(toBinary(ClusterSchema, built));
 }
 
-const mapOf = (given: Given): ResourceMap => {
+const mapOf = (givenLimits: Given): ResourceMap => {
   const facts: ResourceFacts = {
     ...{ name: 'a', version: '', digest: '', bytes: 0, refersTo: [] },
-    content: clusterContent(cluster(given)),
+    content: clusterContent(cluster(givenLimits)),
   };
   return new Map([['a', facts]]);
 };
@@ -61,12 +61,13 @@ test("a cluster's content is equal with and without fetch timeouts for its endpo
 
 test("a cluster counts as given up if it equals the proxy's cluster, plus a timeout", () => {
   const unlimited = mapOf({ seconds: [0, 0] });
-  const between = (had: ResourceMap, given: Given) => givenUpBetween(had, mapOf(given), ['a']);
-  expect(between(unlimited, { seconds: [1, 1] })).toEqual(['a']);
-  expect(between(unlimited, { seconds: [1, 1], maxRequests: 2 })).toEqual([]);
-  expect(between(unlimited, { maxRequests: 2 })).toEqual([]);
-  expect(between(mapOf({ seconds: [1, 1] }), {})).toEqual([]);
-  expect(between(new Map(), { seconds: [1, 1] })).toEqual([]);
+  const givenUpAfter = (previous: ResourceMap, givenLimits: Given) =>
+    givenUpBetween(previous, mapOf(givenLimits), ['a']);
+  expect(givenUpAfter(unlimited, { seconds: [1, 1] })).toEqual(['a']);
+  expect(givenUpAfter(unlimited, { seconds: [1, 1], maxRequests: 2 })).toEqual([]);
+  expect(givenUpAfter(unlimited, { maxRequests: 2 })).toEqual([]);
+  expect(givenUpAfter(mapOf({ seconds: [1, 1] }), {})).toEqual([]);
+  expect(givenUpAfter(new Map(), { seconds: [1, 1] })).toEqual([]);
   expect(givenUpBetween(unlimited, new Map(), ['a'])).toEqual([]);
   expect([limitedClusters(unlimited), limitedClusters(mapOf({ seconds: [0, 1] }))]).toEqual([[], ['a']]);
 });

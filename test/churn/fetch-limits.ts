@@ -20,28 +20,28 @@ const packedTypes = createRegistry(UpstreamTlsContextSchema);
 /** @param value an encoded Cluster */
 export function clusterContent(value: Uint8Array): ClusterContent {
   const cluster = fromBinary(ClusterSchema, value);
-  const isLimited = withoutLimits(ClusterSchema, cluster);
+  const isLimited = removeLimits(ClusterSchema, cluster);
   return { digest: hash('sha1', toBinary(ClusterSchema, cluster), 'hex'), isLimited };
 }
 
 /** Removes the timeouts of all config sources in a message. @returns whether any had one; 0 means no timeout */
-function withoutLimits(schema: DescMessage, message: Message): boolean {
+function removeLimits(schema: DescMessage, message: Message): boolean {
   if (isMessage(message, ConfigSourceSchema)) {
     const { seconds = 0n, nanos = 0 } = message.initialFetchTimeout ?? {};
     delete message.initialFetchTimeout;
     return seconds > 0n || nanos > 0;
   }
   if (isMessage(message, AnySchema)) {
-    const packed = packedTypes.getMessage(message.typeUrl.slice(message.typeUrl.lastIndexOf('/') + 1));
-    if (packed === undefined) return false;
-    const inner = fromBinary(packed, message.value);
-    const isLimited = withoutLimits(packed, inner);
-    message.value = toBinary(packed, inner);
+    const packedSchema = packedTypes.getMessage(message.typeUrl.slice(message.typeUrl.lastIndexOf('/') + 1));
+    if (packedSchema === undefined) return false;
+    const inner = fromBinary(packedSchema, message.value);
+    const isLimited = removeLimits(packedSchema, inner);
+    message.value = toBinary(packedSchema, inner);
     return isLimited;
   }
   let isLimited = false;
   for (const child of childrenOf(reflect(schema, message))) {
-    if (withoutLimits(child.desc, child.message)) isLimited = true;
+    if (removeLimits(child.desc, child.message)) isLimited = true;
   }
   return isLimited;
 }
@@ -56,10 +56,14 @@ function* childrenOf(message: ReflectMessage): Generator<ReflectMessage> {
 }
 
 /** Names of clusters that now have a timeout and otherwise equal those of the proxy. */
-export function givenUpBetween(had: ResourceMap, has: ResourceMap, names: readonly string[]): readonly string[] {
+export function givenUpBetween(
+  previousMap: ResourceMap,
+  nextMap: ResourceMap,
+  names: readonly string[],
+): readonly string[] {
   return names.filter((name) => {
-    const [previous, after] = [had.get(name)?.content, has.get(name)?.content];
-    return after?.isLimited === true && previous?.digest === after.digest;
+    const [previous, next] = [previousMap.get(name)?.content, nextMap.get(name)?.content];
+    return next?.isLimited === true && previous?.digest === next.digest;
   });
 }
 

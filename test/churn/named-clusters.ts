@@ -8,26 +8,26 @@ export type RoutedClusters = ReadonlyMap<string, ReadonlySet<string>>;
 /** Other bytes follow a name and may look like letters. */
 const outboundCluster = /outbound\|\d+\|[^|]*\|[a-z0-9.-]+?\.svc\.cluster\.local/g;
 
-const known = new WeakMap<ResourceBatch, RoutedClusters>();
+const cachedClusters = new WeakMap<ResourceBatch, RoutedClusters>();
 
 /**
  * @param batch of the same resources
  * @param resources field 2 of a DiscoveryResponse or DeltaDiscoveryResponse, repeated
  */
 export function namedClusters(batch: ResourceBatch, resources: Buffer, isDelta: boolean): RoutedClusters {
-  const read = known.get(batch) ?? readNamed(resources, isDelta);
-  known.set(batch, read);
+  const read = cachedClusters.get(batch) ?? readNamed(resources, isDelta);
+  cachedClusters.set(batch, read);
   return read;
 }
 
 function readNamed(resources: Buffer, isDelta: boolean): RoutedClusters {
-  const named = new Map<string, ReadonlySet<string>>();
+  const clustersByRoute = new Map<string, ReadonlySet<string>>();
   const fields = new ProtobufFields(resources);
   while (fields.next()) {
     const value = valueOf(fields.inner(), isDelta);
-    if (value !== undefined) named.set(textOf(new ProtobufFields(value), 1), clustersIn(value));
+    if (value !== undefined) clustersByRoute.set(textOf(new ProtobufFields(value), 1), clustersIn(value));
   }
-  return named;
+  return clustersByRoute;
 }
 
 /** The message in an Any; in delta, in the Any of a Resource. */

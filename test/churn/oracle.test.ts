@@ -5,7 +5,7 @@ import { lateMs, Oracle } from './oracle.ts';
 const id = { namespace: 'ns-1', service: 0 };
 const cluster = 'outbound|8080||svc-0.ns-1.svc.cluster.local';
 
-function given() {
+function createOracle() {
   const model = new ChurnModel(20);
   const oracle = new Oracle();
   const change = (kind: Parameters<ChurnModel['apply']>[0], atMs: number) =>
@@ -15,7 +15,7 @@ function given() {
 
 describe('the explanation of a response', () => {
   test('a response is explained by a change of its service that affects the namespace and the type', () => {
-    const { oracle, change } = given();
+    const { oracle, change } = createOracle();
     change('endpoints', 0);
     const none = { unexplained: [], late: [] };
     expect(oracle.explain('ns-0', 'EDS', [cluster], 100)).toEqual(none);
@@ -34,7 +34,7 @@ describe('the explanation of a response', () => {
   });
 
   test("any change that affects the proxy's routes explains a route response, and a change of its Sidecar object explains any response", () => {
-    const { oracle, change } = given();
+    const { oracle, change } = createOracle();
     change('route', 0);
     expect(oracle.explain('ns-0', 'RDS', ['8080'], 100).unexplained).toEqual([]);
     expect(oracle.explain('ns-2', 'RDS', ['8080'], 100).unexplained).toEqual(['8080']);
@@ -45,19 +45,19 @@ describe('the explanation of a response', () => {
 
 describe('the effect of a change', () => {
   test('the effect of a change is due after the limit, or at the end of the run', () => {
-    const { oracle, change } = given();
+    const { oracle, change } = createOracle();
     change('endpoints', 0);
     expect(oracle.takeDue(lateMs - 1, false)).toEqual([]);
-    const [due] = oracle.takeDue(lateMs, false);
-    expect(due).toMatchObject({ sinceMs: 0, kind: 'EDS', name: cluster });
-    expect(due!.namespaces.has('ns-0')).toBe(true);
+    const [dueEffect] = oracle.takeDue(lateMs, false);
+    expect(dueEffect).toMatchObject({ sinceMs: 0, kind: 'EDS', name: cluster });
+    expect(dueEffect!.namespaces.has('ns-0')).toBe(true);
     expect(oracle.takeDue(lateMs, true)).toEqual([]);
     change('endpoints', lateMs);
     expect(oracle.takeDue(lateMs, true)).toHaveLength(1);
   });
 
   test('no effect is due if the service was added or removed at about the same time', () => {
-    const { oracle, change } = given();
+    const { oracle, change } = createOracle();
     change('leave', 0);
     change('return', 100);
     expect(oracle.takeDue(100, true)).toEqual([]);
@@ -79,10 +79,10 @@ describe('the effect of a change', () => {
   });
 
   test('no effect is due in a namespace whose Sidecar object changed at about the same time', () => {
-    const { oracle, change } = given();
+    const { oracle, change } = createOracle();
     change('endpoints', 0);
     oracle.changed(new ChurnModel(1).apply('sidecar', { namespace: 'ns-0', service: 0 }), 100);
-    const [due] = oracle.takeDue(100, true);
-    expect([due!.namespaces.has('ns-0'), due!.namespaces.has('ns-1')]).toEqual([false, true]);
+    const [dueEffect] = oracle.takeDue(100, true);
+    expect([dueEffect!.namespaces.has('ns-0'), dueEffect!.namespaces.has('ns-1')]).toEqual([false, true]);
   });
 });

@@ -189,9 +189,9 @@ async function run([program = '', ...args]: readonly string[], address: ApiServe
 /** Sends SIGKILL: the data is not needed, and after SIGTERM the server waits a minute for its watches. */
 async function end(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const closed = once(child, 'close');
+  const closeEvent = once(child, 'close');
   child.kill('SIGKILL');
-  await closed;
+  await closeEvent;
 }
 
 function isReady({ url, ca, adminToken }: ApiServerAddress): Promise<boolean> {

@@ -21,7 +21,7 @@ import { writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
 const secrets = resourceOf('Secret');
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-authority-secret-'));
 const kubeconfig = join(folder, 'config');
 const name = 'istio-ca-secret';
@@ -39,7 +39,7 @@ afterEach(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function started(): ControlPlane {
+function startPlane(): ControlPlane {
   const flags = { registries: 'Kubernetes', configDir: '', kubeconfig, secureGRPCAddr: '127.0.0.1:0' };
   // Control planes of other test files write their roots with the default name in all namespaces.
   const ownRootName = { PILOT_CA_CERT_CONFIGMAP: `root-of-${cluster.namespace}` };
@@ -47,18 +47,18 @@ function started(): ControlPlane {
 }
 
 async function replica(): Promise<ControlPlane> {
-  const plane = started();
+  const plane = startPlane();
   await plane.ready();
   return plane;
 }
 
 const secret = (of = name): Promise<KubernetesObject> =>
-  cluster.admin.request({ method: 'GET', resource: secrets, namespace: cluster.namespace, name: of }, never);
+  cluster.admin.request({ method: 'GET', resource: secrets, namespace: cluster.namespace, name: of }, neverAborted);
 
 async function textOf(key: string, of = name): Promise<string> {
   // A client trims the Secrets that it stores, but not a list result with `keepsData`.
   const selection = { namespace: cluster.namespace, fieldSelector: `metadata.name=${of}`, keepsData: true };
-  const [object] = (await cluster.admin.list(secrets, selection, never)).items;
+  const [object] = (await cluster.admin.list(secrets, selection, neverAborted)).items;
   return Buffer.from((object?.data as Record<string, string> | undefined)?.[key] ?? '', 'base64').toString();
 }
 
@@ -101,12 +101,12 @@ async function certificateOf(plane: ControlPlane): Promise<string[]> {
 
 it('two replicas that start simultaneously share one root', async () => {
   const ports = await freePorts(4);
-  const programs = [ports.slice(0, 2), ports.slice(2)].map(([http, secure]) =>
+  const programs = [ports.slice(0, 2), ports.slice(2)].map(([http, securePort]) =>
     Program.start('pilot-discovery', {
       args: [
         ...['discovery', '--registries', 'Kubernetes', '--kubeconfig', kubeconfig, '--namespace', cluster.namespace],
         ...['--grpcAddr', '', '--monitoringAddr', ''],
-        ...['--httpAddr', `127.0.0.1:${http}`, '--secureGRPCAddr', `127.0.0.1:${secure}`],
+        ...['--httpAddr', `127.0.0.1:${http}`, '--secureGRPCAddr', `127.0.0.1:${securePort}`],
       ],
       env: { ...process.env, ...env },
       cwd: folder,
@@ -138,8 +138,8 @@ it('a replica that starts later signs with the existing root, and no log, trace 
     const [leaf = ''] = await certificateOf(plane);
     expect(new X509Certificate(leaf).verify(root.publicKey)).toBe(true);
     const key = (await textOf('ca-key.pem')).split('\n')[1]!;
-    const shown = [plane.lines, plane.records, (await plane.get('/debug/authorityz')).text];
-    expect(JSON.stringify(shown)).not.toContain(key.slice(0, 40));
+    const shownTexts = [plane.lines, plane.records, (await plane.get('/debug/authorityz')).text];
+    expect(JSON.stringify(shownTexts)).not.toContain(key.slice(0, 40));
     expect(plane.deviations()).toEqual([]);
     expect(troublesOf(plane)).toEqual([]);
   }
@@ -149,8 +149,10 @@ it('an invalid, empty or foreign Secret is reported while the last valid one sta
   const plane = await replica();
   const signer = await signerOf(plane);
   const [key, certificate] = [await textOf('ca-key.pem'), await textOf('ca-cert.pem')];
-  const expectReported = (word: string) =>
-    eventually(word, () => linesOf(plane.lines, 'authority.failed').some((line) => line.includes(word)));
+  const expectReported = (expectedText: string) =>
+    eventually(expectedText, () =>
+      linesOf(plane.lines, 'authority.failed').some((line) => line.includes(expectedText)),
+    );
   await cluster.patch(secrets, name, { data: dataFor({ 'ca-key.pem': 'no key' }) });
   await expectReported('ca-key.pem is not valid PEM');
   await cluster.patch(secrets, name, { data: null });
@@ -179,7 +181,7 @@ it('a replica that starts with an invalid Secret creates no other Secret, and re
   const root = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 2_048 }, new Date());
   const certificate = dataFor({ 'ca-cert.pem': root.root.pem });
   await cluster.create(secrets, { metadata: { name }, data: certificate });
-  const plane = started();
+  const plane = startPlane();
   const reason = 'ca-key.pem is missing or empty';
   await eventually('it says why it waits', async () => (await plane.get('/ready')).text.includes(reason));
   // The format that Istio writes: without a stage, and with another type of key.
@@ -191,9 +193,9 @@ it('a replica that starts with an invalid Secret creates no other Secret, and re
 });
 
 it('a plugged-in authority signs with a new intermediate of its roots, but not with one of an undistributed root', async () => {
-  const make = (years = 1) =>
+  const createRoot = (years = 1) =>
     generateRoot({ trustDomain: 'plugged.test', ttlMs: years * 3_600_000, rsaBits: 0 }, new Date());
-  const [first, second, third] = [await make(), await make(2), await make(3)];
+  const [first, second, third] = [await createRoot(), await createRoot(2), await createRoot(3)];
   const dataOf = (signer: typeof first, ...roots: (typeof first)[]) =>
     dataFor({
       'ca-cert.pem': signer.root.pem,
@@ -256,8 +258,8 @@ it('one replica writes a root rotation that all replicas follow, also after a re
   });
   await allAre('trusting', first, 2);
   const previousCertificate = new X509Certificate(await textOf('ca-cert.pem'));
-  const old = await certificateOf(planes[1]!);
-  expect(new X509Certificate(old[0]!).verify(previousCertificate.publicKey)).toBe(true);
+  const oldChain = await certificateOf(planes[1]!);
+  expect(new X509Certificate(oldChain[0]!).verify(previousCertificate.publicKey)).toBe(true);
   await planes.shift()!.stop();
   planes.push(await replica());
   allPlanes.push(planes.at(-1)!);
@@ -276,12 +278,12 @@ it('one replica writes a root rotation that all replicas follow, also after a re
   await backdate(100 * dayMs);
   await allAre('steady', next, 1);
   expect(await textOf('other-ca-key.pem')).toBe('');
-  const rejected = allPlanes.flatMap(({ lines }) => linesOf(lines, 'authority.orderRejected'));
+  const rejectionLines = allPlanes.flatMap(({ lines }) => linesOf(lines, 'authority.orderRejected'));
   // Each replica that reads the order before the leader removes it.
-  expect(new Set(rejected.map((line) => /order=(\S+)/.exec(line)?.[1]))).toEqual(new Set(['rotate']));
+  expect(new Set(rejectionLines.map((line) => /order=(\S+)/.exec(line)?.[1]))).toEqual(new Set(['rotate']));
   for (const plane of planes) {
-    const troubles = troublesOf(plane).filter((line) => !rejected.includes(line));
-    expect([plane.deviations(), troubles]).toEqual([[], []]);
+    const problemLines = troublesOf(plane).filter((line) => !rejectionLines.includes(line));
+    expect([plane.deviations(), problemLines]).toEqual([[], []]);
   }
 });
 
@@ -307,9 +309,9 @@ it('a root that replaces the signing root in the Secret becomes the next root of
     data: dataFor({ 'ca-cert.pem': third.root.pem, 'ca-key.pem': thirdKey, 'root-cert.pem': third.root.pem }),
   });
   await eventually('what was in force is put back', async () => (await textOf('ca-cert.pem')) === foreignRoot.root.pem);
-  const after = await page(plane);
-  expect([after.stage, after.signer?.id]).toEqual(['signing', foreignRoot.id]);
-  expect(new Set(after.roots.map(({ id }) => id))).toEqual(new Set([signer, foreignRoot.id]));
+  const pageAfter = await page(plane);
+  expect([pageAfter.stage, pageAfter.signer?.id]).toEqual(['signing', foreignRoot.id]);
+  expect(new Set(pageAfter.roots.map(({ id }) => id))).toEqual(new Set([signer, foreignRoot.id]));
 });
 
 function createsSameKey(one: string, other: string): boolean {

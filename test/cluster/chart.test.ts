@@ -17,7 +17,7 @@ import { givenHelm, objectsIn } from './given-helm.ts';
 import { defineKinds, writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const secrets: ApiResource = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
 const folder = mkdtempSync(join(tmpdir(), 'cp-chart-'));
 const { run, rendered: renderedIn } = givenHelm();
@@ -26,7 +26,7 @@ afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const image = ['--set', 'image.repository=registry.test/chartpilot'];
-const everything = [
+const allValues = [
   ...[
     '--set',
     'authority.secretName=cacerts,revision=canary,plaintext=true,priorityClassName=high,image.pullSecrets={one}',
@@ -56,7 +56,7 @@ function resourceOf({ apiVersion = '', kind = '' }: KubernetesObject): ApiResour
  * Applies objects like `kubectl apply --server-side`. Webhooks are only validated: other test files write objects to the same API server, and no
  * replica serves the webhooks.
  */
-async function applied(objects: readonly KubernetesObject[]): Promise<void> {
+async function applyAll(objects: readonly KubernetesObject[]): Promise<void> {
   for (const object of objects) {
     const resource = resourceOf(object);
     if (!resource.kind.endsWith('WebhookConfiguration')) {
@@ -65,22 +65,22 @@ async function applied(objects: readonly KubernetesObject[]): Promise<void> {
     }
     const query = { fieldManager: 'test', dryRun: 'All', fieldValidation: 'Strict' };
     const { name } = object.metadata;
-    await cluster.admin.request({ method: 'PATCH', patch: 'apply', resource, name, body: object, query }, never);
+    await cluster.admin.request({ method: 'PATCH', patch: 'apply', resource, name, body: object, query }, neverAborted);
   }
 }
 
-function only(objects: readonly KubernetesObject[], kind: string): KubernetesObject {
-  const found = objects.filter((object) => object.kind === kind);
-  expect(found.length).toBe(1);
-  return found[0]!;
+function onlyOfKind(objects: readonly KubernetesObject[], kind: string): KubernetesObject {
+  const matchingObjects = objects.filter((object) => object.kind === kind);
+  expect(matchingObjects.length).toBe(1);
+  return matchingObjects[0]!;
 }
 
-const nameOf = (objects: readonly KubernetesObject[]): string => only(objects, 'ServiceAccount').metadata.name;
+const nameOf = (objects: readonly KubernetesObject[]): string => onlyOfKind(objects, 'ServiceAccount').metadata.name;
 
 /** Starts the program with the permissions of the chart and the shared root. */
-async function started(...values: string[]): Promise<ControlPlane> {
+async function startPlane(...values: string[]): Promise<ControlPlane> {
   const objects = await rendered(...image, ...values);
-  await applied(objects);
+  await applyAll(objects);
   const kubeconfig = join(folder, crypto.randomUUID());
   writeKubeconfig(kubeconfig, cluster, await cluster.token(nameOf(objects)));
   const { namespace } = cluster;
@@ -99,25 +99,25 @@ describe("Helm with the control plane's chart", () => {
     [[...image, '--set', 'replica=3'], 'replica'],
     [[...image, '--set', 'rights.everything=true'], 'everything'],
     [[...image, '--set-string', 'replicas=two'], 'replicas'],
-  ])('rejects %j with the reason', async (values, word) => {
-    await expect(rendered(...values)).rejects.toThrow(word);
+  ])('rejects %j with the reason', async (values, reasonText) => {
+    await expect(rendered(...values)).rejects.toThrow(reasonText);
   });
 });
 
 describe('values with another meaning in YAML stay strings in the chart', () => {
-  it.each(['20', 'true', 'null', '1e3'])('in settings: %s', async (word) => {
+  it.each(['20', 'true', 'null', '1e3'])('in settings: %s', async (settingText) => {
     const names = ['revision', 'priorityClassName', 'authority.secretName', 'image.pullSecrets[0]'];
-    const settings = names.flatMap((name) => ['--set-string', `${name}=${word}`]);
+    const settings = names.flatMap((name) => ['--set-string', `${name}=${settingText}`]);
     const objects = await rendered(...image, ...settings, '--set-string', 'env.true=b');
-    await applied(objects);
-    for (const { metadata } of objects) expect(metadata.labels).toMatchObject({ 'istio.io/rev': word });
-    const { template } = only(objects, 'Deployment').spec as { template: { spec: unknown } };
+    await applyAll(objects);
+    for (const { metadata } of objects) expect(metadata.labels).toMatchObject({ 'istio.io/rev': settingText });
+    const { template } = onlyOfKind(objects, 'Deployment').spec as { template: { spec: unknown } };
     expect(template.spec).toMatchObject({
-      priorityClassName: word,
-      imagePullSecrets: [{ name: word }],
+      priorityClassName: settingText,
+      imagePullSecrets: [{ name: settingText }],
       containers: [{ env: expect.arrayContaining([{ name: 'true', value: 'b' }]) }],
       volumes: expect.arrayContaining([
-        expect.objectContaining({ secret: expect.objectContaining({ secretName: word }) }),
+        expect.objectContaining({ secret: expect.objectContaining({ secretName: settingText }) }),
       ]),
     });
   });
@@ -138,12 +138,12 @@ describe('values with another meaning in YAML stay strings in the chart', () => 
       expect(object.metadata.labels).toMatchObject({ 'app.kubernetes.io/instance': '20' });
       if (resourceOf(object).namespaced) expect(object.metadata.namespace).toBe('30');
     }
-    expect(only(objects, 'Namespace').metadata.name).toBe('30');
+    expect(onlyOfKind(objects, 'Namespace').metadata.name).toBe('30');
   });
 
   it('in flags with a comment or a colon', async () => {
     const objects = await rendered(...image, '--set-string', 'clusterID=a #b', '--set-string', 'domain=c: d');
-    const { template } = only(objects, 'Deployment').spec as {
+    const { template } = onlyOfKind(objects, 'Deployment').spec as {
       template: { spec: { containers: readonly [{ args: readonly string[] }] } };
     };
     expect(template.spec.containers[0].args).toEqual(expect.arrayContaining(['--clusterID=a #b', '--domain=c: d']));
@@ -152,7 +152,7 @@ describe('values with another meaning in YAML stay strings in the chart', () => 
 
 describe.each([
   ['with default values', []],
-  ['with all features enabled', everything],
+  ['with all features enabled', allValues],
 ])('the chart %s', (_, values) => {
   it('is accepted by the API server, also its pods in a namespace with the restricted Pod Security Standard', async () => {
     const objects = await rendered(...image, ...values);
@@ -170,7 +170,7 @@ describe.each([
         ...['Role', 'RoleBinding', 'MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'],
       ]),
     );
-    await applied(objects);
+    await applyAll(objects);
     const strict = `${cluster.namespace}-strict`;
     const namespaces: ApiResource = {
       group: '',
@@ -181,23 +181,23 @@ describe.each([
     };
     const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
     await cluster.apply(namespaces, { metadata: { name: strict, labels } });
-    const { metadata, spec } = (only(objects, 'Deployment').spec as { template: KubernetesObject }).template;
+    const { metadata, spec } = (onlyOfKind(objects, 'Deployment').spec as { template: KubernetesObject }).template;
     const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: 'istiod', namespace: strict }, spec };
     // The priority class does not exist.
     const unranked = { ...pod, spec: { ...(spec as object), priorityClassName: undefined } };
     await cluster.admin.request(
       { method: 'POST', resource: resourceOf(pod), namespace: strict, body: unranked, query: { dryRun: 'All' } },
-      never,
+      neverAborted,
     );
     const root = { ...unranked, spec: { ...unranked.spec, securityContext: { runAsUser: 0 } } };
     await expect(
-      cluster.admin.request({ method: 'POST', resource: resourceOf(pod), namespace: strict, body: root }, never),
+      cluster.admin.request({ method: 'POST', resource: resourceOf(pod), namespace: strict, body: root }, neverAborted),
     ).rejects.toThrow('PodSecurity');
   });
 
   it('selects its own pods and uses ports that these pods have', async () => {
     const objects = await rendered(...image, ...values);
-    const { selector, template } = only(objects, 'Deployment').spec as {
+    const { selector, template } = onlyOfKind(objects, 'Deployment').spec as {
       selector: { matchLabels: object };
       template: {
         metadata: { labels: object };
@@ -205,12 +205,12 @@ describe.each([
       };
     };
     expect(template.metadata.labels).toMatchObject(selector.matchLabels);
-    const service = only(objects, 'Service').spec as {
+    const service = onlyOfKind(objects, 'Service').spec as {
       selector: object;
       ports: readonly { targetPort: string | number; port: number }[];
     };
     expect(service.selector).toEqual(selector.matchLabels);
-    expect((only(objects, 'PodDisruptionBudget').spec as { selector: object }).selector).toEqual(selector);
+    expect((onlyOfKind(objects, 'PodDisruptionBudget').spec as { selector: object }).selector).toEqual(selector);
     const ports = template.spec.containers[0].ports.flatMap(({ name, containerPort }) => [name, containerPort]);
     expect(ports).toEqual(expect.arrayContaining(service.ports.map(({ targetPort }) => targetPort)));
     const numbers = [template.spec.containers[0].ports, service.ports].map((of) =>
@@ -223,17 +223,17 @@ describe.each([
 describe('the permissions of the chart', () => {
   it('are sufficient to become ready', async () => {
     const dns = 'meshConfig.certificates[0].secretName=dns.web,meshConfig.certificates[0].dnsNames={web.test}';
-    const plane = await started('--set', `meshConfig.trustDomain=chart.test,${dns}`);
+    const plane = await startPlane('--set', `meshConfig.trustDomain=chart.test,${dns}`);
     await plane.ready();
     expect((await plane.get('/debug/mesh')).text).toContain('chart.test');
-    const where = { resource: secrets, namespace: cluster.namespace };
+    const target = { resource: secrets, namespace: cluster.namespace };
     const change = (name: string, body: object) =>
-      cluster.admin.request({ method: 'PATCH', ...where, name, body }, never);
+      cluster.admin.request({ method: 'PATCH', ...target, name, body }, neverAborted);
     const versionOf = async (name: string): Promise<string | undefined> =>
-      (await cluster.admin.request({ method: 'GET', ...where, name }, never)).metadata.resourceVersion;
+      (await cluster.admin.request({ method: 'GET', ...target, name }, neverAborted)).metadata.resourceVersion;
     await eventually('the certificate is there', async () => (await versionOf('dns.web')) !== undefined);
-    const broken = (await change('dns.web', { data: null })).metadata.resourceVersion;
-    await eventually('it is there again', async () => (await versionOf('dns.web')) !== broken);
+    const brokenVersion = (await change('dns.web', { data: null })).metadata.resourceVersion;
+    await eventually('it is there again', async () => (await versionOf('dns.web')) !== brokenVersion);
     expect(plane.unexpectedErrors()).toEqual([]);
     await change('istio-ca-secret', { metadata: { annotations: { 'chartpilot/order': 'rotate' } } });
     await eventually('a rotation has begun', async () =>
@@ -242,9 +242,9 @@ describe('the permissions of the chart', () => {
   });
 
   it('are limited to watched kinds, token and access reviews, WorkloadEntries for auto-registration, and objects that a replica writes', async () => {
-    const { rules: all } = only(await rendered(...image), 'ClusterRole') as unknown as { rules: readonly Rule[] };
+    const { rules: all } = onlyOfKind(await rendered(...image), 'ClusterRole') as unknown as { rules: readonly Rule[] };
     const isQuestion = ({ verbs }: Rule): boolean => !verbs.includes('list');
-    const isOfIstiosStatus = ({ apiGroups, resources, verbs }: Rule): boolean =>
+    const isIstioStatusRule = ({ apiGroups, resources, verbs }: Rule): boolean =>
       verbs.includes('update') &&
       apiGroups[0]!.endsWith('.istio.io') &&
       resources.every((resource) => resource.endsWith('/status'));
@@ -280,14 +280,14 @@ describe('the permissions of the chart', () => {
         verbs: ['get', 'update'],
       },
       { apiGroups: ['gateway.networking.k8s.io'], resources: ['gatewayclasses'], verbs: ['create'] },
-      ...all.filter(isOfIstiosStatus),
+      ...all.filter(isIstioStatusRule),
       { apiGroups: [''], resources: ['services', 'serviceaccounts'], verbs: ['get', 'create', 'patch'] },
       { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get', 'create', 'patch'] },
       { apiGroups: [''], resources: ['events'], verbs: ['create'] },
       { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] },
     ]);
     // Istio's kinds whose status is written.
-    const statusRules = all.filter(isOfIstiosStatus);
+    const statusRules = all.filter(isIstioStatusRule);
     expect(statusRules.every(({ verbs }) => verbs.join() === 'get,update')).toBe(true);
     const names = statusRules.flatMap(({ apiGroups: [group], resources }) =>
       resources.map((resource) => `${resource.split('/')[0]}.${group}`),
@@ -304,13 +304,13 @@ describe('the permissions of the chart', () => {
       ...{ signsCertificates: true, injectsSidecars: true },
       log: silentLogger,
     });
-    const followed = follows.input.resources.map((name) => {
-      const parts = name.split('/');
+    const followedResources = follows.input.resources.map((name) => {
+      const nameParts = name.split('/');
       // A permission such as `v1/secrets` or `networking.istio.io/v1/gateways`; for a single object also with namespace and name.
-      return parts[0] === 'v1' ? `${parts[1]}.` : `${parts[2]}.${parts[0]}`;
+      return nameParts[0] === 'v1' ? `${nameParts[1]}.` : `${nameParts[2]}.${nameParts[0]}`;
     });
     follows.close();
-    expect(granted.sort()).toEqual([...new Set(followed)].sort());
+    expect(granted.sort()).toEqual([...new Set(followedResources)].sort());
     expect(new Set(rules.flatMap(({ verbs }) => verbs))).toEqual(new Set(['list', 'watch']));
   });
 
@@ -342,33 +342,33 @@ describe('the permissions of the chart', () => {
       { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['list', 'delete'] },
     ]);
     const of = resourceOf({ kind: 'ConfigMap', apiVersion: 'v1' } as KubernetesObject);
-    const where = { resource: of, namespace: cluster.namespace, name: 'istio-ca-root-cert' } as const;
-    const written = async (): Promise<string> => {
-      const { data } = await cluster.admin.request({ method: 'GET', ...where }, never);
+    const target = { resource: of, namespace: cluster.namespace, name: 'istio-ca-root-cert' } as const;
+    const readRoot = async (): Promise<string> => {
+      const { data } = await cluster.admin.request({ method: 'GET', ...target }, neverAborted);
       return (data as Record<string, string>)['root-cert.pem']!;
     };
-    const plane = await started();
-    await eventually('the root is there', async () => (await written()).includes('BEGIN CERTIFICATE'));
-    await cluster.apply(of, { metadata: { name: where.name }, data: { 'root-cert.pem': 'another' } });
-    await eventually('it is there again', async () => (await written()).includes('BEGIN CERTIFICATE'));
+    const plane = await startPlane();
+    await eventually('the root is there', async () => (await readRoot()).includes('BEGIN CERTIFICATE'));
+    await cluster.apply(of, { metadata: { name: target.name }, data: { 'root-cert.pem': 'another' } });
+    await eventually('it is there again', async () => (await readRoot()).includes('BEGIN CERTIFICATE'));
     await plane.stop();
-    const { items } = await cluster.admin.list(leases, { namespace: cluster.namespace }, never);
+    const { items } = await cluster.admin.list(leases, { namespace: cluster.namespace }, neverAborted);
     const holders = items.map(({ spec }) => (spec as { holderIdentity?: string }).holderIdentity ?? '');
     expect(new Set(holders)).toEqual(new Set(['']));
     expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
   });
 
   it('for the ConfigMap with the root are limited to the name of that ConfigMap', async () => {
-    const named = async (...values: string[]): Promise<unknown> => {
-      const { rules } = only(await rendered(...image, ...values), 'ClusterRole') as unknown as {
+    const namedRules = async (...values: string[]): Promise<unknown> => {
+      const { rules } = onlyOfKind(await rendered(...image, ...values), 'ClusterRole') as unknown as {
         rules: readonly Rule[];
       };
       return rules.flatMap(({ resources, verbs, resourceNames = [] }) =>
         resources.includes('configmaps') && verbs.includes('patch') ? resourceNames : [],
       );
     };
-    expect(await named()).toEqual(['istio-ca-root-cert']);
-    expect(await named('--set', 'env.PILOT_CA_CERT_CONFIGMAP=mesh-root')).toEqual(['mesh-root']);
+    expect(await namedRules()).toEqual(['istio-ca-root-cert']);
+    expect(await namedRules('--set', 'env.PILOT_CA_CERT_CONFIGMAP=mesh-root')).toEqual(['mesh-root']);
   });
 
   it('for CertificateSigningRequests exist only if a signer is configured, and allow approval only for this signer', async () => {
@@ -379,7 +379,9 @@ describe('the permissions of the chart', () => {
         '--set',
         `authority.kubernetesSigner=example.com/mesh${values.map((value) => `,${value}`).join('')}`,
       ];
-      const { rules } = only(await rendered(...image, ...all), 'ClusterRole') as unknown as { rules: readonly Rule[] };
+      const { rules } = onlyOfKind(await rendered(...image, ...all), 'ClusterRole') as unknown as {
+        rules: readonly Rule[];
+      };
       return rules.filter(({ apiGroups }) => apiGroups.includes('certificates.k8s.io'));
     };
     expect(await rulesWith('authority.approveRequests=false')).toEqual([requestRule]);
@@ -407,11 +409,11 @@ describe('the permissions of the chart', () => {
       metadata: { name: 'run' },
       spec: { gatewayClassName: gatewayClass, listeners, infrastructure: { parametersRef } },
     });
-    const plane = await started();
+    const plane = await startPlane();
     const name = `run-${gatewayClass}`;
     const read = (kind: string, apiVersion = 'v1'): Promise<KubernetesObject> => {
       const resource = resourceOf({ kind, apiVersion } as KubernetesObject);
-      return cluster.admin.request({ method: 'GET', resource, namespace: cluster.namespace, name }, never);
+      return cluster.admin.request({ method: 'GET', resource, namespace: cluster.namespace, name }, neverAborted);
     };
     await eventually('the Deployment has the parameters', async () => {
       const { spec } = await read('Deployment', 'apps/v1');
@@ -445,17 +447,17 @@ describe('the permissions of the chart', () => {
     const annotations = { 'kubernetes.io/ingress.class': 'istio' };
     for (const [kind, called, spec] of objects)
       await cluster.apply(resourceOfKind(kind), { metadata: { name: called, annotations }, spec });
-    const plane = await started();
+    const plane = await startPlane();
     for (const [kind, called] of objects.slice(0, -1)) {
       await eventually(`there is a status of ${kind}`, async () => {
-        const where = { resource: resourceOfKind(kind), name: called, namespace: cluster.namespace };
-        const { status } = await cluster.admin.request({ method: 'GET', ...where }, never);
+        const target = { resource: resourceOfKind(kind), name: called, namespace: cluster.namespace };
+        const { status } = await cluster.admin.request({ method: 'GET', ...target }, neverAborted);
         return /"observedGeneration":1|192\.0\.2\.7|240\.240\./.test(JSON.stringify(status ?? null));
       });
     }
     await eventually('the class that Gateways name has been created', async () => {
-      const where = { resource: resourceOfKind('GatewayClass'), name: 'istio' };
-      const { spec } = await cluster.admin.request({ method: 'GET', ...where }, never);
+      const target = { resource: resourceOfKind('GatewayClass'), name: 'istio' };
+      const { spec } = await cluster.admin.request({ method: 'GET', ...target }, neverAborted);
       return (spec as { controllerName?: string }).controllerName === 'istio.io/gateway-controller';
     });
     await plane.stop();
@@ -463,7 +465,7 @@ describe('the permissions of the chart', () => {
   });
 
   it('are listed by /ready if they are missing', async () => {
-    const plane = await started('--set', 'rights.secrets=false,revision=poor');
+    const plane = await startPlane('--set', 'rights.secrets=false,revision=poor');
     // Excludes Secrets that configure remote clusters, the two Secrets of the authority, and those of DNS certificates.
     const expectedReason =
       /Kubernetes: waiting for (?:v1\/secrets\S* \(secrets(?: \S+)? is forbidden: [^,]*, ){4}1 other kinds\)$/;

@@ -16,7 +16,7 @@ const clusterRoleBindings: ApiResource = { ...rbac, plural: 'clusterrolebindings
 const roles: ApiResource = { ...rbac, plural: 'roles', kind: 'Role', namespaced: true };
 const roleBindings: ApiResource = { ...rbac, plural: 'rolebindings', kind: 'RoleBinding', namespaced: true };
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 export interface Rule {
   readonly apiGroups: readonly string[];
@@ -55,7 +55,7 @@ export class Cluster {
     const namespaces = resourceOf('Namespace');
     await this.admin.request(
       { method: 'POST', resource: namespaces, body: { metadata: { name: this.namespace } } },
-      never,
+      neverAborted,
     );
   }
 
@@ -128,14 +128,14 @@ export class Cluster {
         ...{ method: 'POST', resource: serviceAccounts, namespace: this.namespace, name: account },
         ...{ subresource: 'token', body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec } },
       },
-      never,
+      neverAborted,
     );
     return (response.status as { token: string }).token;
   }
 
   create(resource: ApiResource, object: ObjectToWrite): Promise<KubernetesObject> {
     const { namespace = this.namespace } = object.metadata;
-    return this.admin.request({ method: 'POST', resource, namespace, body: withKind(resource, object) }, never);
+    return this.admin.request({ method: 'POST', resource, namespace, body: withKind(resource, object) }, neverAborted);
   }
 
   /** Server-side apply: creates the object, or changes it if it differs. */
@@ -147,17 +147,17 @@ export class Cluster {
         query: { fieldManager: 'test', force: 'true' },
         ...(subresource !== undefined && { subresource }),
       },
-      never,
+      neverAborted,
     );
   }
 
   patch(resource: ApiResource, name: string, body: unknown, subresource?: string): Promise<KubernetesObject> {
-    const where = { resource, namespace: this.namespace, name, ...(subresource !== undefined && { subresource }) };
-    return this.admin.request({ method: 'PATCH', ...where, body }, never);
+    const target = { resource, namespace: this.namespace, name, ...(subresource !== undefined && { subresource }) };
+    return this.admin.request({ method: 'PATCH', ...target, body }, neverAborted);
   }
 
   async delete(resource: ApiResource, name: string, namespace = this.namespace): Promise<void> {
-    await this.admin.request({ method: 'DELETE', resource, namespace, name }, never);
+    await this.admin.request({ method: 'DELETE', resource, namespace, name }, neverAborted);
   }
 
   /** Compacts the history of the store: earlier versions then cause status 410. */

@@ -74,7 +74,7 @@ it("a ServiceEntry with the host of a Consul service is reported, in the service
   expect((await plane.endpoints('web')).map(({ address }) => address).toSorted()).toEqual(['10.0.0.2', '10.0.0.8']);
   const status = (await plane.plane.get('/debug/push_status')).json() as { pilot_config_warnings: object };
   const texts = Object.entries(status.pilot_config_warnings).map(
-    ([where, content]) => `${where}: ${JSON.stringify(content)}`,
+    ([location, content]) => `${location}: ${JSON.stringify(content)}`,
   );
   expect(texts.filter((text) => text.includes('HOST_CONFLICT')).toSorted()).toEqual([
     expect.stringMatching(/^ServiceEntry\/default\/web.*spec\.hosts\[0\].*reach endpoints of both/),

@@ -45,13 +45,13 @@ it('Envoy applies weights and health from Consul, and fails no request during an
     return status === 200 ? body : String(status);
   };
   await eventually('both versions respond', async () => {
-    const seen = new Set([
+    const seenBackends = new Set([
       await requestBackend(),
       await requestBackend(),
       await requestBackend(),
       await requestBackend(),
     ]);
-    return seen.has('v1') && seen.has('v2');
+    return seenBackends.has('v1') && seenBackends.has('v2');
   });
   const to = (subset: string, weight: number): object => ({ destination: { host, subset }, weight });
   await mesh.apply(`

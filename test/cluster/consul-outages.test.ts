@@ -19,13 +19,13 @@ const maxReportMs = 60_000;
 const names = ['api', 'db', 'mail', 'web'];
 
 /** Waits until `/ready`, the debug page, the metric and the log report the problem. */
-async function reported(
+async function waitForReport(
   plane: ConsulPlane,
   condition: 'held' | 'failing',
   reason: RegExp,
   line: string,
 ): Promise<void> {
-  const begun = performance.now();
+  const startedAt = performance.now();
   await eventually('it is reported everywhere', async () => {
     const view = await plane.view();
     return (
@@ -35,10 +35,10 @@ async function reported(
       (await plane.metrics()).includes(
         `pilot_registry_condition{registry="Consul/local",condition="${condition}"} 1`,
       ) &&
-      plane.plane.lines.some((logged) => logged.includes(line) && reason.test(logged))
+      plane.plane.lines.some((logText) => logText.includes(line) && reason.test(logText))
     );
   });
-  const tookMs = performance.now() - begun;
+  const tookMs = performance.now() - startedAt;
   console.info(`${condition} after ${Math.round(tookMs)} ms`);
   expect(tookMs).toBeLessThan(maxReportMs);
   expect([...(await plane.services()).keys()].toSorted()).toEqual(names.map(hostOf));
@@ -53,7 +53,7 @@ describe.skipIf(sized({ short: true, full: false }))('a real Consul server', () 
     await server.kill();
     server.wipe();
     await server.start();
-    await reported(plane, 'held', /would remove all 4 services/, 'Consul response held back');
+    await waitForReport(plane, 'held', /would remove all 4 services/, 'Consul response held back');
   }, 180_000);
 
   it('is reported everywhere within a minute after the token was revoked, even without changes', async () => {
@@ -73,7 +73,7 @@ describe.skipIf(sized({ short: true, full: false }))('a real Consul server', () 
     const plane = new ConsulPlane(server, { consulTokenFile });
     await plane.plane.ready();
     await server.request('DELETE', `acl/token/${token.AccessorID}`);
-    await reported(plane, 'failing', /CONSUL_TOKEN_REJECTED/, 'Consul not responding');
+    await waitForReport(plane, 'failing', /CONSUL_TOKEN_REJECTED/, 'Consul not responding');
   }, 180_000);
 
   it('serves the last known services while it has no leader, and later changes when it has one again', async () => {
@@ -84,7 +84,7 @@ describe.skipIf(sized({ short: true, full: false }))('a real Consul server', () 
     await plane.plane.ready();
     await servers[1]!.kill();
     await servers[2]!.kill();
-    await reported(plane, 'failing', /No cluster leader|no complete response|500/, 'Consul not responding');
+    await waitForReport(plane, 'failing', /No cluster leader|no complete response|500/, 'Consul not responding');
     await servers[1]!.start();
     await servers[2]!.start();
     await servers[0]!.register({ service: 'web', address: '127.0.0.7' });

@@ -75,4 +75,6 @@ export class ConsulPlane {
 
 /** `ADDRESS WEIGHT HEALTH` of each endpoint of a service. */
 export const healthOf = async (plane: ConsulPlane, name: string): Promise<string> =>
-  (await plane.endpoints(name)).map(({ address, weight, health: is }) => `${address} ${weight} ${is}`).join(', ');
+  (await plane.endpoints(name))
+    .map(({ address, weight, health: healthState }) => `${address} ${weight} ${healthState}`)
+    .join(', ');

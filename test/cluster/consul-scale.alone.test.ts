@@ -87,14 +87,14 @@ it.each(
       return ((await startCpuMs(plane)) - emptyStartMs) / (await slowness());
     });
     const at = (type: string): number => plane.records.find((r) => r.kind === 'event' && r.event.type === type)!.t;
-    const reading = plane.records.find((r) => r.kind === 'spawn' && r.actor === 'consul-catalog-1/reading')!.t;
-    const firstContextMs = at('context.built') - reading;
+    const readingStartedAt = plane.records.find((r) => r.kind === 'spawn' && r.actor === 'consul-catalog-1/reading')!.t;
+    const firstContextMs = at('context.built') - readingStartedAt;
     const [view] = (await plane.get('/debug/consulz')).json() as [
       { strategy: string; connections: number; requests: number; last: { instances: number } },
     ];
-    const slow = await slowness();
+    const slowdown = await slowness();
     console.info(
-      `${services} services: ${view.strategy}, ${view.connections} connections, ${view.requests} requests, read ${Math.round(at('catalog.synced') - reading)} ms, first context ${Math.round(firstContextMs)} ms after the first response, ${Math.round(readCpuMs)} ms CPU, machine ${slow.toFixed(1)} times as slow as a quiet one`,
+      `${services} services: ${view.strategy}, ${view.connections} connections, ${view.requests} requests, read ${Math.round(at('catalog.synced') - readingStartedAt)} ms, first context ${Math.round(firstContextMs)} ms after the first response, ${Math.round(readCpuMs)} ms CPU, machine ${slowdown.toFixed(1)} times as slow as a quiet one`,
     );
     expect(view).toMatchObject({ strategy: 'nodes', last: { instances: services * 2 } });
     expect(view.connections).toBeLessThan(60);
@@ -103,7 +103,7 @@ it.each(
     const next = await subscribeTo(plane, 'outbound|8000||s7.service.consul');
     await next();
     let flip = 0;
-    const round = async (): Promise<number> => {
+    const measureRound = async (): Promise<number> => {
       const times: number[] = [];
       for (let count = 0; count < flips; count++) {
         const status = flip++ % 2 === 0 ? 'critical' : 'passing';
@@ -124,10 +124,10 @@ it.each(
       console.info(`health to ACK: median ${times[flips >> 1]!.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms`);
       return p99 / (await slowness());
     };
-    const p99 = await bestOf(isMeasured ? 3 : 1, maxMs, round);
+    const p99 = await bestOf(isMeasured ? 3 : 1, maxMs, measureRound);
     if (isMeasured) {
       expect(p99).toBeLessThan(maxMs);
-      expect(firstContextMs / slow).toBeLessThan(maxFirstContextMs);
+      expect(firstContextMs / slowdown).toBeLessThan(maxFirstContextMs);
       expect(readCpuMs).toBeLessThan(maxFirstReadCpuMs);
     }
     await eventually('nothing is wrong', async () => (await plane.get('/ready')).text === '');

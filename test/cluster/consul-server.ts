@@ -34,11 +34,11 @@ export interface GivenInstance {
   readonly more?: Readonly<Record<string, unknown>>;
 }
 
-const running = new Set<ConsulServer>();
+const runningServers = new Set<ConsulServer>();
 
 /** Stops all servers of the test; for `afterEach`. */
 export async function stopConsulServers(): Promise<void> {
-  for (const server of running) await server.stop();
+  for (const server of runningServers) await server.stop();
 }
 
 export class ConsulServer {
@@ -60,7 +60,7 @@ export class ConsulServer {
   }
 
   static async start(options: ConsulServerOptions = {}): Promise<ConsulServer> {
-    const server = await ConsulServer.#make(options);
+    const server = await ConsulServer.#create(options);
     await server.start();
     return server;
   }
@@ -68,16 +68,16 @@ export class ConsulServer {
   /** Starts servers of one datacenter, which elect a leader. */
   static async startSeveral(count: number): Promise<readonly ConsulServer[]> {
     const servers: ConsulServer[] = [];
-    while (servers.length < count) servers.push(await ConsulServer.#make({}));
+    while (servers.length < count) servers.push(await ConsulServer.#create({}));
     for (const server of servers) server.#siblings = servers;
     await Promise.all(servers.map((server) => server.start()));
     return servers;
   }
 
-  static async #make(options: ConsulServerOptions): Promise<ConsulServer> {
+  static async #create(options: ConsulServerOptions): Promise<ConsulServer> {
     const binary = await findOrBuild(consul, (line) => console.error(line));
     const server = new ConsulServer(binary, await freePorts(5), options);
-    running.add(server);
+    runningServers.add(server);
     return server;
   }
 
@@ -128,7 +128,7 @@ export class ConsulServer {
   }
 
   async stop(): Promise<void> {
-    running.delete(this);
+    runningServers.delete(this);
     await this.kill();
     rmSync(this.#folder, { recursive: true, force: true });
   }

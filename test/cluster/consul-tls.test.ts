@@ -99,7 +99,7 @@ it('a Consul server with a certificate of another authority or for another name 
     ...{ CONSUL_CLIENT_CERT: files.file('client.pem'), CONSUL_CLIENT_KEY: files.file('client-key.pem') },
   };
   const wrongName = new ConsulPlane(server, {}, { ...env, CONSUL_TLS_SERVER_NAME: 'server.dc2.consul' });
-  const withoutCertificate = new ConsulPlane(
+  const planeWithoutCertificate = new ConsulPlane(
     server,
     {},
     { CONSUL_CACERT: files.file('client-ca.pem'), CONSUL_TLS_SERVER_NAME: 'server.dc1.consul' },
@@ -112,7 +112,7 @@ it('a Consul server with a certificate of another authority or for another name 
   );
   for (const [plane, reason] of [
     [wrongName, /server\.dc2\.consul\. is not in the cert's altnames/],
-    [withoutCertificate, /alert certificate required/],
+    [planeWithoutCertificate, /alert certificate required/],
     [wrongAuthority, /unable to verify the first certificate/],
   ] as const) {
     await eventually('it is reported', async () => (await plane.view()).condition === 'failing');

@@ -41,8 +41,8 @@ describe('a Consul catalog', () => {
     expect(await healthOf(plane, 'web')).toBe('127.0.0.1 10 healthy');
     const becomes = async (change: Partial<GivenInstance>, expected: string): Promise<void> => {
       plane.takePushed();
-      const more = { Meta: { protocol: 'http' }, Weights: { Passing: 10, Warning: 2 }, ...change.more };
-      await server.register({ service: 'web', ...change, more });
+      const extraFields = { Meta: { protocol: 'http' }, Weights: { Passing: 10, Warning: 2 }, ...change.more };
+      await server.register({ service: 'web', ...change, more: extraFields });
       await eventually(expected, async () => (await healthOf(plane, 'web')) === expected);
     };
     await becomes({ status: 'warning' }, '127.0.0.1 2 healthy');
@@ -121,8 +121,8 @@ it('a Consul token that is deleted or loses permissions removes no service, and 
   await server.request('DELETE', `acl/token/${first.AccessorID}`);
   await eventually('it is reported', async () => (await plane.view()).condition === 'failing');
   expect((await plane.view()).reason).toContain('CONSUL_TOKEN_REJECTED');
-  const second = await token();
-  writeFileSync(consulTokenFile, second.SecretID);
+  const secondToken = await token();
+  writeFileSync(consulTokenFile, secondToken.SecretID);
   await eventually('the new token is used', async () => (await plane.view()).condition === 'synced');
   // The policy loses its permissions: responses are empty, with status 200.
   await server.request('PUT', `acl/policy/${policy.ID}`, { ID: policy.ID, Name: 'read', Rules: '' });
@@ -132,8 +132,8 @@ it('a Consul token that is deleted or loses permissions removes no service, and 
   expect([...(await plane.services()).keys()].toSorted()).toEqual(names);
   await server.request('PUT', `acl/policy/${policy.ID}`, { ID: policy.ID, Name: 'read', Rules: rules });
   await eventually('the catalog is served again', async () => (await plane.services()).has(hostOf('late')));
-  expect(JSON.stringify(plane.plane.records)).not.toContain(second.SecretID);
-  expect(plane.plane.lines.join('\n')).not.toContain(second.SecretID);
+  expect(JSON.stringify(plane.plane.records)).not.toContain(secondToken.SecretID);
+  expect(plane.plane.lines.join('\n')).not.toContain(secondToken.SecretID);
 });
 
 it('a Consul agent that allows few connections is watched with fewer connections', async () => {

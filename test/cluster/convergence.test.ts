@@ -16,7 +16,7 @@ import { faultyProxy } from '../fixtures/faulty-proxy.ts';
 import { eventually } from '../harness/eventually.ts';
 import { givenOwnServer } from './given-cluster.ts';
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const services = resourceOf('Service');
 const configMaps = resourceOf('ConfigMap');
 const limitRanges: ApiResource = { ...configMaps, plural: 'limitranges', kind: 'LimitRange' };
@@ -35,25 +35,26 @@ const { cluster } = ownServer;
 async function following() {
   const proxy = await faultyProxy(new URL(ownServer.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
-  const lost: (string | undefined)[] = [];
+  const lostReasons: (string | undefined)[] = [];
   const faults: unknown[] = [];
-  const reported = new Map<ApiResource, Map<string, KubernetesObject>>();
+  const reportedObjects = new Map<ApiResource, Map<string, KubernetesObject>>();
   let synced = 0;
   const effects = new InformerEffects({
     server: client,
     kinds: resources.map((resource) => ({ resource })),
     ...{ random: Math.random, now: () => performance.now() },
     synced: () => void synced++,
-    lost: (reason) => void lost.push(reason),
+    lost: (reason) => void lostReasons.push(reason),
     fault: (error) => void faults.push(error),
   });
   for (const resource of resources) {
     const objects = new Map<string, KubernetesObject>();
-    reported.set(resource, objects);
+    reportedObjects.set(resource, objects);
     effects.addReader(resource, (changes) => {
       for (const change of changes) {
-        const known = objects.get(change.key);
-        if ((change.event === 'add') !== (known === undefined)) throw new Error(`${change.event} of ${change.key}`);
+        const knownObject = objects.get(change.key);
+        if ((change.event === 'add') !== (knownObject === undefined))
+          throw new Error(`${change.event} of ${change.key}`);
         if (change.event === 'delete') objects.delete(change.key);
         else objects.set(change.key, change.object);
       }
@@ -73,16 +74,16 @@ async function following() {
   const converged = (): Promise<true> =>
     eventually('what is known is what is there', async () => {
       for (const resource of resources) {
-        const there = await cluster.admin.list(resource, {}, never).then(
+        const serverContent = await cluster.admin.list(resource, {}, neverAborted).then(
           ({ items }) => contentOf(items),
           () => [],
         );
-        expect(contentOf([...effects.storeOf(resource).entries()].map(([, object]) => object))).toEqual(there);
-        expect(contentOf([...reported.get(resource)!.values()])).toEqual(there);
+        expect(contentOf([...effects.storeOf(resource).entries()].map(([, object]) => object))).toEqual(serverContent);
+        expect(contentOf([...reportedObjects.get(resource)!.values()])).toEqual(serverContent);
       }
       return true;
     });
-  return { proxy, effects, lost, converged };
+  return { proxy, effects, lost: lostReasons, converged };
 }
 
 const contentOf = (objects: readonly KubernetesObject[]): string[] =>
@@ -113,10 +114,10 @@ it('informers count an undefined kind as synced, and watch it as soon as it is d
 it('informers miss no change when the API server is killed, and keep the last known state during the outage', async () => {
   const { effects, lost, converged } = await following();
   await converged();
-  const known = effects.storeOf(services).size;
+  const knownCount = effects.storeOf(services).size;
   await ownServer.server.kill();
   await eventually('it is missed', () => lost.length > 0);
-  expect(effects.storeOf(services).size).toBe(known);
+  expect(effects.storeOf(services).size).toBe(knownCount);
   await ownServer.server.start();
   await cluster.create(services, { metadata: { name: 'after-the-kill' }, spec: { ports } });
   await cluster.delete(services, 'first');

@@ -19,7 +19,7 @@ import { givenOwnServer } from './given-cluster.ts';
 
 // Other files temporarily define kinds of the same names.
 const { cluster } = givenOwnServer();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const definitions = resourceDefinitions();
 
 interface Definition extends KubernetesObject {
@@ -29,12 +29,12 @@ interface Definition extends KubernetesObject {
 beforeAll(async () => {
   await Promise.all(definitions.map((definition) => cluster.apply(customResourceDefinitions, definition as never)));
   await eventually('all are served', async () => {
-    const all = (await cluster.admin.list(customResourceDefinitions, {}, never)).items as readonly Definition[];
+    const all = (await cluster.admin.list(customResourceDefinitions, {}, neverAborted)).items as readonly Definition[];
     return all.filter((one) => isSo(one, 'Established') && isSo(one, 'NamesAccepted')).length === definitions.length;
   });
   await eventually('objects are looked up', async () => {
     for (const { spec } of definitions) {
-      await cluster.admin.list(resourceOf(spec.names.kind as KindName), { namespace: cluster.namespace }, never);
+      await cluster.admin.list(resourceOf(spec.names.kind as KindName), { namespace: cluster.namespace }, neverAborted);
     }
     return true;
   });
@@ -53,7 +53,10 @@ interface ToSend {
 let count = 0;
 
 /** The object as it would be stored (`dryRun`). */
-async function sent({ kind, spec, version }: ToSend, query: Record<string, string> = {}): Promise<KubernetesObject> {
+async function sendObject(
+  { kind, spec, version }: ToSend,
+  query: Record<string, string> = {},
+): Promise<KubernetesObject> {
   const resource: ApiResource = resourceOf(kind as KindName, version);
   const { namespace } = cluster;
   const body = {
@@ -62,38 +65,38 @@ async function sent({ kind, spec, version }: ToSend, query: Record<string, strin
   };
   return cluster.admin.request(
     { method: 'POST', resource, namespace, body, query: { dryRun: 'All', ...query } },
-    never,
+    neverAborted,
   );
 }
 
-const isTaken = (kind: KindName, spec: unknown): boolean => E.isRight(kinds[kind].decode(spec, cluster.namespace));
+const isDecodable = (kind: KindName, spec: unknown): boolean => E.isRight(kinds[kind].decode(spec, cluster.namespace));
 
-function withoutNull(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNull);
+function removeNull(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(removeNull);
   if (!isObject(value)) return value;
   const presentFields = Object.entries(value).filter(([, field]) => field !== null);
-  return Object.fromEntries(presentFields.map(([name, field]) => [name, withoutNull(field)]));
+  return Object.fromEntries(presentFields.map(([name, field]) => [name, removeNull(field)]));
 }
 
 describe('the CRDs of pilot-discovery crds', () => {
   it('are structural, and unchanged when they are applied again', async () => {
-    const all = (await cluster.admin.list(customResourceDefinitions, {}, never)).items as readonly Definition[];
+    const all = (await cluster.admin.list(customResourceDefinitions, {}, neverAborted)).items as readonly Definition[];
     const unsound = all.filter((one) => one.status?.conditions?.some(({ type }) => type === 'NonStructuralSchema'));
     expect(unsound.map(({ metadata }) => metadata.name)).toEqual([]);
     const versions = all.map(({ metadata }) => metadata.resourceVersion);
     for (const definition of definitions) await cluster.apply(customResourceDefinitions, definition as never);
-    const again = (await cluster.admin.list(customResourceDefinitions, {}, never)).items;
-    expect(again.map(({ metadata }) => metadata.resourceVersion)).toEqual(versions);
+    const nextDefinitions = (await cluster.admin.list(customResourceDefinitions, {}, neverAborted)).items;
+    expect(nextDefinitions.map(({ metadata }) => metadata.resourceVersion)).toEqual(versions);
   });
 });
 
 describe('an object that decoders accept', () => {
   it('is stored unchanged in each version', async () => {
-    const objects = objectsOfFiles().filter(({ kind, spec }) => isTaken(kind as KindName, spec));
+    const objects = objectsOfFiles().filter(({ kind, spec }) => isDecodable(kind as KindName, spec));
     for (const { kind, spec } of objects) {
       for (const version of kinds[kind as KindName].versions.slice(0, sized({ quick: 1, short: 1, full: 3 }))) {
-        const stored = await sent({ kind, spec, version }, { fieldValidation: 'Strict' });
-        expect(stored.spec).toEqual(withoutNull(spec));
+        const stored = await sendObject({ kind, spec, version }, { fieldValidation: 'Strict' });
+        expect(stored.spec).toEqual(removeNull(spec));
       }
     }
     expect(objects.length).toBeGreaterThan(100);
@@ -102,32 +105,32 @@ describe('an object that decoders accept', () => {
   it('is accepted with any valid fields', async () => {
     const seeds = sized({ short: 5, full: 500 });
     const objects = Array.from({ length: seeds }, (_, seed) => randomObjects(seed)).flat();
-    const refused: unknown[] = [];
-    let taken = 0;
+    const refusals: unknown[] = [];
+    let takenCount = 0;
     for (const object of objects) {
-      if (!isTaken(kindOf(object) as KindName, object.spec)) continue;
-      taken++;
-      await sent(object).catch((error: unknown) =>
-        refused.push([object.kind, JSON.stringify(object.spec), String(error)]),
+      if (!isDecodable(kindOf(object) as KindName, object.spec)) continue;
+      takenCount++;
+      await sendObject(object).catch((error: unknown) =>
+        refusals.push([object.kind, JSON.stringify(object.spec), String(error)]),
       );
     }
-    expect(refused).toEqual([]);
-    expect(taken).toBeGreaterThan(seeds * 5);
+    expect(refusals).toEqual([]);
+    expect(takenCount).toBeGreaterThan(seeds * 5);
   });
 });
 
 describe('an object with errors', () => {
   it.each(invalidObjects)('is rejected with the field name: $kind $at ($by)', async ({ kind, spec, at }) => {
-    const failure = await failureOf(sent({ kind, spec }));
+    const failure = await failureOf(sendObject({ kind, spec }));
     expect(failure).toMatchObject({ kind: 'status', code: 422, reason: 'Invalid' });
     expect(failure.message).toContain(at === '' ? 'spec' : `spec.${at}`);
   });
 
   it('is rejected for an unknown field if the client requests this, and keeps a restriction without a value', async () => {
     const spec = { rulez: [] };
-    const failure = await failureOf(sent({ kind: 'AuthorizationPolicy', spec }, { fieldValidation: 'Strict' }));
+    const failure = await failureOf(sendObject({ kind: 'AuthorizationPolicy', spec }, { fieldValidation: 'Strict' }));
     expect(failure.message).toContain('unknown field "spec.rulez"');
-    const kept = await sent({ kind: 'AuthorizationPolicy', spec: { rules: null } });
-    expect(kept.spec).toEqual({ rules: null });
+    const keptObject = await sendObject({ kind: 'AuthorizationPolicy', spec: { rules: null } });
+    expect(keptObject.spec).toEqual({ rules: null });
   });
 });

@@ -127,16 +127,16 @@ it('serving a changed slice takes a bounded number of messages and transitions',
   const counts: { records: number; messages: number }[] = [];
   // Concurrent events only add records, so the minimum counts.
   for (let last = 20; last < 25; last++) {
-    const begin = plane.records.length;
+    const startIndex = plane.records.length;
     await writeSlice(cluster, 'web', ['10.1.0.1', `10.1.0.${last}`]);
     await acknowledge();
-    const served = () =>
+    const servedIndex = () =>
       plane.records.findIndex(
-        (record, index) => index > begin && record.kind === 'transition' && record.on === 'clients.served',
+        (record, index) => index > startIndex && record.kind === 'transition' && record.on === 'clients.served',
       );
-    await eventually('the push is over', () => served() >= 0);
+    await eventually('the push is over', () => servedIndex() >= 0);
     const actorOf = (record: TraceRecord): string => (record.kind === 'event' ? record.to : record.actor);
-    const all = plane.records.slice(begin, served() + 1);
+    const all = plane.records.slice(startIndex, servedIndex() + 1);
     const informers = all.flatMap((one) =>
       one.kind === 'event' && one.event.type === 'objects.changed' ? [one.to] : [],
     );
@@ -164,15 +164,15 @@ it('an invalid object keeps its last valid version, a new invalid restriction de
   await eventually('it is told', () => plane.troubles().some((line) => rejections.test(line)));
   expect(await routedTo(plane, hostOf('web'))).toContain(clusterOf('other'));
   await cluster.apply(of.policies, { metadata: { name: 'closed' }, spec: { action: 'PERMIT' } });
-  const closed = async (): Promise<boolean> =>
+  const isClosed = async (): Promise<boolean> =>
     /closed[^\n]*is rejected/.test((await plane.get('/debug/push_status')).text);
-  await eventually('nobody is let in', closed);
+  await eventually('nobody is let in', isClosed);
   await writeRoute(cluster, hostOf('web'), hostOf('web'), 'mended');
   await eventually('it is in force', async () => (await routedTo(plane, hostOf('web'))).includes(clusterOf('web')));
   await cluster.apply(of.policies, { metadata: { name: 'closed' }, spec: { action: 'ALLOW' } });
   await eventually(
     'they are in order',
-    async () => !(await closed()) && linesOf(plane.lines, 'config.recovered', { places: /k8s:.*mended/ }).length > 0,
+    async () => !(await isClosed()) && linesOf(plane.lines, 'config.recovered', { places: /k8s:.*mended/ }).length > 0,
   );
   await cluster.delete(of.policies, 'closed');
   await cluster.delete(of.virtualServices, 'mended');
@@ -182,13 +182,13 @@ it('an invalid object keeps its last valid version, a new invalid restriction de
 it('a kind that is defined later is read from then on, in any of its served versions', async () => {
   const plane = await following();
   await cluster.apply(customResourceDefinitions, definitionOf('ServiceEntry', ['v1beta1']));
-  const older = { ...of.virtualServices, version: 'v1beta1', plural: 'serviceentries', kind: 'ServiceEntry' };
+  const olderResource = { ...of.virtualServices, version: 'v1beta1', plural: 'serviceentries', kind: 'ServiceEntry' };
   const spec = {
     hosts: ['late.example.com'],
     resolution: 'STATIC',
     ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
   };
-  await eventually('one is written', () => cluster.apply(older, { metadata: { name: 'late' }, spec }));
+  await eventually('one is written', () => cluster.apply(olderResource, { metadata: { name: 'late' }, spec }));
   await eventually('it is served', async () => (await clustersOf(plane)).includes('outbound|80||late.example.com'));
   expect(plane.deviations()).toEqual([]);
 });
@@ -242,20 +242,24 @@ it('objects of configuration directories are merged with those of the cluster, a
 
 it('/ready lists the kinds that the control plane has no permission to read', async () => {
   const verbs = ['list', 'watch'];
-  const everywhere = { cluster: [{ apiGroups: ['networking.istio.io'], resources: ['*'], verbs }] };
+  const clusterRights = { cluster: [{ apiGroups: ['networking.istio.io'], resources: ['*'], verbs }] };
   const settings = { namespace: [{ apiGroups: [''], resources: ['configmaps'], verbs }] };
-  const waiting = async (name: string, rights: Rights, expected: RegExp): Promise<void> => {
-    const limited = join(folder, name);
-    writeKubeconfig(limited, cluster, await cluster.token(await cluster.account(rights)));
-    const flags = { registries: 'Kubernetes', configDir: '', kubeconfig: limited };
+  const expectWaiting = async (name: string, rights: Rights, expected: RegExp): Promise<void> => {
+    const limitedKubeconfig = join(folder, name);
+    writeKubeconfig(limitedKubeconfig, cluster, await cluster.token(await cluster.account(rights)));
+    const flags = { registries: 'Kubernetes', configDir: '', kubeconfig: limitedKubeconfig };
     const plane = new ControlPlane(flags, {}, undefined, { POD_NAMESPACE: cluster.namespace });
     const text = async (): Promise<string> => (await plane.get('/ready').catch(() => ({ text: '' }))).text;
     await eventually('it is named', async () => expected.test(await text()));
     expect(plane.deviations()).toEqual([]);
   };
-  await waiting('few', everywhere, /: loading mesh config \(Kubernetes: waiting for .*configmaps.* is forbidden/);
-  const more = /: syncing configuration, waiting for .*k8s:\/\/.*\(Kubernetes: waiting for .* is forbidden/;
-  await waiting('more', { ...everywhere, ...settings }, more);
+  await expectWaiting(
+    'few',
+    clusterRights,
+    /: loading mesh config \(Kubernetes: waiting for .*configmaps.* is forbidden/,
+  );
+  const waitingPattern = /: syncing configuration, waiting for .*k8s:\/\/.*\(Kubernetes: waiting for .* is forbidden/;
+  await expectWaiting('more', { ...clusterRights, ...settings }, waitingPattern);
 });
 
 it('a killed API server removes no configuration, and changes made during its outage arrive afterwards', async () => {
@@ -264,10 +268,10 @@ it('a killed API server removes no configuration, and changes made during its ou
   await ownServer.server.kill();
   await eventually('it is logged', () => linesOf(plane.lines, 'kubernetes.unresponsive').length > 0);
   expect(await clustersOf(plane)).toEqual(clustersBefore);
-  const late = new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig }, {});
+  const latePlane = new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig }, {});
   await eventually('another one waits for it', async () =>
     /not ready: .*the API server https:.* does not respond/.test(
-      (await late.get('/ready').catch(() => ({ text: '' }))).text,
+      (await latePlane.get('/ready').catch(() => ({ text: '' }))).text,
     ),
   );
   await ownServer.server.start();
@@ -275,9 +279,9 @@ it('a killed API server removes no configuration, and changes made during its ou
   await eventually('there is another endpoint', async () =>
     (await endpointsOf(plane, clusterOf('web'))).includes('10.1.0.77'),
   );
-  await late.ready();
-  expect((await clustersOf(late)).sort()).toEqual(clustersBefore.toSorted());
-  expect([...plane.deviations(), ...late.deviations()]).toEqual([]);
+  await latePlane.ready();
+  expect((await clustersOf(latePlane)).sort()).toEqual(clustersBefore.toSorted());
+  expect([...plane.deviations(), ...latePlane.deviations()]).toEqual([]);
 });
 
 it('the ConfigMap of the mesh is watched and overrides the shared one if there is no file, and changes nothing if it is invalid or missing', async () => {
@@ -296,8 +300,8 @@ it('the ConfigMap of the mesh is watched and overrides the shared one if there i
   await write('istio', 'trustDomain: another.example\n');
   await eventually('it is in force', async () => JSON.stringify(await mesh()).includes('another.example'));
   await write('istio', 'trustDomain: [no]\n');
-  const rejected = { place: new RegExp(`ConfigMap ${namespace}/istio: mesh:1`), reason: /trustDomain/ };
-  await eventually('it is logged', () => linesOf(plane.lines, 'object.rejected', rejected).length > 0);
+  const rejectedFields = { place: new RegExp(`ConfigMap ${namespace}/istio: mesh:1`), reason: /trustDomain/ };
+  await eventually('it is logged', () => linesOf(plane.lines, 'object.rejected', rejectedFields).length > 0);
   await cluster.delete(of.configMaps, 'istio');
   await write('shared', 'trustDomain: shared.example\nconnectTimeout: 8s\n');
   await eventually('what is left counts', async () => JSON.stringify(await mesh()).includes('shared.example'));

@@ -13,7 +13,7 @@ import { writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
 const secrets = resourceOf('Secret');
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-dns-certificates-'));
 const kubeconfig = join(folder, 'config');
 
@@ -29,7 +29,7 @@ interface ExpectedCertificate {
 const meshFile = (root: string, certificates: readonly ExpectedCertificate[]): void =>
   writeFileSync(join(root, 'mesh'), JSON.stringify({ certificates }));
 
-async function given(...certificates: ExpectedCertificate[]): Promise<ControlPlane> {
+async function startPlane(...certificates: ExpectedCertificate[]): Promise<ControlPlane> {
   const flags = { registries: 'Kubernetes', configDir: '', kubeconfig, namespace: cluster.namespace };
   const plane = new ControlPlane(
     { ...flags, secureGRPCAddr: '127.0.0.1:0' },
@@ -43,7 +43,7 @@ async function given(...certificates: ExpectedCertificate[]): Promise<ControlPla
 
 async function secretOf(name: string): Promise<{ type?: unknown; texts: Record<string, string> } | undefined> {
   const selection = { namespace: cluster.namespace, fieldSelector: `metadata.name=${name}`, keepsData: true };
-  const [object] = (await cluster.admin.list(secrets, selection, never)).items;
+  const [object] = (await cluster.admin.list(secrets, selection, neverAborted)).items;
   if (object === undefined) return undefined;
   const data = Object.entries((object.data ?? {}) as Record<string, string>);
   return {
@@ -59,7 +59,7 @@ const namesIn = async (name: string): Promise<readonly string[] | undefined> => 
 
 it('each DNS certificate has a Secret with key, chain and names, and is issued again if it is missing, invalid or renamed', async () => {
   const web = { secretName: 'dns.web', dnsNames: ['web.shop.svc', '*.web.shop.svc'] };
-  const plane = await given(web);
+  const plane = await startPlane(web);
   await eventually('it is there', async () => (await secretOf('dns.web')) !== undefined);
   const issuedSecret = (await secretOf('dns.web'))!;
   expect(issuedSecret.type).toBe('istio.io/dns-key-and-cert');
@@ -81,7 +81,7 @@ it('each DNS certificate has a Secret with key, chain and names, and is issued a
 it('a foreign Secret with the name of a DNS certificate stays unchanged and is reported, while the others are created', async () => {
   const password = Buffer.from('mine').toString('base64');
   await cluster.create(secrets, { metadata: { name: 'dns.taken' }, type: 'Opaque', data: { password } });
-  const plane = await given(
+  const plane = await startPlane(
     { secretName: 'dns.taken', dnsNames: ['taken.shop.svc'] },
     { secretName: 'dns.free', dnsNames: ['free.shop.svc'] },
   );

@@ -16,14 +16,14 @@ import { defineShippedKinds, of, writeKubeconfig } from './mesh-objects.ts';
 import { Replicas } from './replica.ts';
 
 const { cluster } = givenOwnServer();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-word-'));
 /** The documented limit in milliseconds; longer next to ten other processes. */
 const promisedMs = sized({ quick: 30_000, short: 30_000, full: 2_000 });
 const waitsForDeath = sized({ short: false, full: true });
 const filters = resourceOf('EnvoyFilter');
-const quick = { PILOT_LEASE_DURATION: '3s', PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: '0s' };
-const replicas = new Replicas(cluster, quick);
+const quickSettings = { PILOT_LEASE_DURATION: '3s', PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: '0s' };
+const replicas = new Replicas(cluster, quickSettings);
 let mesh: FeatureMesh;
 
 interface Condition {
@@ -41,7 +41,7 @@ beforeAll(async () => {
   mesh = await FeatureMesh.start({
     proxies: { one: { namespace: cluster.namespace }, other: { namespace: cluster.namespace } },
     args: ['--registries', 'Kubernetes', '--kubeconfig', kubeconfig, '--namespace', cluster.namespace],
-    env: quick,
+    env: quickSettings,
     explains: false,
   });
   await cluster.apply(of.serviceEntries, {
@@ -89,7 +89,7 @@ const route = (name: string, timeout: string) =>
 
 async function conditionsOf(resource: ApiResource, name: string): Promise<Record<string, Condition>> {
   const { namespace } = cluster;
-  const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
+  const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name }, neverAborted);
   const { conditions = [] } = (status ?? {}) as { conditions?: Condition[] };
   return Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
 }
@@ -98,7 +98,7 @@ async function conditionsOf(resource: ApiResource, name: string): Promise<Record
  * Waits until the conditions match.
  * @returns the conditions, and the time that it took
  */
-async function until(
+async function waitForConditions(
   description: string,
   resource: ApiResource,
   name: string,
@@ -136,31 +136,46 @@ async function settledContexts(): Promise<number> {
 
 it("a rejection by Envoy is a condition of the object with Envoy's message until the object is repaired", async () => {
   await ring(16);
-  const good = await until('both have it', filters, 'ring', ({ Reconciled }) => Reconciled?.status === 'True');
-  expect(good.conditions.Reconciled).toMatchObject({ reason: 'UpToDate', message: '2/2 proxies up to date' });
+  const upToDate = await waitForConditions(
+    'both have it',
+    filters,
+    'ring',
+    ({ Reconciled }) => Reconciled?.status === 'True',
+  );
+  expect(upToDate.conditions.Reconciled).toMatchObject({ reason: 'UpToDate', message: '2/2 proxies up to date' });
   const { metadata } = await ring(128);
-  const bad = await until(
+  const rejectedResult = await waitForConditions(
     'it says so',
     filters,
     'ring',
     ({ Rejected }) => Rejected?.message.startsWith('2 of') === true || Rejected !== undefined,
   );
-  console.log(`rejected: in the status after ${Math.round(bad.tookMs)} ms`);
-  expect(bad.tookMs).toBeLessThan(promisedMs);
-  expect(bad.conditions.Rejected).toMatchObject({ status: 'True', observedGeneration: metadata.generation });
-  expect(bad.conditions.Rejected?.message).toMatch(
+  console.log(`rejected: in the status after ${Math.round(rejectedResult.tookMs)} ms`);
+  expect(rejectedResult.tookMs).toBeLessThan(promisedMs);
+  expect(rejectedResult.conditions.Rejected).toMatchObject({ status: 'True', observedGeneration: metadata.generation });
+  expect(rejectedResult.conditions.Rejected?.message).toMatch(
     /^[12] of 2 proxies reject cluster outbound\|8080\|\|cart\.example\.com: .*minimum_ring_size/,
   );
-  expect(bad.conditions.Reconciled).toMatchObject({ status: 'False', reason: 'Rejected' });
+  expect(rejectedResult.conditions.Reconciled).toMatchObject({ status: 'False', reason: 'Rejected' });
   await ring(32);
-  const mended = await until('it is mended', filters, 'ring', ({ Reconciled }) => Reconciled?.status === 'True');
-  console.log(`mended: in the status after ${Math.round(mended.tookMs)} ms`);
-  expect(Object.keys(mended.conditions)).toEqual(['Reconciled']);
+  const repairedResult = await waitForConditions(
+    'it is mended',
+    filters,
+    'ring',
+    ({ Reconciled }) => Reconciled?.status === 'True',
+  );
+  console.log(`mended: in the status after ${Math.round(repairedResult.tookMs)} ms`);
+  expect(Object.keys(repairedResult.conditions)).toEqual(['Reconciled']);
 });
 
 it('an invalid object has a condition and keeps its last valid version, and the repair removes the condition', async () => {
   await route('cart', '1s');
-  await until('both have it', of.virtualServices, 'cart', ({ Reconciled }) => Reconciled?.status === 'True');
+  await waitForConditions(
+    'both have it',
+    of.virtualServices,
+    'cart',
+    ({ Reconciled }) => Reconciled?.status === 'True',
+  );
   // An error that no schema can express.
   await cluster.apply(of.virtualServices, {
     metadata: { name: 'cart' },
@@ -169,41 +184,46 @@ it('an invalid object has a condition and keeps its last valid version, and the 
       http: [{ match: [{ uri: { regex: '(' } }], route: [{ destination: { host: 'cart.example.com' } }] }],
     },
   });
-  const bad = await until('it says so', of.virtualServices, 'cart', ({ Invalid }) => Invalid !== undefined);
-  console.log(`a mistake: in the status after ${Math.round(bad.tookMs)} ms`);
-  expect(bad.tookMs).toBeLessThan(promisedMs);
-  expect(bad.conditions.Invalid).toMatchObject({ status: 'True', reason: 'InvalidObject' });
-  expect(bad.conditions.Invalid?.message).toMatch(/^spec\.http\[0\]\.match\[0\]\.uri/);
-  expect(bad.conditions.Reconciled).toMatchObject({ status: 'False', reason: 'Invalid' });
+  const invalidResult = await waitForConditions(
+    'it says so',
+    of.virtualServices,
+    'cart',
+    ({ Invalid }) => Invalid !== undefined,
+  );
+  console.log(`a mistake: in the status after ${Math.round(invalidResult.tookMs)} ms`);
+  expect(invalidResult.tookMs).toBeLessThan(promisedMs);
+  expect(invalidResult.conditions.Invalid).toMatchObject({ status: 'True', reason: 'InvalidObject' });
+  expect(invalidResult.conditions.Invalid?.message).toMatch(/^spec\.http\[0\]\.match\[0\]\.uri/);
+  expect(invalidResult.conditions.Reconciled).toMatchObject({ status: 'False', reason: 'Invalid' });
   await route('cart', '2s');
-  const mended = await until(
+  const repairedResult = await waitForConditions(
     'it is mended',
     of.virtualServices,
     'cart',
     ({ Reconciled }) => Reconciled?.status === 'True',
   );
-  expect(Object.keys(mended.conditions)).toEqual(['Reconciled']);
+  expect(Object.keys(repairedResult.conditions)).toEqual(['Reconciled']);
 });
 
 it('status writes cause no push, and leave fields of other writers unchanged', async () => {
-  const foreign = {
+  const foreignCondition = {
     type: 'Audited',
     status: 'True',
     reason: 'ByHand',
     message: 'by a person',
     lastTransitionTime: '2026-01-01T00:00:00Z',
   };
-  await cluster.patch(of.virtualServices, 'cart', { status: { conditions: [foreign] } }, 'status');
+  await cluster.patch(of.virtualServices, 'cart', { status: { conditions: [foreignCondition] } }, 'status');
   const previousCount = await settledContexts();
   for (const [round, timeout] of ['3s', '4s', '5s'].entries()) {
     const { metadata } = await route('cart', timeout);
-    const { conditions } = await until(
+    const { conditions } = await waitForConditions(
       'both have it',
       of.virtualServices,
       'cart',
       ({ Reconciled }) => Reconciled?.status === 'True' && Reconciled.observedGeneration === metadata.generation,
     );
-    expect(conditions.Audited).toEqual(foreign);
+    expect(conditions.Audited).toEqual(foreignCondition);
     // One context per change of the object, and none for status writes.
     expect(await contexts()).toBe(previousCount + round + 1);
   }
@@ -213,9 +233,9 @@ it('the status contains a rejection by a proxy of a non-leading replica until it
   const { metadata } = await ring(16);
   const isDone = ({ Reconciled, Rejected }: Record<string, Condition>) =>
     Reconciled?.status === 'True' && Rejected === undefined;
-  await until('both have it', filters, 'ring', isDone);
-  const second = await replicas.start('second');
-  const stream = replicas.connect(second.plainPort, { ip: '10.9.0.7' });
+  await waitForConditions('both have it', filters, 'ring', isDone);
+  const secondReplica = await replicas.start('second');
+  const stream = replicas.connect(secondReplica.plainPort, { ip: '10.9.0.7' });
   let isContent = false;
   const acknowledge = stream.onResponse;
   stream.onResponse = (response) => {
@@ -226,17 +246,20 @@ it('the status contains a rejection by a proxy of a non-leading replica until it
   };
   const isBad = ({ Rejected, Reconciled }: Record<string, Condition>) =>
     Rejected !== undefined && Reconciled?.status === 'False';
-  const bad = await until('it says so', filters, 'ring', isBad);
-  console.log(`rejected at the other replica: in the status after ${Math.round(bad.tookMs)} ms`);
-  expect(bad.conditions.Rejected).toMatchObject({ status: 'True', observedGeneration: metadata.generation });
-  expect(bad.conditions.Rejected?.message).toMatch(
+  const rejectedResult = await waitForConditions('it says so', filters, 'ring', isBad);
+  console.log(`rejected at the other replica: in the status after ${Math.round(rejectedResult.tookMs)} ms`);
+  expect(rejectedResult.conditions.Rejected).toMatchObject({ status: 'True', observedGeneration: metadata.generation });
+  expect(rejectedResult.conditions.Rejected?.message).toMatch(
     /^1 of 1 proxy rejects cluster outbound\|8080\|\|cart\.example\.com: .*too small \(reported by second_[0-9a-f-]{36}\)$/,
   );
   // The other replica reports its proxy with its next Lease renewal. A status may have been written before that.
-  const counted = await until('the proxy of the other replica is counted', filters, 'ring', ({ Reconciled }) =>
-    Boolean(Reconciled?.message.startsWith('2/3 ')),
+  const countedResult = await waitForConditions(
+    'the proxy of the other replica is counted',
+    filters,
+    'ring',
+    ({ Reconciled }) => Boolean(Reconciled?.message.startsWith('2/3 ')),
   );
-  expect(counted.conditions.Reconciled).toMatchObject({
+  expect(countedResult.conditions.Reconciled).toMatchObject({
     ...{ status: 'False', reason: 'Rejected', observedGeneration: metadata.generation },
     message: '2/3 proxies up to date, proxies of another replica reject it',
   });
@@ -249,15 +272,15 @@ it('the status contains a rejection by a proxy of a non-leading replica until it
       ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
     },
   });
-  const mended = await until('it is mended', filters, 'ring', isDone);
-  console.log(`mended there: in the status after ${Math.round(mended.tookMs)} ms`);
+  const repairedResult = await waitForConditions('it is mended', filters, 'ring', isDone);
+  console.log(`mended there: in the status after ${Math.round(repairedResult.tookMs)} ms`);
   isContent = false;
   await ring(32);
-  const again = await until('it says so again', filters, 'ring', isBad);
-  console.log(`rejected there again: in the status after ${Math.round(again.tookMs)} ms`);
+  const secondRejection = await waitForConditions('it says so again', filters, 'ring', isBad);
+  console.log(`rejected there again: in the status after ${Math.round(secondRejection.tookMs)} ms`);
   // A replica counts as stopped at the first check at which its Lease has expired unchanged.
   if (!waitsForDeath) return;
-  await second.program.stop({ signal: 'SIGKILL' });
-  const ended = await until('nobody says it any more', filters, 'ring', isDone);
-  console.log(`of a replica that was killed: gone after ${Math.round(ended.tookMs)} ms`);
+  await secondReplica.program.stop({ signal: 'SIGKILL' });
+  const endedResult = await waitForConditions('nobody says it any more', filters, 'ring', isDone);
+  console.log(`of a replica that was killed: gone after ${Math.round(endedResult.tookMs)} ms`);
 });

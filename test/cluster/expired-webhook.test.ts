@@ -15,12 +15,12 @@ import { writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
 const secretName = 'istio-ca-secret';
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-expired-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 async function startControlPlane(webhooks: number): Promise<Program> {
-  const [secure, plain, http] = (await freePorts(3)) as [number, number, number];
+  const [securePort, plain, http] = (await freePorts(3)) as [number, number, number];
   const kubeconfig = join(folder, 'config');
   writeKubeconfig(kubeconfig, cluster);
   const { executable, args } = pilotDiscovery();
@@ -28,7 +28,7 @@ async function startControlPlane(webhooks: number): Promise<Program> {
   const program = Program.run('control plane', executable, {
     args: [
       ...[...args, 'discovery', '--registries', 'Kubernetes', '--kubeconfig', kubeconfig],
-      ...['--secureGRPCAddr', at(secure), '--grpcAddr', at(plain), '--httpAddr', at(http), '--monitoringAddr='],
+      ...['--secureGRPCAddr', at(securePort), '--grpcAddr', at(plain), '--httpAddr', at(http), '--monitoringAddr='],
       ...['--httpsAddr', at(webhooks)],
     ],
     env: {
@@ -49,12 +49,12 @@ async function createExpiredRoot(): Promise<void> {
   const dayAgo = new Date(Date.now() - 24 * 3_600_000);
   const { issuer } = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 3_600_000, rsaBits: 0 }, dayAgo);
   const { certificate, privateKey } = issuer;
-  const encoded = (text: string): string => Buffer.from(text).toString('base64');
+  const encodeBase64 = (text: string): string => Buffer.from(text).toString('base64');
   const key = privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
   await cluster.create(resourceOf('Secret'), {
     metadata: { name: secretName },
     type: 'istio.io/ca-root',
-    data: { 'ca-cert.pem': encoded(certificate.pem), 'ca-key.pem': encoded(key) },
+    data: { 'ca-cert.pem': encodeBase64(certificate.pem), 'ca-key.pem': encodeBase64(key) },
   });
 }
 
@@ -72,9 +72,9 @@ async function configureInjection(port: number): Promise<void> {
   const metadata = { name: cluster.namespace, labels: { 'istio.io/rev': 'default' } };
   const resource = mutatingWebhookConfigurations;
   const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind: resource.kind, metadata, webhooks: [webhook] };
-  await cluster.admin.request({ method: 'POST', resource, body }, never);
+  await cluster.admin.request({ method: 'POST', resource, body }, neverAborted);
   onTestFinished(async () => {
-    await cluster.admin.request({ method: 'DELETE', resource, name: metadata.name }, never);
+    await cluster.admin.request({ method: 'DELETE', resource, name: metadata.name }, neverAborted);
   });
 }
 

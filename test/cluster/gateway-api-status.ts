@@ -8,7 +8,7 @@ import { eventually } from '../harness/eventually.ts';
 import type { Cluster } from './cluster.ts';
 import { definitionOf } from './mesh-objects.ts';
 
-const text = (more: object = {}) => ({ type: 'string', ...more });
+const text = (extraFields: object = {}) => ({ type: 'string', ...extraFields });
 const object = (properties: object, required: readonly string[] = []) => ({ type: 'object', properties, required });
 const mapBy = (key: string, items: object, maxItems: number) => ({
   ...{ type: 'array', maxItems, items, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] },
@@ -52,7 +52,7 @@ const parent = object({ parentRef, controllerName: text({ pattern: '^[a-z0-9.-]+
   ...['conditions', 'controllerName', 'parentRef'],
 ]);
 
-const ofRoute = object(
+const routeStatus = object(
   { parents: { type: 'array', maxItems: 32, items: parent, 'x-kubernetes-list-type': 'atomic' } },
   ['parents'],
 );
@@ -60,14 +60,14 @@ const ofRoute = object(
 const ancestor = object({ ancestorRef: parentRef, controllerName: text({ pattern: '^[a-z0-9.-]+/.+$' }), conditions }, [
   ...['ancestorRef', 'conditions', 'controllerName'],
 ]);
-const ofPolicy = object(
+const policyStatus = object(
   { ancestors: { type: 'array', maxItems: 16, items: ancestor, 'x-kubernetes-list-type': 'atomic' } },
   ['ancestors'],
 );
 const feature = object({ name: text() }, ['name']);
 
 const statuses: Partial<Record<KindName, object>> = {
-  BackendTLSPolicy: ofPolicy,
+  BackendTLSPolicy: policyStatus,
   GatewayClass: {
     ...object({ conditions, supportedFeatures: mapBy('name', feature, 64) }),
     default: { conditions: pending.slice(0, 1) },
@@ -80,10 +80,10 @@ const statuses: Partial<Record<KindName, object>> = {
     }),
     default: { conditions: pending },
   },
-  HTTPRoute: ofRoute,
-  GRPCRoute: ofRoute,
-  TLSRoute: ofRoute,
-  TCPRoute: ofRoute,
+  HTTPRoute: routeStatus,
+  GRPCRoute: routeStatus,
+  TLSRoute: routeStatus,
+  TCPRoute: routeStatus,
 };
 
 /** Resolves when the server serves them. */
@@ -101,18 +101,18 @@ export async function defineGatewayApi(cluster: Cluster): Promise<void> {
   for (const name of all) {
     const { metadata, spec } = definitionOf(name);
     const versions = spec.versions.map((version) => {
-      const { openAPIV3Schema: open } = version.schema;
+      const { openAPIV3Schema: openSchema } = version.schema;
       const schema = {
         type: 'object',
-        properties: { ...open.properties, ...(statuses[name] && { status: statuses[name] }) },
+        properties: { ...openSchema.properties, ...(statuses[name] && { status: statuses[name] }) },
       };
       return { ...version, schema: { openAPIV3Schema: schema } };
     });
     await cluster.apply(customResourceDefinitions, { metadata, spec: { ...spec, versions } });
   }
   await eventually('the kinds are served', async () => {
-    const never = new AbortController().signal;
-    await Promise.all(all.map((name) => cluster.admin.list(resourceOf(name), { limit: 1 }, never)));
+    const neverAborted = new AbortController().signal;
+    await Promise.all(all.map((name) => cluster.admin.list(resourceOf(name), { limit: 1 }, neverAborted)));
     return true;
   });
 }

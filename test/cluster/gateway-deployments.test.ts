@@ -15,7 +15,7 @@ import { defineKinds, of, writeKubeconfig } from './mesh-objects.ts';
 // Uses a separate server, because this control plane writes the status of all Gateways and routes.
 const { cluster } = givenOwnServer();
 const { rendered } = givenHelm();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-gateways-'));
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -59,13 +59,13 @@ it("a deployed Gateway is updated with its listeners using only the chart's perm
         spec: { gatewayClassName: 'istio', listeners: ports.map(listener) },
       },
     });
-  const foreign = { metadata: { name: 'taken-istio' }, spec: { ports: [{ port: 1 }], selector: { app: 'a' } } };
-  await cluster.apply(of.services, foreign);
+  const foreignService = { metadata: { name: 'taken-istio' }, spec: { ports: [{ port: 1 }], selector: { app: 'a' } } };
+  await cluster.apply(of.services, foreignService);
   await apply('front', 80);
   await apply('taken', 80);
   const { namespace } = cluster;
   const read = (resource: ApiResource, name: string): Promise<KubernetesObject> =>
-    cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
+    cluster.admin.request({ method: 'GET', resource, namespace, name }, neverAborted);
   const plane = new ControlPlane(
     {
       ...{ registries: 'Kubernetes', configDir: '', kubeconfig, namespace, secureGRPCAddr: '127.0.0.1:0' },
@@ -92,7 +92,7 @@ it("a deployed Gateway is updated with its listeners using only the chart's perm
   );
   expect(await portsOf('taken-istio')).toEqual([1]);
   await expect(read(deployments, 'taken-istio')).rejects.toThrow('not found');
-  const { items } = await cluster.admin.list(events, { namespace }, never);
+  const { items } = await cluster.admin.list(events, { namespace }, neverAborted);
   expect(items.filter(({ reason }) => reason === 'GatewayNotDeployed')).toMatchObject([
     { involvedObject: { kind: 'Gateway', name: 'taken' }, message: expect.stringContaining('taken-istio exists') },
   ]);
@@ -115,14 +115,14 @@ it("a deployed Gateway is updated with its listeners using only the chart's perm
     status: 'False',
     message: expect.stringContaining('exceeded quota: few'),
   });
-  await cluster.admin.request({ method: 'DELETE', resource: quotas, namespace, name: 'few' }, never);
+  await cluster.admin.request({ method: 'DELETE', resource: quotas, namespace, name: 'few' }, neverAborted);
   await eventually('the Gateway is deployed when the quota is gone', async () => {
-    const deployed = await cluster.admin.list(deployments, { namespace }, never);
+    const deployed = await cluster.admin.list(deployments, { namespace }, neverAborted);
     return deployed.items.some(({ metadata }) => metadata.name === 'more-istio');
   });
   await eventually('the status reports no failure', async () => (await programmed('more')).reason !== 'NoResources');
-  const replaced = { spec: { template: { spec: { containers: [{ name: 'istio-proxy', image: 'by-hand:1' }] } } } };
-  await cluster.patch(deployments, 'front-istio', replaced);
+  const replacedSpec = { spec: { template: { spec: { containers: [{ name: 'istio-proxy', image: 'by-hand:1' }] } } } };
+  await cluster.patch(deployments, 'front-istio', replacedSpec);
   await eventually('an edit of the Deployment by hand is undone', async () => {
     const { spec } = await read(deployments, 'front-istio');
     return !JSON.stringify(spec).includes('by-hand:1');

@@ -41,7 +41,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 class ServerKeeper {
-  #running: Promise<RunningApiServer> | undefined;
+  #runningServer: Promise<RunningApiServer> | undefined;
   readonly #users = new Set<Socket>();
   #lingering: NodeJS.Timeout | undefined;
 
@@ -55,16 +55,16 @@ class ServerKeeper {
     });
     // Without reading, the close of the connection would go unnoticed.
     socket.resume();
-    this.#running ??= startApiServer((line) => console.error(line));
-    const response = await this.#running.then(addressOf, (error: unknown) => ({ failed: messageOf(error) }));
+    this.#runningServer ??= startApiServer((line) => console.error(line));
+    const response = await this.#runningServer.then(addressOf, (error: unknown) => ({ failed: messageOf(error) }));
     socket.write(`${JSON.stringify(response)}\n`);
   }
 
   async end(): Promise<void> {
     clearTimeout(this.#lingering);
-    const running = this.#running;
-    this.#running = undefined;
-    await running?.then(
+    const runningServer = this.#runningServer;
+    this.#runningServer = undefined;
+    await runningServer?.then(
       (server) => server.stop(),
       () => {},
     );

@@ -27,7 +27,7 @@ while [ "$1" != -o ]; do shift; done
 echo binary > "$2"
 `;
 
-function given() {
+function createBuild() {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-build-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   mkdirSync(join(folder, 'bin'));
@@ -57,7 +57,7 @@ function given() {
 }
 
 it('findOrBuild builds a program once for concurrent callers and reuses it', async () => {
-  const { run, builds, cache } = given();
+  const { run, builds, cache } = createBuild();
   const runs = await Promise.all([run(), run(), run()]);
   expect(runs.map(({ code }) => code)).toEqual([0, 0, 0]);
   expect((await run()).code).toBe(0);
@@ -67,7 +67,7 @@ it('findOrBuild builds a program once for concurrent callers and reuses it', asy
 });
 
 it('findOrBuild reports the output of a failed Go build, leaves no file, and retries the build', async () => {
-  const { run, builds, cache } = given();
+  const { run, builds, cache } = createBuild();
   const { output, code } = await run({ BROKEN: 'yes' });
   expect(code).toBe(1);
   expect(output).toContain('cannot find module');
@@ -78,7 +78,7 @@ it('findOrBuild reports the output of a failed Go build, leaves no file, and ret
 });
 
 it('findOrBuild does not wait for an exited process', async () => {
-  const { run, cache } = given();
+  const { run, cache } = createBuild();
   await run({ BROKEN: 'yes' });
   const [digest = ''] = readdirSync(cache);
   const child = spawn('true');
@@ -88,7 +88,7 @@ it('findOrBuild does not wait for an exited process', async () => {
 });
 
 it('findOrBuild reports that Go is missing', async () => {
-  const { run } = given();
+  const { run } = createBuild();
   const { output, code } = await run({ PATH: dirname(process.execPath) });
   expect(code).toBe(1);
   expect(output).toContain('Install Go');

@@ -169,9 +169,9 @@ function goOptions(program: GoProgram) {
 
 async function build(program: GoProgram, draft: string, report: (line: string) => void): Promise<void> {
   const { title, takes } = program;
-  const atFirst = title.charAt(0).toUpperCase() + title.slice(1);
-  report(`${atFirst} is built (once; ${takes} of two cores that do nothing else)`);
-  const begun = performance.now();
+  const capitalizedTitle = title.charAt(0).toUpperCase() + title.slice(1);
+  report(`${capitalizedTitle} is built (once; ${takes} of two cores that do nothing else)`);
+  const startedAt = performance.now();
   const { cwd, env } = goOptions(program);
   const command = program.command ?? ['build'];
   const go = spawn('nice', ['-n', '10', 'go', ...command, ...program.flags, '-o', draft, program.package], {
@@ -180,7 +180,7 @@ async function build(program: GoProgram, draft: string, report: (line: string) =
   });
   endWithRunner(go);
   const lastOutput = lastWords(go);
-  const minutes = (): string => ((performance.now() - begun) / 60_000).toFixed(1);
+  const minutes = (): string => ((performance.now() - startedAt) / 60_000).toFixed(1);
   const reporting = setInterval(
     () => report(`  … ${minutes()} minutes, of ${buildLimitMs / 60_000} at the most`),
     reportIntervalMs,
@@ -191,12 +191,12 @@ async function build(program: GoProgram, draft: string, report: (line: string) =
     clearTimeout(limit);
   })) as [number | null, string | null];
   if (code !== 0) {
-    const how = signal === null ? `go build ended with ${code}` : `go build was ended after ${minutes()} minutes`;
-    throw new ChartpilotError('REQUEST_FAILED', `${title} cannot be built: ${how}\n${lastOutput()}`, {
+    const endReason = signal === null ? `go build ended with ${code}` : `go build was ended after ${minutes()} minutes`;
+    throw new ChartpilotError('REQUEST_FAILED', `${title} cannot be built: ${endReason}\n${lastOutput()}`, {
       hint: 'It needs Go 1.26, its module proxy (GOPROXY) and 3 GB of disk.',
     });
   }
-  report(`${atFirst} was built in ${minutes()} minutes`);
+  report(`${capitalizedTitle} was built in ${minutes()} minutes`);
 }
 
 function endGroup(child: ChildProcess): void {
@@ -223,19 +223,19 @@ async function withLock(
 ): Promise<void> {
   const deadline = performance.now() + buildLimitMs;
   let lastReportAt = Number.NEGATIVE_INFINITY;
-  while (!take(file)) {
-    const holder = holderOf(file);
-    if (holder !== undefined && !isAlive(holder)) {
+  while (!takeLock(file)) {
+    const holderPid = holderOf(file);
+    if (holderPid !== undefined && !isAlive(holderPid)) {
       rmSync(file, { force: true });
       continue;
     }
     if (performance.now() > deadline) {
-      throw new ChartpilotError('REQUEST_FAILED', `process ${holder} builds ${title} and does not end`, {
+      throw new ChartpilotError('REQUEST_FAILED', `process ${holderPid} builds ${title} and does not end`, {
         hint: `See ${file}.`,
       });
     }
     if (performance.now() - lastReportAt > reportIntervalMs) {
-      report(`Process ${holder} builds ${title}: waiting for it`);
+      report(`Process ${holderPid} builds ${title}: waiting for it`);
       lastReportAt = performance.now();
     }
     await sleep(500);
@@ -247,7 +247,7 @@ async function withLock(
   }
 }
 
-function take(file: string): boolean {
+function takeLock(file: string): boolean {
   try {
     writeFileSync(file, String(process.pid), { flag: 'wx' });
     return true;

@@ -65,7 +65,7 @@ async function respondingBackend(): Promise<string> {
 }
 
 /** @returns milliseconds from before the write until the condition holds */
-async function until(
+async function measureUntil(
   description: string,
   isSo: () => Promise<boolean>,
   write: () => Promise<unknown>,
@@ -77,12 +77,12 @@ async function until(
 }
 
 const untilResponds = (backend: string, write: () => Promise<unknown>): Promise<number> =>
-  until(`${backend} answers`, async () => (await respondingBackend().catch(() => '')) === backend, write);
+  measureUntil(`${backend} answers`, async () => (await respondingBackend().catch(() => '')) === backend, write);
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
 /** @param change applied in even rounds, reverted in odd ones; returns how long it took */
-async function measured(description: string, change: (isThere: boolean) => Promise<number>): Promise<void> {
+async function measureChange(description: string, change: (isThere: boolean) => Promise<number>): Promise<void> {
   const took: number[] = [];
   for (let round = 0; round < rounds; round++) took.push(await change(round % 2 === 0));
   console.log(`${description}: in force after ${took.map(Math.round).join(', ')} ms`);
@@ -96,7 +96,7 @@ it('Envoy applies a changed VirtualService of a cluster within the documented li
       metadata: { name: 'web' },
       spec: { hosts: [hostOf('web')], http: [{ route: [{ destination: { host: hostOf(backend) } }] }] },
     });
-  await measured('a VirtualService', (isThere) => {
+  await measureChange('a VirtualService', (isThere) => {
     const backend = isThere ? 'other' : 'one';
     return untilResponds(backend, () => write(backend));
   });
@@ -115,8 +115,8 @@ it('Envoy applies the readiness of a pod within the documented limit', async () 
     return [steady, other].every((address) => hosts.includes(`::${address}:80::health_flags::healthy`));
   };
   await eventually('Envoy has both', hasBoth);
-  await measured('readiness', (isThere) =>
-    until(
+  await measureChange('readiness', (isThere) =>
+    measureUntil(
       'Envoy has what is ready',
       async () => (await hasBoth()) !== isThere,
       () => write(!isThere),

@@ -20,7 +20,7 @@ import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { givenOwnServer } from './given-cluster.ts';
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
 const virtualServices = resourceOf('VirtualService');
 /** This kind has no watch cache, so its watch reads the store. */
@@ -29,7 +29,7 @@ const ownServer = givenOwnServer();
 const { cluster } = ownServer;
 
 const content = { data: { a: 'b' } };
-const make = (name: string) => cluster.create(configMaps, { metadata: { name }, ...content });
+const createConfigMap = (name: string) => cluster.create(configMaps, { metadata: { name }, ...content });
 const makeRange = (name: string) =>
   cluster.create(limitRanges, { metadata: { name }, spec: { limits: [{ type: 'Pod' }] } });
 
@@ -37,8 +37,8 @@ const makeRange = (name: string) =>
 async function following(...resources: ApiResource[]) {
   const proxy = await faultyProxy(new URL(ownServer.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
-  const lost: (string | undefined)[] = [];
-  const reported: string[] = [];
+  const lostReasons: (string | undefined)[] = [];
+  const reportedChanges: string[] = [];
   let isSynced = false;
   const effects = new InformerEffects({
     server: client,
@@ -48,14 +48,14 @@ async function following(...resources: ApiResource[]) {
     synced: () => {
       isSynced = true;
     },
-    lost: (reason) => void lost.push(reason),
+    lost: (reason) => void lostReasons.push(reason),
     fault: (error) => {
       throw error;
     },
   });
   for (const resource of resources) {
     effects.addReader(resource, (changes) => {
-      reported.push(...changes.map(({ event, key }) => `${event} ${key.split('/')[1]}`));
+      reportedChanges.push(...changes.map(({ event, key }) => `${event} ${key.split('/')[1]}`));
     });
   }
   const actor = startRoot(effects.machine(), {
@@ -70,24 +70,24 @@ async function following(...resources: ApiResource[]) {
     client.close();
   });
   await eventually('all kinds were handed over', () => isSynced);
-  return { proxy, lost, reported, effects, actor };
+  return { proxy, lost: lostReasons, reported: reportedChanges, effects, actor };
 }
 
 type Following = Awaited<ReturnType<typeof following>>;
 
-const known = ({ effects }: Following, resource = configMaps): string[] =>
+const knownKeys = ({ effects }: Following, resource = configMaps): string[] =>
   [...effects.storeOf(resource).entries()].map(([key, { metadata }]) => `${key}@${metadata.resourceVersion}`).sort();
 
-async function there(resource = configMaps): Promise<string[]> {
-  const { items } = await cluster.admin.list(resource, { namespace: cluster.namespace }, never);
+async function serverKeys(resource = configMaps): Promise<string[]> {
+  const { items } = await cluster.admin.list(resource, { namespace: cluster.namespace }, neverAborted);
   return items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}@${metadata.resourceVersion}`).sort();
 }
 
 /** @returns how long it took; the limit is generous for busy machines */
 async function converges(one: Following, resource = configMaps): Promise<number> {
   const from = performance.now();
-  const actual = await there(resource);
-  await eventually('the store has what the server has', () => known(one, resource).join() === actual.join());
+  const actual = await serverKeys(resource);
+  await eventually('the store has what the server has', () => knownKeys(one, resource).join() === actual.join());
   return performance.now() - from;
 }
 
@@ -103,34 +103,34 @@ function watched(client: ApiServer, resource: ApiResource, resourceVersion: stri
 }
 
 it('a watch of an API server streams all existing objects, and then their changes', async () => {
-  await make('a');
-  await make('b');
+  await createConfigMap('a');
+  await createConfigMap('b');
   const one = await following(configMaps);
   expect(one.reported).toEqual(['add a', 'add b']);
   await cluster.apply(configMaps, { metadata: { name: 'a' }, data: { a: 'c' } });
   await cluster.delete(configMaps, 'b');
   await eventually('both were told', () => one.reported.length === 4);
   expect(one.reported.slice(2)).toEqual(['update a', 'delete b']);
-  expect(known(one)).toEqual(await there());
+  expect(knownKeys(one)).toEqual(await serverKeys());
 });
 
 it('a watch resumes after the API server was killed and restarted, with the changes made in between', async () => {
   const one = await following(configMaps);
   await ownServer.server.kill();
   await eventually('that was noticed', () => one.lost.length > 0);
-  const knownBefore = known(one);
+  const knownBefore = knownKeys(one);
   await ownServer.server.start();
-  await make('killed');
+  await createConfigMap('killed');
   // Takes five seconds, or longer next to ten other processes.
   expect(await converges(one)).toBeLessThan(sized({ short: 30_000, full: 10_000 }));
-  expect(known(one).length).toBe(knownBefore.length + 1);
+  expect(knownKeys(one).length).toBe(knownBefore.length + 1);
   await eventually('it is missed no more', () => one.lost.at(-1) === undefined);
 });
 
 it('an informer replaces connections that lose their bytes, and misses no change', async () => {
   const one = await following(configMaps, limitRanges);
   one.proxy.swallow();
-  await make('swallowed');
+  await createConfigMap('swallowed');
   await converges(one);
   expect(one.lost).toEqual([]);
 });
@@ -144,14 +144,14 @@ it('an informer lists again when the store has compacted its history, and report
   one.proxy.swallow();
   await cluster.delete(limitRanges, 'deleted');
   await makeRange('new');
-  await make('later');
+  await createConfigMap('later');
   await cluster.compact();
   await converges(one, limitRanges);
   expect(one.reported.sort()).toEqual(['add new', 'delete deleted']);
 });
 
 it('a watch from a compacted version gets an ERROR event with status 200', async () => {
-  const { resourceVersion } = await cluster.admin.list(limitRanges, { namespace: cluster.namespace }, never);
+  const { resourceVersion } = await cluster.admin.list(limitRanges, { namespace: cluster.namespace }, neverAborted);
   // The watch continues from the last received version, which one more change compacts.
   await makeRange('compacted');
   await makeRange('compacted-too');
@@ -162,19 +162,19 @@ it('a watch from a compacted version gets an ERROR event with status 200', async
 });
 
 it('a watch from a future version reports no earlier events', async () => {
-  const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
+  const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, neverAborted);
   const { events, end } = watched(cluster.admin, configMaps, String(Number(resourceVersion) + 1_000));
   const failure = failureOf(end);
-  await make('unheard');
-  const seen = watched(cluster.admin, configMaps, resourceVersion);
-  await eventually('another watch has it', () => seen.events.length > 0);
+  await createConfigMap('unheard');
+  const otherWatch = watched(cluster.admin, configMaps, resourceVersion);
+  await eventually('another watch has it', () => otherWatch.events.length > 0);
   await Promise.race([failure, new Promise((resolve) => setTimeout(resolve, 500))]);
   expect(events).toEqual([]);
 });
 
 it('an undefined kind has no objects, and is watched as soon as it is defined', async () => {
   const one = await following(virtualServices, customResourceDefinitions);
-  expect(known(one, virtualServices)).toEqual([]);
+  expect(knownKeys(one, virtualServices)).toEqual([]);
   const { group, version, plural, kind } = virtualServices;
   await cluster.admin.request(
     {
@@ -199,7 +199,7 @@ it('an undefined kind has no objects, and is watched as soon as it is defined', 
         },
       },
     },
-    never,
+    neverAborted,
   );
   await eventually('the kind is there', () =>
     cluster.create(virtualServices, { metadata: { name: 'routes' }, spec: { hosts: ['a'] } }),
@@ -208,9 +208,9 @@ it('an undefined kind has no objects, and is watched as soon as it is defined', 
   expect(took).toBeLessThan(sized({ short: 30_000, full: 15_000 }));
   await cluster.admin.request(
     { method: 'DELETE', resource: customResourceDefinitions, name: `${plural}.${group}` },
-    never,
+    neverAborted,
   );
-  await eventually('it is gone', () => known(one, virtualServices).length === 0);
+  await eventually('it is gone', () => knownKeys(one, virtualServices).length === 0);
 });
 
 it('an informer accepts the state of a store that is restored to an earlier version', async () => {
@@ -219,16 +219,16 @@ it('an informer accepts the state of a store that is restored to an earlier vers
   cpSync(join(ownServer.server.folder, 'etcd'), backup, { recursive: true });
   await ownServer.server.start();
   const one = await following(configMaps);
-  const knownBefore = known(one);
-  for (const name of ['x', 'y', 'z']) await make(name);
-  await eventually('they are told', () => known(one).length === knownBefore.length + 3);
+  const knownBefore = knownKeys(one);
+  for (const name of ['x', 'y', 'z']) await createConfigMap(name);
+  await eventually('they are told', () => knownKeys(one).length === knownBefore.length + 3);
   await ownServer.server.kill();
   rmSync(join(ownServer.server.folder, 'etcd'), { recursive: true });
   cpSync(backup, join(ownServer.server.folder, 'etcd'), { recursive: true });
   await ownServer.server.start();
   await converges(one);
-  expect(known(one)).toEqual(knownBefore);
-  await make('after');
+  expect(knownKeys(one)).toEqual(knownBefore);
+  await createConfigMap('after');
   await converges(one);
-  expect(known(one).length).toBe(knownBefore.length + 1);
+  expect(knownKeys(one).length).toBe(knownBefore.length + 1);
 });

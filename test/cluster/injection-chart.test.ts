@@ -20,7 +20,7 @@ import { of, writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
 const { run, rendered } = givenHelm();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-injection-chart-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -45,7 +45,7 @@ interface Webhook extends WebhookEntry {
 }
 
 const webhooksOf = (object: KubernetesObject): readonly Webhook[] => object.webhooks as readonly Webhook[];
-const ofKind = (objects: readonly KubernetesObject[], { kind }: ApiResource): KubernetesObject[] =>
+const objectsOfKind = (objects: readonly KubernetesObject[], { kind }: ApiResource): KubernetesObject[] =>
   objects.filter((object) => object.kind === kind);
 const entriesOf = (object: KubernetesObject): WebhookEntry[] =>
   webhooksOf(object).map(({ name, namespaceSelector, objectSelector }) => ({
@@ -60,21 +60,21 @@ describe('webhooks of the chart', () => {
     ['canary', true],
   ])(
     'select the same pods as the injector for the revision "%s" with enableNamespacesByDefault %s',
-    async (revision, byDefault) => {
-      const values = `revision=${revision},sidecarInjectorWebhook.enableNamespacesByDefault=${byDefault}`;
-      const objects = ofKind(await rendered('istio-system', ...image, '--set', values), mutating);
+    async (revision, isEnabledByDefault) => {
+      const values = `revision=${revision},sidecarInjectorWebhook.enableNamespacesByDefault=${isEnabledByDefault}`;
+      const objects = objectsOfKind(await rendered('istio-system', ...image, '--set', values), mutating);
       expect(objects.map(({ metadata: { name, labels } }) => [name, labels?.['istio.io/rev']])).toEqual([
         [revision === 'canary' ? 'istio-sidecar-injector-canary' : 'istio-sidecar-injector', revision || 'default'],
       ]);
-      expect(entriesOf(objects[0]!)).toEqual(webhookEntriesOf(revision, { injectsUnlabelled: byDefault }));
+      expect(entriesOf(objects[0]!)).toEqual(webhookEntriesOf(revision, { injectsUnlabelled: isEnabledByDefault }));
     },
   );
 
   it('select pods with the tag for each revision tag, call its revision, and have unique names per namespace', async () => {
     const values = 'revision=canary,revisionTags={prod,default},sidecarInjectorWebhook.reinvocationPolicy=IfNeeded';
-    const objects = ofKind(await rendered('mesh', ...image, '--set', values), mutating);
+    const objects = objectsOfKind(await rendered('mesh', ...image, '--set', values), mutating);
     const service = { name: 'istiod-canary', namespace: 'mesh', path: '/inject', port: 443 };
-    const seen = objects.map((object) => {
+    const summaries = objects.map((object) => {
       const { name, labels } = object.metadata;
       for (const webhook of webhooksOf(object)) {
         expect(webhook).toMatchObject({ clientConfig: { service }, failurePolicy: 'Fail' });
@@ -84,7 +84,7 @@ describe('webhooks of the chart', () => {
       expect(labels).toMatchObject({ 'istio.io/rev': 'canary' });
       return [name, labels?.['istio.io/tag'], entriesOf(object)];
     });
-    expect(seen).toEqual([
+    expect(summaries).toEqual([
       ['istio-sidecar-injector-canary-mesh', undefined, webhookEntriesOf('canary')],
       ['istio-revision-tag-prod-mesh', 'prod', webhookEntriesOf('prod')],
       ['istio-revision-tag-default-mesh', 'default', webhookEntriesOf('default')],
@@ -104,7 +104,7 @@ describe('webhooks of the chart', () => {
       ['Ignore', { 'chartpilot/failure-policy': 'keep' }],
       ['Fail', undefined],
     ] as const) {
-      const objects = ofKind(
+      const objects = objectsOfKind(
         await rendered('istio-system', ...image, '--set', `validation.failurePolicy=${policy}`),
         validating,
       );
@@ -206,30 +206,30 @@ describe('an upgrade of the Helm release', () => {
     writeKubeconfig(kubeconfig, cluster);
     const { namespace } = cluster;
     const release = `mesh-${serverSide}`;
-    const where = ['--namespace', namespace, '--kubeconfig', kubeconfig];
+    const helmTarget = ['--namespace', namespace, '--kubeconfig', kubeconfig];
     const names = {
       mutating: `istio-sidecar-injector-${revision}-${namespace}`,
       validating: `istio-validator-${revision}-${namespace}`,
     };
     const webhooks = async (resource: ApiResource, name: string): Promise<readonly Webhook[]> =>
-      webhooksOf(await cluster.admin.request({ method: 'GET', resource, name }, never));
-    const setBy = async (resource: ApiResource, name: string, changed: object): Promise<void> => {
+      webhooksOf(await cluster.admin.request({ method: 'GET', resource, name }, neverAborted));
+    const setBy = async (resource: ApiResource, name: string, changedFields: object): Promise<void> => {
       const entries = (await webhooks(resource, name)).map((entry) => ({
         name: entry.name,
         ...{ admissionReviewVersions: ['v1'], sideEffects: 'None' },
         clientConfig: { caBundle: btoa('-----BEGIN CERTIFICATE-----'), service: entry.clientConfig.service },
-        ...changed,
+        ...changedFields,
       }));
       const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind: resource.kind, webhooks: entries };
       const query = { fieldManager: 'control-plane', force: 'true' };
-      await cluster.admin.request({ method: 'PATCH', patch: 'apply', resource, name, body, query }, never);
+      await cluster.admin.request({ method: 'PATCH', patch: 'apply', resource, name, body, query }, neverAborted);
     };
     // Other test files define the kinds. The API server validates what Helm sends, so Helm's own validation is disabled to save time.
     const flags = ['deploy/chart', `--server-side=${serverSide}`, '--skip-crds', '--disable-openapi-validation'];
-    const upgrade = (...more: string[]): Promise<string> =>
-      run('upgrade', release, ...flags, ...where, ...values, ...more);
+    const upgrade = (...extraFlags: string[]): Promise<string> =>
+      run('upgrade', release, ...flags, ...helmTarget, ...values, ...extraFlags);
 
-    await run('install', release, ...flags, ...where, ...values);
+    await run('install', release, ...flags, ...helmTarget, ...values);
     try {
       const [policy] = await webhooks(validating, names.validating);
       expect(policy?.failurePolicy).toBe('Ignore');
@@ -239,13 +239,16 @@ describe('an upgrade of the Helm release', () => {
       await setBy(mutating, names.mutating, {});
       await setBy(validating, names.validating, { failurePolicy: 'Fail' });
       await upgrade('--set', 'podLabels.a=c');
-      const after = [...(await webhooks(mutating, names.mutating)), ...(await webhooks(validating, names.validating))];
-      expect(after.map(({ clientConfig }) => clientConfig.caBundle)).toEqual(
-        after.map(() => btoa('-----BEGIN CERTIFICATE-----')),
+      const webhooksAfter = [
+        ...(await webhooks(mutating, names.mutating)),
+        ...(await webhooks(validating, names.validating)),
+      ];
+      expect(webhooksAfter.map(({ clientConfig }) => clientConfig.caBundle)).toEqual(
+        webhooksAfter.map(() => btoa('-----BEGIN CERTIFICATE-----')),
       );
-      expect(after.map(({ failurePolicy }) => failurePolicy)).toEqual(after.map(() => 'Fail'));
+      expect(webhooksAfter.map(({ failurePolicy }) => failurePolicy)).toEqual(webhooksAfter.map(() => 'Fail'));
     } finally {
-      await run('uninstall', release, ...where);
+      await run('uninstall', release, ...helmTarget);
     }
   });
 });
@@ -256,16 +259,16 @@ describe('cluster in which no replica can be called', () => {
     writeKubeconfig(kubeconfig, cluster);
     const { namespace } = cluster;
     const revision = `o${crypto.randomUUID().slice(0, 8)}`;
-    const where = ['--namespace', namespace, '--kubeconfig', kubeconfig];
+    const helmTarget = ['--namespace', namespace, '--kubeconfig', kubeconfig];
     const flags = ['--skip-crds', '--disable-openapi-validation', '--set', `revision=${revision}`];
-    await run('install', 'outage', 'deploy/chart', ...flags, ...where, ...image);
+    await run('install', 'outage', 'deploy/chart', ...flags, ...helmTarget, ...image);
     try {
       // Without the Service, the API server cannot send requests.
       await cluster.delete(of.services, `istiod-${revision}`);
       const metadata = { name: namespace, labels: { 'istio.io/rev': revision } };
       await cluster.admin.request(
         { method: 'PATCH', resource: of.namespaces, name: namespace, body: { metadata } },
-        never,
+        neverAborted,
       );
       const create = (name: string, labels: object) =>
         cluster.admin.request(
@@ -276,7 +279,7 @@ describe('cluster in which no replica can be called', () => {
               spec: { serviceAccountName: `istiod-${revision}`, containers: [{ name: 'a', image: 'a' }] },
             },
           },
-          never,
+          neverAborted,
         );
       await eventually('the webhook is called', async () => {
         await expect(create('cart', { app: 'cart' })).rejects.toThrow('rev.namespace.sidecar-injector.istio.io');
@@ -285,7 +288,7 @@ describe('cluster in which no replica can be called', () => {
       await expect(create('cart', { app: 'cart', 'sidecar.istio.io/inject': 'false' })).resolves.toBeDefined();
       await expect(create('istiod', { app: 'istiod' })).resolves.toBeDefined();
     } finally {
-      await run('uninstall', 'outage', ...where);
+      await run('uninstall', 'outage', ...helmTarget);
     }
   });
 });

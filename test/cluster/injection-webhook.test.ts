@@ -15,11 +15,11 @@ import { givenCluster } from './given-cluster.ts';
 import { writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-injection-'));
 const kubeconfig = join(folder, 'config');
 let serviceAccountName: string;
-const second = `${cluster.namespace}-old`;
+const secondNamespace = `${cluster.namespace}-old`;
 
 beforeAll(async () => {
   writeKubeconfig(kubeconfig, cluster);
@@ -28,11 +28,11 @@ beforeAll(async () => {
 afterEach(stopControlPlanes);
 afterAll(async () => {
   await deleteWebhook().catch(() => {});
-  await deleteWebhook(second).catch(() => {});
+  await deleteWebhook(secondNamespace).catch(() => {});
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function started(): Promise<{ plane: ControlPlane; port: number }> {
+async function startPlane(): Promise<{ plane: ControlPlane; port: number }> {
   const plane = new ControlPlane(
     {
       ...{ registries: 'Kubernetes', configDir: '', kubeconfig, namespace: cluster.namespace },
@@ -73,11 +73,11 @@ async function writeWebhook(
     ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: mutatingWebhookConfigurations.kind },
     ...{ metadata: { name, labels: { 'istio.io/rev': revision } }, webhooks: [webhook] },
   };
-  await cluster.admin.request({ method: 'POST', resource: mutatingWebhookConfigurations, body }, never);
+  await cluster.admin.request({ method: 'POST', resource: mutatingWebhookConfigurations, body }, neverAborted);
 }
 
 async function deleteWebhook(name = cluster.namespace): Promise<void> {
-  await cluster.admin.request({ method: 'DELETE', resource: mutatingWebhookConfigurations, name }, never);
+  await cluster.admin.request({ method: 'DELETE', resource: mutatingWebhookConfigurations, name }, neverAborted);
 }
 
 interface PodSpec {
@@ -107,14 +107,14 @@ async function warningsOfPod(): Promise<string[]> {
   const { url, ca, adminToken } = cluster.address;
   const path = `${url}/api/v1/namespaces/${cluster.namespace}/pods?dryRun=All`;
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
-  const sent = request(path, { method: 'POST', ca, headers });
-  sent.end(
+  const clientRequest = request(path, { method: 'POST', ca, headers });
+  clientRequest.end(
     JSON.stringify({
       ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: `warned-${pods++}` } },
       spec: { serviceAccountName, containers: [{ name: 'app', image: 'app' }] },
     }),
   );
-  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  const [response] = (await once(clientRequest, 'response')) as [IncomingMessage];
   response.resume();
   return [response.headers.warning ?? []].flat() as string[];
 }
@@ -123,7 +123,7 @@ const settings = { values: JSON.stringify({ global: { hub: 'example.com', tag: '
 const configMap = { metadata: { name: 'istio-sidecar-injector' }, data: settings };
 
 it('the injection webhook adds a sidecar, names the annotation in a rejection, and fails by its failure policy while unavailable', async () => {
-  const { plane, port } = await started();
+  const { plane, port } = await startPlane();
   await writeWebhook(port, 'Fail');
   await eventually('the rejection names the ConfigMap that is missing', async () =>
     (await rejectionOf()).includes(`ConfigMap ${cluster.namespace}/istio-sidecar-injector`),
@@ -147,20 +147,23 @@ it('the injection webhook adds a sidecar, names the annotation in a rejection, a
 
 it('a pod that two webhook configurations select has one sidecar, and the log, the page and an API server warning name both', async () => {
   await cluster.apply(resourceOf('ConfigMap'), configMap);
-  const { plane, port } = await started();
+  const { plane, port } = await startPlane();
   await writeWebhook(port, 'Fail');
-  await writeWebhook(port, 'Fail', second, 'default');
-  const names = `${cluster.namespace}, ${second}`;
+  await writeWebhook(port, 'Fail', secondNamespace, 'default');
+  const names = `${cluster.namespace}, ${secondNamespace}`;
   await eventually('the overlap is logged', () =>
     plane.lines.find((line) => line.includes('pods selected by two webhook configurations') && line.includes(names)),
   );
   const page = JSON.parse((await plane.get('/debug/inject')).text) as { overlaps: { configurations: string[] }[] };
-  expect(page.overlaps.map(({ configurations }) => configurations)).toContainEqual([cluster.namespace, second]);
+  expect(page.overlaps.map(({ configurations }) => configurations)).toContainEqual([
+    cluster.namespace,
+    secondNamespace,
+  ]);
   const { containers, initContainers = [] } = await eventually('the pod is injected by both', () => createPod());
   expect(containers.map(({ name }) => name)).toEqual(['app']);
   expect(initContainers.map(({ name }) => name)).toEqual(['istio-init', 'istio-proxy']);
   expect((await warningsOfPod()).join('\n')).toContain(`MutatingWebhookConfigurations ${names} all inject this pod`);
-  await deleteWebhook(second);
+  await deleteWebhook(secondNamespace);
   await eventually('the end is logged', () =>
     plane.lines.find((line) => line.includes('webhook configurations select different pods again')),
   );

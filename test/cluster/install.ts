@@ -15,11 +15,21 @@ import {
 } from './go-program.ts';
 
 const names = process.argv.slice(2);
-const ofEachRun = [apiServer, nodeProgram, clusterDns, helm, goTemplate, goTemplates, goPeer, mergeOracle, consul];
+const programsOfEachRun = [
+  apiServer,
+  nodeProgram,
+  clusterDns,
+  helm,
+  goTemplate,
+  goTemplates,
+  goPeer,
+  mergeOracle,
+  consul,
+];
 // Programs that only nightly runs need.
 const nightlyPrograms = [istioctl];
 try {
-  for (const program of [...ofEachRun, ...nightlyPrograms]) {
+  for (const program of [...programsOfEachRun, ...nightlyPrograms]) {
     if (names.length > 0 ? !names.includes(program.name) : nightlyPrograms.includes(program)) continue;
     const binary = await findOrBuild(program, (line) => console.error(line));
     console.error(`There is ${program.title}: ${binary}`);

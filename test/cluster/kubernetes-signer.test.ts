@@ -24,7 +24,7 @@ import { givenCluster } from './given-cluster.ts';
 import { writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-kubernetes-signer-'));
 const kubeconfig = join(folder, 'config');
 const hourMs = 3_600_000;
@@ -34,8 +34,8 @@ let signers = 0;
 
 beforeAll(async () => {
   writeKubeconfig(kubeconfig, cluster);
-  const make = () => generateRoot({ trustDomain: 'signer.test', ttlMs: 24 * hourMs, rsaBits: 0 }, new Date());
-  [root, foreignAuthority] = [await make(), await make()];
+  const createRoot = () => generateRoot({ trustDomain: 'signer.test', ttlMs: 24 * hourMs, rsaBits: 0 }, new Date());
+  [root, foreignAuthority] = [await createRoot(), await createRoot()];
 });
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -55,26 +55,28 @@ function signer(behavior: SignerBehavior | 'nothing' = {}): {
   readonly seen: KubernetesObject[];
 } {
   const name = `test.example.com/${cluster.namespace}-${signers++}`;
-  const seen: KubernetesObject[] = [];
+  const seenRequests: KubernetesObject[] = [];
   let isEnded = false;
   const work = async (): Promise<void> => {
     while (!isEnded) {
-      const { items } = await cluster.admin.list(requests, { fieldSelector: `spec.signerName=${name}` }, never);
-      for (const request of items.filter(({ metadata }) => seen.every((one) => one.metadata.uid !== metadata.uid))) {
+      const { items } = await cluster.admin.list(requests, { fieldSelector: `spec.signerName=${name}` }, neverAborted);
+      for (const request of items.filter(({ metadata }) =>
+        seenRequests.every((one) => one.metadata.uid !== metadata.uid),
+      )) {
         const { conditions = [] } = request.status as { conditions?: { type: string }[] };
         if (behavior !== 'nothing' && behavior.condition !== 'Denied' && conditions.length === 0) continue;
-        seen.push(request);
+        seenRequests.push(request);
         if (behavior !== 'nothing') await act(request, behavior);
       }
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   };
-  const ended = work();
+  const workEnd = work();
   onTestFinished(async () => {
     isEnded = true;
-    await ended;
+    await workEnd;
   });
-  return { name, seen };
+  return { name, seen: seenRequests };
 }
 
 async function act(request: KubernetesObject, behavior: SignerBehavior): Promise<void> {
@@ -82,7 +84,7 @@ async function act(request: KubernetesObject, behavior: SignerBehavior): Promise
     const body = { ...request, status };
     return cluster.admin.request(
       { method: 'PUT', resource: requests, name: request.metadata.name, subresource, body },
-      never,
+      neverAborted,
     );
   };
   const { conditions = [] } = request.status as { conditions?: object[] };
@@ -102,10 +104,10 @@ async function act(request: KubernetesObject, behavior: SignerBehavior): Promise
 const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
 const ownKey = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
-function client(signerName: string, more: Partial<ConstructorParameters<typeof KubernetesSigner>[0]> = {}) {
+function client(signerName: string, overrides: Partial<ConstructorParameters<typeof KubernetesSigner>[0]> = {}) {
   const server = cluster.client();
   const options = { server, signerName, approvesRequests: true, roots: () => [root.root], now: () => new Date() };
-  return new KubernetesSigner({ ...options, ...more });
+  return new KubernetesSigner({ ...options, ...overrides });
 }
 
 function requestFrom(of: KubernetesSigner) {
@@ -114,14 +116,14 @@ function requestFrom(of: KubernetesSigner) {
   return of.sign({ ...order, names, lifetimeMs: hourMs }, { endsAt: 0, client: 'test' });
 }
 
-const left = async (name: string): Promise<number> =>
-  (await cluster.admin.list(requests, { fieldSelector: `spec.signerName=${name}` }, never)).items.length;
+const countRequests = async (name: string): Promise<number> =>
+  (await cluster.admin.list(requests, { fieldSelector: `spec.signerName=${name}` }, neverAborted)).items.length;
 
 it('a certificate is issued if the signer signs it as requested, and its CertificateSigningRequest is deleted', async () => {
   const { name } = signer();
   const response = await requestFrom(client(name));
   expect(response).toMatchObject({ issued: { root: { sha256: root.root.sha256 } } });
-  await eventually('nothing is left', async () => (await left(name)) === 0);
+  await eventually('nothing is left', async () => (await countRequests(name)) === 0);
 });
 
 it.each(['changes', 'approves'])(
@@ -130,18 +132,18 @@ it.each(['changes', 'approves'])(
     const { name } = signer();
     const server = cluster.client();
     const request: typeof server.request = async (order, signal) => {
-      const created = await server.request(order, signal);
-      if (order.method !== 'POST') return created;
-      const where = { resource: requests, name: created.metadata.name } as const;
+      const createdObject = await server.request(order, signal);
+      if (order.method !== 'POST') return createdObject;
+      const target = { resource: requests, name: createdObject.metadata.name } as const;
       if (behavior === 'approves') {
         const condition = { type: 'Approved', status: 'True', reason: 'Policy', message: 'by somebody else' };
-        const body = { ...created, status: { conditions: [condition] } };
-        await cluster.admin.request({ method: 'PUT', ...where, subresource: 'approval', body }, never);
+        const body = { ...createdObject, status: { conditions: [condition] } };
+        await cluster.admin.request({ method: 'PUT', ...target, subresource: 'approval', body }, neverAborted);
       } else {
         const body = { metadata: { annotations: { seen: 'yes' } } };
-        await cluster.admin.request({ method: 'PATCH', ...where, body }, never);
+        await cluster.admin.request({ method: 'PATCH', ...target, body }, neverAborted);
       }
-      return created;
+      return createdObject;
     };
     expect(await requestFrom(client(name, { server: { request } }))).toHaveProperty('issued');
   },
@@ -150,25 +152,25 @@ it.each(['changes', 'approves'])(
 it('a CertificateSigningRequest that replaces the created one is not approved', async () => {
   const { name, seen } = signer();
   const server = cluster.client();
-  let theirs: KubernetesObject | undefined;
+  let otherRequest: KubernetesObject | undefined;
   const request: typeof server.request = async (order, signal) => {
     const response = await server.request(order, signal);
     if (order.method !== 'POST') return response;
     const { metadata, spec, ...kind } = response;
-    const where = { resource: requests, name: metadata.name } as const;
-    await cluster.admin.request({ method: 'DELETE', ...where }, never);
+    const target = { resource: requests, name: metadata.name } as const;
+    await cluster.admin.request({ method: 'DELETE', ...target }, neverAborted);
     const other = createRequest(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, [`${uri}2`]);
     const body = {
       ...{ ...kind, metadata: { name: metadata.name }, status: {} },
       spec: { ...(spec as object), request: Buffer.from(other).toString('base64') },
     };
-    theirs = await cluster.admin.request({ method: 'POST', resource: requests, body }, never);
+    otherRequest = await cluster.admin.request({ method: 'POST', resource: requests, body }, neverAborted);
     return response;
   };
   expect(await requestFrom(client(name, { server: { request } }))).toEqual({
     failed: expect.stringMatching(/cannot be approved: it was replaced/),
   });
-  expect(theirs).toBeDefined();
+  expect(otherRequest).toBeDefined();
   expect(seen).toEqual([]);
 });
 
@@ -199,7 +201,7 @@ it.each<[string, SignerBehavior | 'nothing', RegExp]>([
   const approvesRequests = behavior === 'nothing' || behavior.condition !== 'Denied';
   const limitMs = behavior === 'nothing' ? 1_000 : 60_000;
   expect(JSON.stringify(await requestFrom(client(name, { approvesRequests, limitMs })))).toMatch(reason);
-  await eventually('nothing is left', async () => (await left(name)) === 0);
+  await eventually('nothing is left', async () => (await countRequests(name)) === 0);
 });
 
 it('a certificate is not issued if its root is not the mesh’s', async () => {
@@ -221,13 +223,13 @@ it('permissions to create, read and delete requests and to approve those of this
   expect(JSON.stringify(await requestFrom(client(name, { server: poor })))).toMatch(
     /failed.*cannot be approved: .*forbidden/,
   );
-  await eventually('nothing is left', async () => (await left(name)) === 0);
+  await eventually('nothing is left', async () => (await countRequests(name)) === 0);
 });
 
 it('a certificate request beyond the running and queued ones is rejected with a retry delay', async () => {
   const { name } = signer('nothing');
-  const full = client(name, { limitMs: 500, limits: { maxWaiting: 2, maxOfConnection: 100 } });
-  const responses = await Promise.all(Array.from({ length: 20 }, () => requestFrom(full)));
+  const fullClient = client(name, { limitMs: 500, limits: { maxWaiting: 2, maxOfConnection: 100 } });
+  const responses = await Promise.all(Array.from({ length: 20 }, () => requestFrom(fullClient)));
   expect(responses.filter((response) => 'tryAgainAfterMs' in response).length).toBe(6);
 });
 
@@ -243,7 +245,7 @@ it('a workload gets a certificate of the signer through the control plane, only 
   await plane.ready();
   const secrets = resourceOf('Secret');
   const selection = { namespace: cluster.namespace, fieldSelector: 'metadata.name=istio-ca-secret', keepsData: true };
-  const [secret] = (await cluster.admin.list(secrets, selection, never)).items;
+  const [secret] = (await cluster.admin.list(secrets, selection, neverAborted)).items;
   const ca = Buffer.from((secret!.data as Record<string, string>)['root-cert.pem']!, 'base64');
   const caller = new Client(`127.0.0.1:${plane.port('ads.listening')}`, credentials.createSsl(ca), {
     'grpc.ssl_target_name_override': `istiod.${cluster.namespace}.svc`,
@@ -252,11 +254,11 @@ it('a workload gets a certificate of the signer through the control plane, only 
   const account = await cluster.account();
   const bearer = await cluster.token(account, 'istio-ca');
   const name1 = `spiffe://cluster.local/ns/${cluster.namespace}/sa/${account}`;
-  const [leaf = '', ...more] = await requestCertificateChain(caller, {
+  const [leaf = '', ...otherCertificates] = await requestCertificateChain(caller, {
     csr: createRequest(ownKey.privateKey, [name1]),
     bearer,
   });
-  const roots = readCertificates(more.at(-1)!);
+  const roots = readCertificates(otherCertificates.at(-1)!);
   expect(roots.map(({ sha256 }) => sha256)).toEqual([
     root.root.sha256,
     readCertificate(Buffer.from(pemDer(ca))).sha256,

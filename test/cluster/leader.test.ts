@@ -14,7 +14,7 @@ const ownServer = givenOwnServer();
 const { cluster } = ownServer;
 const folder = mkdtempSync(join(tmpdir(), 'cp-leader-'));
 const kubeconfig = join(folder, 'config');
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const [configMaps, namespaces] = [resourceOf('ConfigMap'), resourceOf('Namespace')];
 const lease = 'istio-namespace-controller-election';
 const root = 'istio-ca-root-cert';
@@ -27,7 +27,7 @@ afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Both control planes have the same authority. */
-async function serving(podName: string): Promise<ControlPlane> {
+async function startServing(podName: string): Promise<ControlPlane> {
   const plane = new ControlPlane(
     {
       registries: 'Kubernetes',
@@ -46,13 +46,13 @@ async function serving(podName: string): Promise<ControlPlane> {
 
 async function read(resource: typeof configMaps, name: string, namespace = cluster.namespace) {
   try {
-    return await cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
+    return await cluster.admin.request({ method: 'GET', resource, namespace, name }, neverAborted);
   } catch {
     return undefined;
   }
 }
 
-const holder = async (): Promise<string> =>
+const readHolder = async (): Promise<string> =>
   String((((await read(leases, lease))?.spec ?? {}) as { holderIdentity?: string }).holderIdentity ?? '').split(
     '_',
   )[0]!;
@@ -62,32 +62,32 @@ const rootIn = async (namespace: string): Promise<string> => {
 };
 
 it('the leader writes the mesh root to each namespace, restores it after changes, and hands over its Lease', async () => {
-  const first = await serving('one');
-  await eventually('the first one leads', async () => (await holder()) === 'one');
+  const first = await startServing('one');
+  await eventually('the first one leads', async () => (await readHolder()) === 'one');
   await eventually('each namespace has it', async () => (await rootIn(cluster.namespace)).includes('BEGIN CERT'));
   const pem = await rootIn(cluster.namespace);
   await eventually('it is the same in all', async () => (await rootIn('kube-system')) === pem);
   expect([await rootIn('kube-public'), await rootIn('kube-node-lease')]).toEqual(['', '']);
   expect((await read(configMaps, root))!.metadata.labels).toEqual({ 'istio.io/config': 'true' });
 
-  const later = `${cluster.namespace}-later`;
-  await cluster.apply(namespaces, { metadata: { name: later } } as never);
-  await eventually('a new namespace has it', async () => (await rootIn(later)) === pem);
+  const laterNamespace = `${cluster.namespace}-later`;
+  await cluster.apply(namespaces, { metadata: { name: laterNamespace } } as never);
+  await eventually('a new namespace has it', async () => (await rootIn(laterNamespace)) === pem);
 
   await cluster.apply(configMaps, { metadata: { name: root }, data: { 'root-cert.pem': 'another', own: 'kept' } });
   await eventually('what somebody else wrote is overwritten', async () => (await rootIn(cluster.namespace)) === pem);
   expect(((await read(configMaps, root)) as KubernetesObject & { data: object }).data).toMatchObject({ own: 'kept' });
-  await cluster.delete(configMaps, root, later);
-  await eventually('what was deleted is there again', async () => (await rootIn(later)) === pem);
+  await cluster.delete(configMaps, root, laterNamespace);
+  await eventually('what was deleted is there again', async () => (await rootIn(laterNamespace)) === pem);
 
-  const second = await serving('two');
+  const secondPlane = await startServing('two');
   await first.stop();
-  await eventually('the other one leads', async () => (await holder()) === 'two');
-  await cluster.delete(configMaps, root, later);
-  await eventually('the other one writes', async () => (await rootIn(later)) === pem);
+  await eventually('the other one leads', async () => (await readHolder()) === 'two');
+  await cluster.delete(configMaps, root, laterNamespace);
+  await eventually('the other one writes', async () => (await rootIn(laterNamespace)) === pem);
 
-  await cluster.delete(namespaces, later);
-  expect(second.unexpectedErrors()).toEqual([]);
-  await second.stop();
-  expect(await holder()).toBe('');
+  await cluster.delete(namespaces, laterNamespace);
+  expect(secondPlane.unexpectedErrors()).toEqual([]);
+  await secondPlane.stop();
+  expect(await readHolder()).toBe('');
 });

@@ -11,7 +11,7 @@ import { eventually } from '../harness/eventually.ts';
 import type { ApiServerAddress } from './api-server-process.ts';
 import type { Cluster } from './cluster.ts';
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 /** Kinds that need a CRD. */
 export const customKinds = (Object.keys(kinds) as KindName[]).filter((kind) =>
@@ -22,7 +22,7 @@ export const customKinds = (Object.keys(kinds) as KindName[]).filter((kind) =>
 export async function defineKinds(cluster: Cluster, of: readonly KindName[] = customKinds): Promise<void> {
   await Promise.all(of.map((kind) => cluster.apply(customResourceDefinitions, definitionOf(kind))));
   await eventually('all kinds are served', async () => {
-    await Promise.all(of.map((kind) => cluster.admin.list(resourceOf(kind), { limit: 1 }, never)));
+    await Promise.all(of.map((kind) => cluster.admin.list(resourceOf(kind), { limit: 1 }, neverAborted)));
     return true;
   });
 }
@@ -39,14 +39,14 @@ export async function defineShippedKinds(cluster: Cluster): Promise<void> {
   );
   await eventually('all kinds are served', async () => {
     for (const { spec } of definitions)
-      await cluster.admin.list(resourceOf(spec.names.kind as KindName), { limit: 1 }, never);
+      await cluster.admin.list(resourceOf(spec.names.kind as KindName), { limit: 1 }, neverAborted);
     return true;
   });
 }
 
 export function definitionOf(kind: KindName, versions = kinds[kind].versions) {
   const { group, plural, scope, kind: name, writtenAs = name } = kinds[kind];
-  const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  const openSchema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
   return {
     metadata: {
       name: `${plural}.${group}`,
@@ -56,7 +56,7 @@ export function definitionOf(kind: KindName, versions = kinds[kind].versions) {
       ...{ group, scope, names: { plural, singular: writtenAs.toLowerCase(), kind: writtenAs } },
       versions: versions.map((version, index) => ({
         ...{ name: version, served: true, storage: index === 0, subresources: { status: {} } },
-        schema: { openAPIV3Schema: { ...open, properties: { spec: open, status: open } } },
+        schema: { openAPIV3Schema: { ...openSchema, properties: { spec: openSchema, status: openSchema } } },
       })),
     },
   };

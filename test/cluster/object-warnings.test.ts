@@ -30,7 +30,7 @@ import { defineShippedKinds, of } from './mesh-objects.ts';
 import { type Replica, Replicas } from './replica.ts';
 
 const { cluster } = givenOwnServer();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const replicas = new Replicas(cluster, { PILOT_LEASE_DURATION: '3s', PILOT_SECRETS_ON_PLAINTEXT: 'true' });
 let first: Replica;
 const folder = mkdtempSync(join(tmpdir(), 'cp-warnings-'));
@@ -59,7 +59,7 @@ async function conditionsOf(
   name: string,
   namespace = cluster.namespace,
 ): Promise<Record<string, Condition>> {
-  const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
+  const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name }, neverAborted);
   const { conditions = [] } = (status ?? {}) as { conditions?: Condition[] };
   return Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
 }
@@ -70,7 +70,11 @@ const partialOf = (resource: ApiResource, name: string, namespace?: string): Pro
     async () => (await conditionsOf(resource, name, namespace)).PartiallyInvalid,
   );
 
-const mended = (resource: ApiResource, name: string, namespace?: string): Promise<Record<string, Condition>> =>
+const waitUntilRepaired = (
+  resource: ApiResource,
+  name: string,
+  namespace?: string,
+): Promise<Record<string, Condition>> =>
   eventually(`${resource.kind} ${name} has no PartiallyInvalid`, async () => {
     const conditions = await conditionsOf(resource, name, namespace);
     return conditions.PartiallyInvalid === undefined ? conditions : undefined;
@@ -101,13 +105,13 @@ it('the status of a Gateway reports that another one replaces its TLS server ent
     metadata: { name: 'g2' },
     spec: { selector: { istio: 'edge' }, servers: [server('two', 'MUTUAL', ['y.example.test'])] },
   });
-  await mended(gateways, 'g1');
+  await waitUntilRepaired(gateways, 'g1');
 });
 
-const entry = (name: string, more: object) =>
+const entry = (name: string, extraSpec: object) =>
   cluster.apply(of.serviceEntries, {
     metadata: { name },
-    spec: { hosts: [`${name}.test`], location: 'MESH_INTERNAL', resolution: 'STATIC', ports, ...more },
+    spec: { hosts: [`${name}.test`], location: 'MESH_INTERNAL', resolution: 'STATIC', ports, ...extraSpec },
   });
 const workload = (name: string, spec: object) =>
   cluster.apply(entries, { metadata: { name, labels: { app: name } }, spec });
@@ -160,11 +164,11 @@ it('the status of an object reports endpoints that no proxy receives, until prox
   await workload('far', { address: '10.0.0.8' });
   await disable('ISTIO_MUTUAL');
   await forwarding('[::1]:8080');
-  const conditions = await mended(rules, 'remote');
+  const conditions = await waitUntilRepaired(rules, 'remote');
   expect(conditions.Reconciled).toMatchObject({ status: 'True', reason: 'UpToDate' });
-  await mended(of.serviceEntries, 'vm');
-  await mended(of.serviceEntries, 'far');
-  await mended(sidecars, 'own');
+  await waitUntilRepaired(of.serviceEntries, 'vm');
+  await waitUntilRepaired(of.serviceEntries, 'far');
+  await waitUntilRepaired(sidecars, 'own');
   // Another Sidecar for all workloads of the namespace would conflict with it.
   await cluster.delete(sidecars, 'own');
 });
@@ -206,10 +210,10 @@ it('a Service, Pod, EndpointSlice or Ingress beyond a size limit is reported by 
   });
   for (const kind of kindsWithEvents) {
     // The API server also writes Events about Services when it repairs their addresses.
-    const about = `involvedObject.kind=${kind},involvedObject.name=${name},reason=LimitExceeded`;
+    const eventSelector = `involvedObject.kind=${kind},involvedObject.name=${name},reason=LimitExceeded`;
     const [event] = await eventually(`an Event reports the limit of the ${kind}`, async () => {
-      const query = { namespace: cluster.namespace, fieldSelector: about };
-      const { items } = await cluster.admin.list(events, query, never);
+      const query = { namespace: cluster.namespace, fieldSelector: eventSelector };
+      const { items } = await cluster.admin.list(events, query, neverAborted);
       return items.length > 0 ? items : undefined;
     });
     expect(event).toMatchObject({ type: 'Warning', reason: 'LimitExceeded' });
@@ -219,10 +223,10 @@ it('a Service, Pod, EndpointSlice or Ingress beyond a size limit is reported by 
 
 const kindOf = ({ object }: FaultyObjects): KindName => object.slice(0, object.indexOf('/')) as KindName;
 const nameOf = ({ object }: FaultyObjects): string => object.slice(object.indexOf('/') + 1);
-const isOfGatewayApi = (fault: FaultyObjects): boolean =>
+const isGatewayApiFault = (fault: FaultyObjects): boolean =>
   kinds[kindOf(fault)].group === 'gateway.networking.k8s.io' && !kindsWithWarningEvents.has(kindOf(fault));
 const hasEvent = (fault: FaultyObjects): boolean => kindsWithWarningEvents.has(kindOf(fault));
-const faults = faultyObjects.filter((fault) => !isOfGatewayApi(fault) && !hasEvent(fault));
+const faults = faultyObjects.filter((fault) => !isGatewayApiFault(fault) && !hasEvent(fault));
 
 interface WrittenObject {
   readonly kind: KindName;
@@ -241,14 +245,14 @@ async function applyObjects(yaml: string): Promise<void> {
   for (const document of parseAllDocuments(yaml.replaceAll('shop', cluster.namespace))) {
     const object = document.toJS() as WrittenObject | null;
     if (object === null) continue;
-    const { kind: written, metadata, ...body } = object;
-    const isOfApi = written === 'Gateway' && String(body.apiVersion).startsWith('gateway.networking.k8s.io');
-    const kind = isOfApi ? 'KubernetesGateway' : written;
+    const { kind: writtenKind, metadata, ...body } = object;
+    const isGatewayApi = writtenKind === 'Gateway' && String(body.apiVersion).startsWith('gateway.networking.k8s.io');
+    const kind = isGatewayApi ? 'KubernetesGateway' : writtenKind;
     const { name, labels, annotations } = metadata;
     const namespace = kinds[kind].scope === 'Cluster' ? '' : metadata.namespace;
     if (kind === 'Service') delete body.spec?.clusterIP;
-    const more = { ...(labels && { labels }), ...(annotations && { annotations }) };
-    await cluster.apply(resourceOf(kind), { ...body, metadata: { name, namespace, ...more } });
+    const metadataFields = { ...(labels && { labels }), ...(annotations && { annotations }) };
+    await cluster.apply(resourceOf(kind), { ...body, metadata: { name, namespace, ...metadataFields } });
   }
 }
 
@@ -269,20 +273,20 @@ it('the status of objects with missing or conflicting references reports each co
     const [kind, name] = object.split('/') as [KindName, string];
     // Objects are applied one after the other, so an earlier reference may be missing for a while.
     const { message } = await eventually(`the status of ${object} reports ${code}`, async () => {
-      const found = await partialOf(resourceOf(kind), name, namespace);
-      return found.reason === conditionReasonOf(code as WarningCode) ? found : undefined;
+      const partialCondition = await partialOf(resourceOf(kind), name, namespace);
+      return partialCondition.reason === conditionReasonOf(code as WarningCode) ? partialCondition : undefined;
     });
     expect(message).toContain(`${field}: `);
     const [otherKind, otherName] = other?.split('/') ?? [];
-    const place = otherKind === 'MeshConfig' ? 'mesh configuration' : `${otherKind}/[^/ ]+/${otherName}`;
-    if (other !== undefined) expect(message).toMatch(new RegExp(`; see ${place}( |;|$)`));
+    const placePattern = otherKind === 'MeshConfig' ? 'mesh configuration' : `${otherKind}/[^/ ]+/${otherName}`;
+    if (other !== undefined) expect(message).toMatch(new RegExp(`; see ${placePattern}( |;|$)`));
   }
   expect(new Set(faults.map(({ code }) => code)).size).toBeGreaterThan(25);
   for (const { yaml, fix } of faults) await applyObjects(yaml.replace(...fix));
   for (const { object, namespace, code } of faults) {
     const [kind, name] = object.split('/') as [KindName, string];
     // Corrected in another namespace.
-    if (code !== 'RULE_NOT_APPLIED') await mended(resourceOf(kind), name, namespace);
+    if (code !== 'RULE_NOT_APPLIED') await waitUntilRepaired(resourceOf(kind), name, namespace);
   }
 });
 
@@ -303,7 +307,7 @@ it('the status of a VirtualService reports what a connected proxyless gRPC clien
     message: expect.stringContaining('spec.http[0]: '),
   });
   program.cancel();
-  await mended(virtualServices, 'mirrored');
+  await waitUntilRepaired(virtualServices, 'mirrored');
 });
 
 it('a Service, Ingress, WorkloadEntry or BackendTLSPolicy that takes effect only in part has an Event with the code and both fields', async () => {
@@ -314,10 +318,10 @@ it('a Service, Ingress, WorkloadEntry or BackendTLSPolicy that takes effect only
   for (const { yaml } of withEvents) await applyObjects(yaml);
   for (const fault of withEvents) {
     const reason = conditionReasonOf(fault.code as WarningCode);
-    const about = `involvedObject.kind=${kindOf(fault)},involvedObject.name=${nameOf(fault)},reason=${reason}`;
+    const eventSelector = `involvedObject.kind=${kindOf(fault)},involvedObject.name=${nameOf(fault)},reason=${reason}`;
     const [event] = await eventually(`an Event reports ${fault.code} of ${fault.object}`, async () => {
-      const query = { namespace: cluster.namespace, fieldSelector: about };
-      const { items } = await cluster.admin.list(events, query, never);
+      const query = { namespace: cluster.namespace, fieldSelector: eventSelector };
+      const { items } = await cluster.admin.list(events, query, neverAborted);
       return items.length > 0 ? items : undefined;
     });
     expect(event!.message).toContain(`${fault.field}: `);
@@ -330,7 +334,10 @@ it('a Service, Ingress, WorkloadEntry or BackendTLSPolicy that takes effect only
 async function falseConditions(fault: FaultyObjects): Promise<readonly Condition[]> {
   const { namespace } = cluster;
   const resource = resourceOf(kindOf(fault));
-  const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name: nameOf(fault) }, never);
+  const { status } = await cluster.admin.request(
+    { method: 'GET', resource, namespace, name: nameOf(fault) },
+    neverAborted,
+  );
   type WithConditions = { conditions?: Condition[] };
   const {
     conditions = [],
@@ -347,9 +354,9 @@ async function falseConditions(fault: FaultyObjects): Promise<readonly Condition
 it('objects of the Gateway API report each error in a condition of that API', async () => {
   first ??= await startReplica('first');
   await cluster.apply(of.namespaces, { metadata: { name: 'keys', namespace: '' } });
-  const ofApi = faultyObjects.filter(isOfGatewayApi);
-  for (const { yaml } of ofApi) await applyObjects(yaml);
-  for (const fault of ofApi.filter(({ condition }) => condition !== undefined)) {
+  const gatewayApiFaults = faultyObjects.filter(isGatewayApiFault);
+  for (const { yaml } of gatewayApiFaults) await applyObjects(yaml);
+  for (const fault of gatewayApiFaults.filter(({ condition }) => condition !== undefined)) {
     await eventually(`${fault.code} is in the status of ${fault.object}`, async () =>
       (await falseConditions(fault)).find(
         ({ type, reason, message }) =>
@@ -358,9 +365,9 @@ it('objects of the Gateway API report each error in a condition of that API', as
     );
   }
   // No controller may write to a Gateway of a class that it does not know.
-  const ofNoClass = ofApi.filter(({ condition }) => condition === undefined);
-  expect(ofNoClass.map(({ code }) => code)).toEqual(['CLASS_NOT_FOUND']);
-  for (const fault of ofNoClass) expect(await falseConditions(fault)).toEqual([]);
+  const unclassifiedFaults = gatewayApiFaults.filter(({ condition }) => condition === undefined);
+  expect(unclassifiedFaults.map(({ code }) => code)).toEqual(['CLASS_NOT_FOUND']);
+  for (const fault of unclassifiedFaults) expect(await falseConditions(fault)).toEqual([]);
 });
 
 it('a control plane that becomes leader keeps a warning that still applies, and removes one that does not', async () => {
@@ -370,13 +377,13 @@ it('a control plane that becomes leader keeps a warning that still applies, and 
   await first.program.stop({ signal: 'SIGKILL' });
   const stale = { ...previousCondition, message: 'stale', observedGeneration: metadata.generation! };
   await cluster.patch(of.serviceEntries, 'mended', { status: { conditions: [stale] } }, 'status');
-  const seen = new Set<boolean>();
+  const seenStates = new Set<boolean>();
   const { plainPort } = await startReplica('second');
   replicas.connect(plainPort, { ip: 'fd00::9', metadata: { NETWORK: 'n1' } });
   await eventually('the stale condition is removed', async () => {
-    seen.add((await conditionsOf(of.serviceEntries, 'far')).PartiallyInvalid !== undefined);
+    seenStates.add((await conditionsOf(of.serviceEntries, 'far')).PartiallyInvalid !== undefined);
     return (await conditionsOf(of.serviceEntries, 'mended')).PartiallyInvalid === undefined;
   });
   expect(await conditionsOf(of.serviceEntries, 'far')).toMatchObject({ PartiallyInvalid: previousCondition });
-  expect([...seen]).toEqual([true]);
+  expect([...seenStates]).toEqual([true]);
 });

@@ -16,7 +16,7 @@ import { sized } from '../harness/size-of-run.ts';
 import { givenCluster } from './given-cluster.ts';
 
 const cluster = givenCluster();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 let serviceAccountName: string;
 beforeAll(async () => {
   serviceAccountName = await cluster.account();
@@ -27,17 +27,20 @@ const count = sized({ quick: 100, short: 300, full: 10_000 });
 const lanes = 16;
 
 /** Fields are absent more often than present, because a pod with every field is never valid. */
-function some<T>(of: fc.Arbitrary<T>, absent = 3): fc.Arbitrary<T | undefined> {
-  return fc.oneof({ weight: 1, arbitrary: of }, { weight: absent, arbitrary: fc.constant(undefined) });
+function optional<T>(of: fc.Arbitrary<T>, absentWeight = 3): fc.Arbitrary<T | undefined> {
+  return fc.oneof({ weight: 1, arbitrary: of }, { weight: absentWeight, arbitrary: fc.constant(undefined) });
 }
 /** An object in which only the named fields are always present. */
 function fields(
   of: Readonly<Record<string, fc.Arbitrary<unknown>>>,
   required: readonly string[] = [],
-  absent = 3,
+  absentWeight = 3,
 ): fc.Arbitrary<Record<string, unknown>> {
-  const parts = Object.entries(of).map(([key, value]) => [key, required.includes(key) ? value : some(value, absent)]);
-  return fc.record(Object.fromEntries(parts) as typeof of).map((object) => JSON.parse(JSON.stringify(object)));
+  const entries = Object.entries(of).map(([key, value]) => [
+    key,
+    required.includes(key) ? value : optional(value, absentWeight),
+  ]);
+  return fc.record(Object.fromEntries(entries) as typeof of).map((object) => JSON.parse(JSON.stringify(object)));
 }
 
 const handler = fc.oneof(
@@ -113,20 +116,20 @@ const application = fc
   .tuple(
     container(fc.constantFrom('app', 'b', 'c', 'istio-proxy', 'istio-validation', 'a'.repeat(63))),
     fields({ readinessProbe: probe, livenessProbe: probe, startupProbe: probe }),
-    some(fc.record({ lifecycle: fc.record({ preStop: handler }) })),
+    optional(fc.record({ lifecycle: fc.record({ preStop: handler }) })),
   )
-  .map((parts) => Object.assign({}, ...parts) as unknown as { name: string });
+  .map((fieldGroups) => Object.assign({}, ...fieldGroups) as unknown as { name: string });
 const initContainer = fc
   .tuple(
     container(fc.constantFrom('init', 'init-b', 'istio-init', 'helper')),
-    some(
+    optional(
       fc.oneof(
         fc.constant({ restartPolicy: 'Always' }),
         probe.map((readinessProbe) => ({ restartPolicy: 'Always', readinessProbe })),
       ),
     ),
   )
-  .map((parts) => Object.assign({}, ...parts) as unknown as { name: string });
+  .map((fieldGroups) => Object.assign({}, ...fieldGroups) as unknown as { name: string });
 
 const annotations = fields(
   {
@@ -192,7 +195,7 @@ const podSecurity = fields({
   sysctls: fc.constant([{ name: 'net.ipv4.ip_unprivileged_port_start', value: '1' }]),
   seccompProfile: fc.constant({ type: 'RuntimeDefault' }),
 });
-const rest = fields(
+const otherFields = fields(
   {
     securityContext: podSecurity,
     imagePullSecrets: fc.constant([{ name: 'pull' }]),
@@ -226,12 +229,12 @@ const randomPod = fc
     annotations,
     labels,
     containers: fc.uniqueArray(application, { ...names, minLength: 1, maxLength: 3 }),
-    initContainers: some(fc.uniqueArray(initContainer, { ...names, maxLength: 3 })),
+    initContainers: optional(fc.uniqueArray(initContainer, { ...names, maxLength: 3 })),
     volumes,
-    rest,
+    rest: otherFields,
   })
-  .map(({ annotations: written, labels: ofPod, rest: otherMetadata, ...spec }) => ({
-    metadata: { name: 'random', labels: ofPod, annotations: written },
+  .map(({ annotations: writtenAnnotations, labels: podLabels, rest: otherMetadata, ...spec }) => ({
+    metadata: { name: 'random', labels: podLabels, annotations: writtenAnnotations },
     spec: { ...otherMetadata, ...JSON.parse(JSON.stringify(spec)), serviceAccountName },
   }));
 
@@ -243,20 +246,23 @@ const randomSettings = fc
     privileged: fc.boolean(),
     cni: fc.constantFrom({ enabled: true, provider: 'multus' }, { enabled: false, provider: 'default' }),
   })
-  .map((changed) => ({
+  .map((changedSettings) => ({
     config: {
       ...defaultInjectionConfig,
       templates: { mine: { spec: { containers: [{ name: 'extra', image: 'extra:1' }] } } },
     },
-    values: { ...defaultInjectionValues, hub: 'example.com/mesh', tag: '1.0', ...changed },
+    values: { ...defaultInjectionValues, hub: 'example.com/mesh', tag: '1.0', ...changedSettings },
     revision: '',
   }));
 
 async function rejectionOf(pod: object): Promise<string | undefined> {
   const body = { apiVersion: 'v1', kind: 'Pod', ...pod };
-  const where = { resource: resourceOf('Pod'), namespace: cluster.namespace } as const;
+  const target = { resource: resourceOf('Pod'), namespace: cluster.namespace } as const;
   try {
-    await cluster.admin.request({ method: 'POST', ...where, body, query: { dryRun: 'All' }, timeoutMs: 60_000 }, never);
+    await cluster.admin.request(
+      { method: 'POST', ...target, body, query: { dryRun: 'All' }, timeoutMs: 60_000 },
+      neverAborted,
+    );
     return undefined;
   } catch (error) {
     if (error instanceof ApiError && error.failure.kind === 'status') return error.message;
@@ -267,8 +273,8 @@ async function rejectionOf(pod: object): Promise<string | undefined> {
 /** The pod limits all of its containers together, and the API server reports how much the sidecar lacks. */
 function exceedsPodResources(rejection: string): boolean {
   const [, errors = ''] = /is invalid: \[?(.*?)\]? \[API_REQUEST_REJECTED\]$/.exec(rejection) ?? [];
-  const each = errors.split(/, (?=spec\.)/);
-  return each.every((error) => /^spec\.resources\..*(aggregate container requests|pod limits) of/.test(error));
+  const errorTexts = errors.split(/, (?=spec\.)/);
+  return errorTexts.every((error) => /^spec\.resources\..*(aggregate container requests|pod limits) of/.test(error));
 }
 
 it(`the API server accepts ${count} random pods with their sidecar, or the injector names the field that prevents this`, {
@@ -277,14 +283,14 @@ it(`the API server accepts ${count} random pods with their sidecar, or the injec
   const cases = fc.sample(fc.tuple(randomPod, randomSettings), { numRuns: count, seed: 40 });
   const problems = new Map<string, object>();
   const outcomes = { invalid: 0, skipped: 0, rejected: 0, accepted: 0 };
-  const left = cases.values();
+  const remainingCases = cases.values();
   const lane = async (): Promise<void> => {
-    for (const [written, settings] of left) {
-      if ((await rejectionOf(written)) !== undefined) {
+    for (const [writtenPod, settings] of remainingCases) {
+      if ((await rejectionOf(writtenPod)) !== undefined) {
         outcomes.invalid++;
         continue;
       }
-      const pod = readPod(written);
+      const pod = readPod(writtenPod);
       if (E.isLeft(pod)) throw new Error('a pod that the API server accepts was not read');
       const mesh = defaultMeshConfig;
       const injector = {
@@ -297,12 +303,12 @@ it(`the API server accepts ${count} random pods with their sidecar, or the injec
       else if (E.isLeft(injection.pod)) {
         outcomes.rejected++;
         for (const { path, message } of injection.pod.left)
-          if (path === '' || message === '') problems.set(`unclear: ${path} ${message}`, written);
+          if (path === '' || message === '') problems.set(`unclear: ${path} ${message}`, writtenPod);
       } else {
         const rejection = await rejectionOf(injection.pod.right);
         outcomes.accepted++;
         if (rejection !== undefined && !exceedsPodResources(rejection))
-          problems.set(rejection, { written, settings: settings.values.nativeSidecars });
+          problems.set(rejection, { written: writtenPod, settings: settings.values.nativeSidecars });
       }
     }
   };

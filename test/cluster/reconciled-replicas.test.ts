@@ -19,10 +19,10 @@ interface Condition {
 
 describe.runIf(isFull)('the condition Reconciled of an object', () => {
   const { cluster } = givenOwnServer();
-  const never = new AbortController().signal;
+  const neverAborted = new AbortController().signal;
   const env = { PILOT_LEASE_DURATION: '3s' };
   const replicas = new Replicas(cluster, env);
-  const ofCanary = new Replicas(cluster, { ...env, REVISION: 'canary' });
+  const canaryReplicas = new Replicas(cluster, { ...env, REVISION: 'canary' });
   /** Changes a cluster, so that each proxy gets a response that it must acknowledge. */
   const rule = (connectTimeout: string) =>
     cluster.apply(of.destinationRules, {
@@ -45,7 +45,7 @@ describe.runIf(isFull)('the condition Reconciled of an object', () => {
   async function reconciled(): Promise<Condition> {
     const { namespace } = cluster;
     const resource = of.destinationRules;
-    const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name: 'cart' }, never);
+    const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name: 'cart' }, neverAborted);
     const { conditions = [] } = (status ?? {}) as { conditions?: Condition[] };
     return conditions.find(({ type }) => type === 'Reconciled') ?? { type: 'Reconciled' };
   }
@@ -63,24 +63,26 @@ describe.runIf(isFull)('the condition Reconciled of an object', () => {
     replicas.connect(first.plainPort, { ip: '10.9.0.7' });
     await rule('1s');
     await eventually('the proxy has the route', async () => (await reconciled()).status === 'True');
-    const second = await replicas.start('second');
+    const secondReplica = await replicas.start('second');
     await first.program.stop({ signal: 'SIGKILL' });
     await rule('2s');
     const reasons = new Set<string | undefined>();
-    const unknown = await eventually('the status is Unknown', async () => {
+    const unknownCondition = await eventually('the status is Unknown', async () => {
       const condition = await reconciled();
       reasons.add(condition.reason);
       return condition.status === 'Unknown' ? condition : undefined;
     });
     expect(reasons).not.toContain('NoProxies');
-    expect(unknown.reason).toBe('ReplicaNotReporting');
-    expect(unknown.message).toMatch(/^0\/0 proxies up to date; replicas first_[0-9a-f-]{36} have not reported yet$/);
-    replicas.connect(second.plainPort, { ip: '10.9.0.7' });
-    const done = await eventually('the status is True', async () => {
+    expect(unknownCondition.reason).toBe('ReplicaNotReporting');
+    expect(unknownCondition.message).toMatch(
+      /^0\/0 proxies up to date; replicas first_[0-9a-f-]{36} have not reported yet$/,
+    );
+    replicas.connect(secondReplica.plainPort, { ip: '10.9.0.7' });
+    const trueCondition = await eventually('the status is True', async () => {
       const condition = await reconciled();
       return condition.status === 'True' ? condition : undefined;
     });
-    expect(done.message).toBe('1/1 proxies up to date');
+    expect(trueCondition.message).toBe('1/1 proxies up to date');
   });
 
   it('counts the proxies of all replicas regardless of which replica writes the status', async () => {
@@ -94,29 +96,29 @@ describe.runIf(isFull)('the condition Reconciled of an object', () => {
     const fourth = await replicas.start('fourth');
     const stream = replicas.connect(fourth.plainPort, { ip: '10.9.0.9' });
     const acknowledge = stream.onResponse;
-    const unread: Parameters<typeof acknowledge>[0][] = [];
-    stream.onResponse = (response) => void unread.push(response);
+    const unreadResponses: Parameters<typeof acknowledge>[0][] = [];
+    stream.onResponse = (response) => void unreadResponses.push(response);
     await rule('4s');
-    const early: Condition[] = [];
+    const earlyConditions: Condition[] = [];
     const pending = await eventually(
       'the status counts the proxy',
       async () => {
         const condition = await reconciled();
-        if (condition.status === 'True' && condition.observedGeneration === 4) early.push(condition);
+        if (condition.status === 'True' && condition.observedGeneration === 4) earlyConditions.push(condition);
         return condition.message?.startsWith('2/3') ? condition : undefined;
       },
       { everyMs: 20 },
     );
-    expect(early).toEqual([]);
+    expect(earlyConditions).toEqual([]);
     expect(pending).toMatchObject({ status: 'False', reason: 'Pending', observedGeneration: 4 });
     stream.onResponse = acknowledge;
-    for (const response of unread) acknowledge(response);
+    for (const response of unreadResponses) acknowledge(response);
     expect(await whenTrue(4)).toBe('3/3 proxies up to date');
   });
 
   it('does not count a replica of another revision', async () => {
-    const canary = await ofCanary.start('canary');
-    ofCanary.connect(canary.plainPort, { ip: '10.9.0.10' });
+    const canary = await canaryReplicas.start('canary');
+    canaryReplicas.connect(canary.plainPort, { ip: '10.9.0.10' });
     await rule('5s');
     expect(await whenTrue(5)).toBe('3/3 proxies up to date');
   });

@@ -99,23 +99,23 @@ export class RecordingProxy {
     const requestHeaders = Object.fromEntries(
       Object.entries(headers).filter(([name]) => ![':authority', ':scheme', 'host'].includes(name)),
     );
-    const far = this.#connected().request(requestHeaders, { endStream: body === undefined });
-    far.on('error', () => stream.close(constants.NGHTTP2_CANCEL));
+    const targetStream = this.#openSession().request(requestHeaders, { endStream: body === undefined });
+    targetStream.on('error', () => stream.close(constants.NGHTTP2_CANCEL));
     stream.on('close', () => {
-      if (write === undefined) far.close(constants.NGHTTP2_CANCEL);
+      if (write === undefined) targetStream.close(constants.NGHTTP2_CANCEL);
     });
-    far.on('response', async (response) => {
-      const { ':status': status, ...rest } = response;
+    targetStream.on('response', async (response) => {
+      const { ':status': status, ...responseHeaders } = response;
       if (write !== undefined) write.status = status!;
       await after;
-      if (stream.destroyed || stream.closed) return far.resume();
-      stream.respond({ ':status': status, ...rest } as never);
-      return far.pipe(stream);
+      if (stream.destroyed || stream.closed) return targetStream.resume();
+      stream.respond({ ':status': status, ...responseHeaders } as never);
+      return targetStream.pipe(stream);
     });
-    if (body !== undefined) far.end(body);
+    if (body !== undefined) targetStream.end(body);
   }
 
-  #connected(): ClientHttp2Session {
+  #openSession(): ClientHttp2Session {
     if (this.#session === undefined || this.#session.closed || this.#session.destroyed) {
       this.#session = connect(this.#target.url, { ca: this.#target.ca });
       this.#session.on('error', () => {});

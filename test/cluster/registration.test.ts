@@ -15,7 +15,7 @@ import { givenCluster } from './given-cluster.ts';
 import { defineKinds, of } from './mesh-objects.ts';
 import { type NodeWords, type Replica, Replicas } from './replica.ts';
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const cluster = givenCluster();
 /** Maximum time in milliseconds for a returning workload to connect, authenticate and be recorded. */
 const graceMs = 6_000;
@@ -52,18 +52,22 @@ beforeAll(async () => {
   [first, second] = await Promise.all([replicas.start('first'), replicas.start('second')]);
 });
 
-const registering = (words: NodeWords = {}): NodeWords => ({
-  ...words,
-  metadata: { AUTO_REGISTER_GROUP: 'vm', ...words.metadata },
+const registering = (nodeFields: NodeWords = {}): NodeWords => ({
+  ...nodeFields,
+  metadata: { AUTO_REGISTER_GROUP: 'vm', ...nodeFields.metadata },
 });
 
-function connect(replica: Replica, words: NodeWords = {}, as: ChannelCredentials | null = asVm): SotwStream {
-  const port = as === null ? replica.plainPort : replica.securePort;
-  return replicas.connect(port, registering(words), as ?? undefined);
+function connect(
+  replica: Replica,
+  nodeFields: NodeWords = {},
+  credentials: ChannelCredentials | null = asVm,
+): SotwStream {
+  const port = credentials === null ? replica.plainPort : replica.securePort;
+  return replicas.connect(port, registering(nodeFields), credentials ?? undefined);
 }
 
 async function entry(name: string): Promise<KubernetesObject | undefined> {
-  const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace, keepsData: true }, never);
+  const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace, keepsData: true }, neverAborted);
   return items.find(({ metadata }) => metadata.name === name);
 }
 
@@ -74,8 +78,8 @@ const annotation = (object: KubernetesObject | undefined, name: string): string 
 const heldBy = (name: string, controller: string): Promise<KubernetesObject> =>
   eventually(`${name} is held by ${controller}`, async () => {
     const object = await entry(name);
-    const isHeld = annotation(object, 'workloadController')?.startsWith(`${controller}_`);
-    return isHeld && annotation(object, 'connectedAt') !== undefined ? object : undefined;
+    const isControlled = annotation(object, 'workloadController')?.startsWith(`${controller}_`);
+    return isControlled && annotation(object, 'connectedAt') !== undefined ? object : undefined;
   });
 
 /** Endpoints that receive requests. */
@@ -109,8 +113,8 @@ const isEndpoint = async (replica: Replica, ip: string): Promise<boolean> =>
 it('a connected workload has an entry of its group and is an endpoint, even after a disconnect within the grace period', async () => {
   const ip = '10.9.1.1';
   const name = `vm-${ip}-lab`;
-  const words = { ip, metadata: { NETWORK: 'lab', LABELS: { version: 'v2' } } };
-  const stream = connect(first, words);
+  const nodeFields = { ip, metadata: { NETWORK: 'lab', LABELS: { version: 'v2' } } };
+  const stream = connect(first, nodeFields);
   const createdEntry = await heldBy(name, 'first');
   expect(createdEntry.spec).toEqual({
     ...{ address: ip, network: 'lab', serviceAccount: vm, ports: { http: 8080 } },
@@ -123,10 +127,10 @@ it('a connected workload has an entry of its group and is an endpoint, even afte
   });
   stream.cancel();
   await eventually('its disconnect is noted', async () => annotation(await entry(name), 'disconnectedAt'));
-  const back = connect(first, words);
-  const kept = await heldBy(name, 'first');
-  expect(kept.metadata.uid).toBe(createdEntry.metadata.uid);
-  expect(annotation(kept, 'disconnectedAt')).toBeUndefined();
+  const back = connect(first, nodeFields);
+  const keptEntry = await heldBy(name, 'first');
+  expect(keptEntry.metadata.uid).toBe(createdEntry.metadata.uid);
+  expect(annotation(keptEntry, 'disconnectedAt')).toBeUndefined();
   back.cancel();
   await eventually('it is deleted', async () => (await entry(name)) === undefined);
 });
@@ -187,17 +191,17 @@ it.each<[string, () => SotwStream | Promise<SotwStream>, keyof typeof status, Re
   ],
   ['with a loopback address', () => connect(first, { ip: '127.0.0.1' }), 'INVALID_ARGUMENT', /127\.0\.0\.1/],
 ])('a workload %s is rejected, and no entry is written', async (_, from, code, reason) => {
-  const ended = await (await from()).ended;
-  expect([status[ended.code], ended.details]).toEqual([code, expect.stringMatching(reason)]);
-  const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace, keepsData: true }, never);
+  const endStatus = await (await from()).ended;
+  expect([status[endStatus.code], endStatus.details]).toEqual([code, expect.stringMatching(reason)]);
+  const { items } = await cluster.admin.list(entries, { namespace: cluster.namespace, keepsData: true }, neverAborted);
   expect(items.filter(({ metadata }) => /127|none/.test(metadata.name))).toEqual([]);
 });
 
 it('an entry that a user wrote stays unchanged, and a workload that claims its name is rejected', async () => {
   const ip = '10.9.3.1';
   await cluster.apply(entries, { metadata: { name: `vm-${ip}` }, spec: { address: ip } });
-  const ended = await connect(first, { ip }).ended;
-  expect([status[ended.code], ended.details]).toEqual([
+  const endStatus = await connect(first, { ip }).ended;
+  expect([status[endStatus.code], endStatus.details]).toEqual([
     'FAILED_PRECONDITION',
     expect.stringMatching(/not registered automatically.*\[REGISTRATION_REJECTED\]$/),
   ]);
@@ -224,19 +228,19 @@ async function inboundListener(replica: Replica, ip: string, namespace: string):
 it('a workload that registers at the address of another namespace does not change inbound listeners of that namespace', async () => {
   const [ip, victim] = ['10.9.6.1', `v-${cluster.namespace}`];
   await cluster.create(of.namespaces, { metadata: { name: victim } });
-  const serving = (name: string, more: object, protocol: string): KubernetesObject['spec'] => ({
-    ...{ hosts: [`${name}.example.com`], resolution: 'STATIC', location: 'MESH_INTERNAL', ...more },
+  const servingSpec = (name: string, extraFields: object, protocol: string): KubernetesObject['spec'] => ({
+    ...{ hosts: [`${name}.example.com`], resolution: 'STATIC', location: 'MESH_INTERNAL', ...extraFields },
     ports: [{ number: 8080, name: 'served', protocol }],
   });
-  const ownEntry = serving('victim', { endpoints: [{ address: ip }] }, 'HTTP');
+  const ownEntry = servingSpec('victim', { endpoints: [{ address: ip }] }, 'HTTP');
   await cluster.apply(of.serviceEntries, { metadata: { name: 'victim', namespace: victim }, spec: ownEntry });
   const previousListener = await eventually('the port is served as HTTP', async () => {
     const listener = await inboundListener(first, ip, victim);
     return listener?.includes('inbound|8080||') === true ? listener : undefined;
   });
   expect(previousListener).toContain('http_connection_manager');
-  const foreign = serving('raw', { exportTo: ['.'], workloadSelector: { labels: { app: 'vm' } } }, 'TCP');
-  await cluster.apply(of.serviceEntries, { metadata: { name: 'raw' }, spec: foreign });
+  const foreignSpec = servingSpec('raw', { exportTo: ['.'], workloadSelector: { labels: { app: 'vm' } } }, 'TCP');
+  await cluster.apply(of.serviceEntries, { metadata: { name: 'raw' }, spec: foreignSpec });
   const stream = connect(first, { ip });
   await eventually('it is an endpoint', () => isEndpoint(first, ip));
   const registered = await eventually('its own port is TCP', async () => {
@@ -254,53 +258,53 @@ it('an entry that is deleted while its workload is connected is recreated', asyn
   const stream = connect(first, { ip });
   const createdEntry = await heldBy(`vm-${ip}`, 'first');
   await cluster.delete(entries, `vm-${ip}`);
-  const again = await eventually('it is there again', () => entry(`vm-${ip}`));
-  expect(again.metadata.uid).not.toBe(createdEntry.metadata.uid);
+  const recreatedEntry = await eventually('it is there again', () => entry(`vm-${ip}`));
+  expect(recreatedEntry.metadata.uid).not.toBe(createdEntry.metadata.uid);
   stream.cancel();
 });
 
 it('another replica adopts a reconnecting workload without deleting its entry, and the entry of an absent workload is removed', async () => {
-  const [moved, killed, lost] = ['10.9.5.1', '10.9.5.2', '10.9.5.4'];
-  const old = connect(first, { ip: moved });
-  const alone = connect(first, { ip: killed });
-  connect(first, { ip: lost });
-  const createdEntry = await heldBy(`vm-${moved}`, 'first');
-  for (const ip of [killed, lost]) await heldBy(`vm-${ip}`, 'first');
-  const taken = connect(second, { ip: moved });
-  await heldBy(`vm-${moved}`, 'second');
+  const [movedIp, killed, lostIp] = ['10.9.5.1', '10.9.5.2', '10.9.5.4'];
+  const oldStream = connect(first, { ip: movedIp });
+  const aloneStream = connect(first, { ip: killed });
+  connect(first, { ip: lostIp });
+  const createdEntry = await heldBy(`vm-${movedIp}`, 'first');
+  for (const ip of [killed, lostIp]) await heldBy(`vm-${ip}`, 'first');
+  const takenStream = connect(second, { ip: movedIp });
+  await heldBy(`vm-${movedIp}`, 'second');
   // A late disconnect: the workload is already connected to the other replica. Once a workload that disconnected at the same time is recorded, this
   // one was checked, too.
-  old.cancel();
+  oldStream.cancel();
   const witness = connect(first, { ip: '10.9.5.3' });
   await heldBy('vm-10.9.5.3', 'first');
   witness.cancel();
   await eventually('the witness is deleted', async () => (await entry('vm-10.9.5.3')) === undefined);
-  expect((await entry(`vm-${moved}`))?.metadata.uid).toBe(createdEntry.metadata.uid);
-  expect(annotation(await entry(`vm-${moved}`), 'disconnectedAt')).toBeUndefined();
+  expect((await entry(`vm-${movedIp}`))?.metadata.uid).toBe(createdEntry.metadata.uid);
+  expect(annotation(await entry(`vm-${movedIp}`), 'disconnectedAt')).toBeUndefined();
   await first.program.stop({ signal: 'SIGKILL' });
-  await alone.ended;
+  await aloneStream.ended;
   const previousListener = await entry(`vm-${killed}`);
   const back = connect(second, { ip: killed });
-  const after = await heldBy(`vm-${killed}`, 'second');
-  expect(after.metadata.uid).toBe(previousListener?.metadata.uid);
+  const entryAfter = await heldBy(`vm-${killed}`, 'second');
+  expect(entryAfter.metadata.uid).toBe(previousListener?.metadata.uid);
   await eventually(
     'both are endpoints',
-    async () => (await isEndpoint(second, moved)) && (await isEndpoint(second, killed)),
+    async () => (await isEndpoint(second, movedIp)) && (await isEndpoint(second, killed)),
   );
   await eventually(
     'who was lost with the replica is deleted, and its Lease',
     async () => {
-      const { items } = await cluster.admin.list(leases, { namespace: cluster.namespace }, never);
+      const { items } = await cluster.admin.list(leases, { namespace: cluster.namespace }, neverAborted);
       const replicasThere = items.filter(({ metadata }) => metadata.name.startsWith('istiod-replica-')).length;
-      return (await entry(`vm-${lost}`)) === undefined && replicasThere === 1;
+      return (await entry(`vm-${lostIp}`)) === undefined && replicasThere === 1;
     },
     // A leader without processor time loses Leases of such a short duration, and restarts its grace periods.
     { deadlineMs: 120_000 },
   );
-  expect([await entry(`vm-${moved}`), await entry(`vm-${killed}`)].map((one) => one?.metadata.uid)).toEqual([
+  expect([await entry(`vm-${movedIp}`), await entry(`vm-${killed}`)].map((one) => one?.metadata.uid)).toEqual([
     createdEntry.metadata.uid,
-    after.metadata.uid,
+    entryAfter.metadata.uid,
   ]);
-  for (const stream of [taken, back]) stream.cancel();
-  await eventually('both are deleted', async () => !(await entry(`vm-${killed}`)) && !(await entry(`vm-${moved}`)));
+  for (const stream of [takenStream, back]) stream.cancel();
+  await eventually('both are deleted', async () => !(await entry(`vm-${killed}`)) && !(await entry(`vm-${movedIp}`)));
 });

@@ -23,7 +23,7 @@ const { namespace } = cluster;
 const folder = mkdtempSync(join(tmpdir(), 'cp-remote-'));
 const kubeconfig = join(folder, 'config');
 /** No server listens there. */
-const nowhere = 'https://127.0.0.1:9';
+const unreachableUrl = 'https://127.0.0.1:9';
 const gateway = '203.0.113.9';
 
 beforeAll(async () => {
@@ -125,7 +125,7 @@ it('a rotated Secret of a remote cluster removes nothing, because the old kubeco
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1', '10.2.0.1');
   // With this kubeconfig nothing is ever read.
-  await writeRemotes({ c2: kubeconfigText(other.server, { server: nowhere }) });
+  await writeRemotes({ c2: kubeconfigText(other.server, { server: unreachableUrl }) });
   await hasLogged(plane, loggedLine('kubernetes.unresponsive', { cluster: 'c2' }));
   await writeSlice(other.cluster, 'web', ['10.2.0.1', '10.2.0.3'], 80, { namespace });
   await endpoints.are('10.1.0.1', '10.2.0.1', '10.2.0.3');
@@ -147,26 +147,32 @@ it('a rotated Secret of a remote cluster removes nothing, because the old kubeco
   await writeSlice(other.cluster, 'web', ['10.2.0.1'], 80, { namespace });
   await endpoints.are('10.1.0.1', '10.2.0.1');
   // Every state that Envoy received contained both clusters.
-  expect(endpoints.all.every((some) => some.includes('10.1.0.1') && some.includes('10.2.0.1'))).toBe(true);
+  expect(
+    endpoints.all.every((addressList) => addressList.includes('10.1.0.1') && addressList.includes('10.2.0.1')),
+  ).toBe(true);
   endpoints.end();
   await cluster.delete(of.secrets, 'remotes');
   expect(plane.deviations()).toEqual([]);
 });
 
 it("clients with a certificate reach endpoints of another network through that network's gateway", async () => {
-  const { cluster: there } = other;
-  await there.apply(of.namespaces, {
+  const { cluster: remoteCluster } = other;
+  await remoteCluster.apply(of.namespaces, {
     metadata: { name: namespace, labels: { 'topology.istio.io/network': 'n2' } },
   });
   const ports = [{ name: 'tls', port: 15443, protocol: 'TCP' }];
   const metadata = { name: 'eastwest', namespace, labels: { 'topology.istio.io/network': 'n2' } };
-  await there.apply(of.services, { metadata, spec: { type: 'LoadBalancer', ports } });
-  await there.apply(of.services, { metadata, status: { loadBalancer: { ingress: [{ ip: gateway }] } } }, 'status');
+  await remoteCluster.apply(of.services, { metadata, spec: { type: 'LoadBalancer', ports } });
+  await remoteCluster.apply(
+    of.services,
+    { metadata, status: { loadBalancer: { ingress: [{ ip: gateway }] } } },
+    'status',
+  );
   const pod = { name: 'web-0', namespace, labels: { app: 'web', 'security.istio.io/tlsMode': 'istio' } };
-  await there.apply(of.pods, { metadata: pod, spec: { containers: [{ name: 'web', image: 'web' }] } });
+  await remoteCluster.apply(of.pods, { metadata: pod, spec: { containers: [{ name: 'web', image: 'web' }] } });
   const status = { phase: 'Running', podIP: '10.2.0.7', podIPs: [{ ip: '10.2.0.7' }] };
-  await there.apply(of.pods, { metadata: pod, status }, 'status');
-  await there.apply(of.slices, {
+  await remoteCluster.apply(of.pods, { metadata: pod, status }, 'status');
+  await remoteCluster.apply(of.slices, {
     metadata: { name: 'web-1', namespace, labels: { 'kubernetes.io/service-name': 'web' } },
     ...{ addressType: 'IPv4', ports: [{ name: 'http', port: 80, protocol: 'TCP' }] },
     endpoints: [
@@ -179,22 +185,25 @@ it("clients with a certificate reach endpoints of another network through that n
   });
   await writeRemotes({ c2: kubeconfigText(other.server) });
   const plane = await following();
-  const ofOwnNetwork = new Endpoints(plane, { NETWORK: 'n1' });
-  const ofItsNetwork = new Endpoints(plane, { NETWORK: 'n2', CLUSTER_ID: 'c2' });
-  await ofOwnNetwork.are('10.1.0.1', gateway);
-  await ofItsNetwork.are('10.1.0.1', '10.2.0.7');
+  const ownNetworkEndpoints = new Endpoints(plane, { NETWORK: 'n1' });
+  const otherNetworkEndpoints = new Endpoints(plane, { NETWORK: 'n2', CLUSTER_ID: 'c2' });
+  await ownNetworkEndpoints.are('10.1.0.1', gateway);
+  await otherNetworkEndpoints.are('10.1.0.1', '10.2.0.7');
   // meshNetworks applies to endpoints without a network label, even in a cluster that is already watched.
   writeFileSync(join(plane.root, 'meshNetworks'), 'networks: {n1: {endpoints: [{fromRegistry: c2}], gateways: []}}\n');
-  await there.apply(of.namespaces, { metadata: { name: namespace } });
-  await ofOwnNetwork.are('10.1.0.1', '10.2.0.7');
-  for (const one of [ofOwnNetwork, ofItsNetwork]) one.end();
-  await there.delete(of.services, 'eastwest', namespace);
-  await writeSlice(there, 'web', ['10.2.0.1'], 80, { namespace });
+  await remoteCluster.apply(of.namespaces, { metadata: { name: namespace } });
+  await ownNetworkEndpoints.are('10.1.0.1', '10.2.0.7');
+  for (const one of [ownNetworkEndpoints, otherNetworkEndpoints]) one.end();
+  await remoteCluster.delete(of.services, 'eastwest', namespace);
+  await writeSlice(remoteCluster, 'web', ['10.2.0.1'], 80, { namespace });
   await cluster.delete(of.secrets, 'remotes');
 });
 
 it('an unresponsive remote cluster delays no proxy for long, and is reported by name', async () => {
-  await writeRemotes({ dead: kubeconfigText(other.server, { server: nowhere }), c2: kubeconfigText(other.server) });
+  await writeRemotes({
+    dead: kubeconfigText(other.server, { server: unreachableUrl }),
+    c2: kubeconfigText(other.server),
+  });
   const flags = { registries: 'Kubernetes', configDir: '', kubeconfig };
   const env = { POD_NAMESPACE: namespace, PILOT_REMOTE_CLUSTER_TIMEOUT: '2s' };
   const plane = new ControlPlane(flags, {}, undefined, env);
@@ -223,7 +232,7 @@ it('a kubeconfig in a Secret runs no program, reads no file of the control plane
     long: 'a'.repeat(200_000),
     c2: kubeconfigText(other.server),
   });
-  await writeRemotes({ c2: kubeconfigText(other.server, { server: nowhere }) }, 'second');
+  await writeRemotes({ c2: kubeconfigText(other.server, { server: unreachableUrl }) }, 'second');
   const plane = await following();
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1', '10.2.0.1');

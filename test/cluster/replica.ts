@@ -115,9 +115,9 @@ export class Replicas {
   connect(
     port: number,
     { type = 'sidecar', ip = '10.9.0.1', metadata = {} }: NodeWords,
-    as?: ChannelCredentials,
+    callCredentials?: ChannelCredentials,
   ): SotwStream {
-    const client = new AdsTestClient(port, as);
+    const client = new AdsTestClient(port, callCredentials);
     this.#clients.push(client);
     const stream = client.sotw();
     stream.onResponse = ({ typeUrl, nonce, versionInfo }) => {

@@ -9,7 +9,7 @@ import { faultyProxy } from '../fixtures/faulty-proxy.ts';
 import { eventually } from '../harness/eventually.ts';
 import { givenOwnServer } from './given-cluster.ts';
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
 // The maximum: the server closes one connection in fifty requests.
 const ownServer = givenOwnServer(['--goaway-chance=0.02']);
@@ -26,7 +26,7 @@ async function watching(client: Http2ApiServer) {
       if (event.type === 'ADDED') names.push(event.object.metadata.name);
       began ||= endsInitialEvents(event);
     },
-    never,
+    neverAborted,
   );
   end.catch(() => {});
   await eventually('the first list is there', () => began);
@@ -39,8 +39,8 @@ it('an API server that occasionally sends GOAWAY fails no request and no watch',
   onTestFinished(() => client.close());
   const { end, names } = await watching(client);
   const lists = async (count: number): Promise<void> => {
-    for (let done = 0; done < count; done++)
-      await client.list(configMaps, { namespace: cluster.namespace, limit: 1 }, never);
+    for (let requestCount = 0; requestCount < count; requestCount++)
+      await client.list(configMaps, { namespace: cluster.namespace, limit: 1 }, neverAborted);
   };
   // The probability that none of 500 receives a GOAWAY is 1 in 20,000.
   await Promise.all(Array.from({ length: 5 }, () => lists(100)));
@@ -58,11 +58,11 @@ it('an API server that is killed ends its watches and is unreachable, and has al
   const { end } = await watching(client);
   await ownServer.server.kill();
   expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
-  expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'unreachable' });
-  expect(await failureOf(client.list(configMaps, {}, never))).toMatchObject({ kind: 'unreachable' });
+  expect(await failureOf(client.ping(neverAborted))).toMatchObject({ kind: 'unreachable' });
+  expect(await failureOf(client.list(configMaps, {}, neverAborted))).toMatchObject({ kind: 'unreachable' });
   await ownServer.server.start();
   // The same client: no state of the closed connection remains.
-  expect(await client.ping(never)).toBeGreaterThan(0);
+  expect(await client.ping(neverAborted)).toBeGreaterThan(0);
   expect((await watching(client)).names).toEqual(['kept']);
 });
 
@@ -72,20 +72,20 @@ const pingFailure = { kind: expect.stringMatching(/^(timeout|closed)$/) };
 it('a ping detects a suspended API server (SIGSTOP), and a new connection works when the server resumes', async () => {
   const client = cluster.client(undefined, { pingMs: 300, connectMs: 300 });
   // The first connection may take longer next to other processes; watches and pings share it.
-  await eventually('it is connected', () => client.ping(never));
+  await eventually('it is connected', () => client.ping(neverAborted));
   const { end } = await watching(client);
   process.kill(ownServer.server.pid, 'SIGSTOP');
   try {
     await eventually('it stands still', () => standsStill(ownServer.server.pid));
-    expect(await failureOf(client.ping(never))).toMatchObject(pingFailure);
+    expect(await failureOf(client.ping(neverAborted))).toMatchObject(pingFailure);
     client.reconnect();
     expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
     // The kernel accepts the connection, and no process responds.
-    expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
+    expect(await failureOf(client.ping(neverAborted))).toMatchObject({ kind: 'timeout' });
   } finally {
     process.kill(ownServer.server.pid, 'SIGCONT');
   }
-  await eventually('it answers again', () => client.ping(never));
+  await eventually('it answers again', () => client.ping(neverAborted));
   expect((await watching(client)).names).toContain('kept');
 });
 
@@ -95,7 +95,7 @@ it("a ping detects that a proxy loses an API server's bytes although the connect
   onTestFinished(() => client.close());
   const { end } = await watching(client);
   swallow();
-  expect(await failureOf(client.ping(never))).toMatchObject(pingFailure);
+  expect(await failureOf(client.ping(neverAborted))).toMatchObject(pingFailure);
   client.reconnect();
   expect(await failureOf(end)).toMatchObject({ kind: 'closed' });
   expect((await watching(client)).names).toContain('kept');
@@ -114,7 +114,7 @@ it('a stopping API server (SIGTERM) accepts no new requests, and its watches con
   // The server sends GOAWAY, so another request opens a new connection, which is rejected.
   await eventually(
     'it takes no request',
-    async () => (await failureOf(client.list(configMaps, {}, never))).kind === 'unreachable',
+    async () => (await failureOf(client.list(configMaps, {}, neverAborted))).kind === 'unreachable',
   );
   expect(isOver).toBe(false);
   await ownServer.server.stop();

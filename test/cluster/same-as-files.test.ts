@@ -43,10 +43,10 @@ interface Mesh {
 /** Resources as JSON, by type and name. */
 type Served = Record<'clusters' | 'endpoints' | 'listeners' | 'routes', JsonObject[]>;
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const registry = withCompleteApi(extensionTypes);
 const acceptance = process.env.ROUTING_ACCEPTANCE ?? '';
-const served = process.env.ROUTING_ACCEPTANCE_SERVED ?? '';
+const servedPath = process.env.ROUTING_ACCEPTANCE_SERVED ?? '';
 /** Services request fixed addresses, which differ between the acceptance and the golden cases. */
 const ownServer = givenOwnServer([
   `--service-cluster-ip-range=${acceptance === '' ? '10.0.0.0/8' : '1.2.0.0/16'},fd00:96::/112`,
@@ -64,7 +64,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   await stopControlPlanes();
-  await empty();
+  await deleteAll();
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -87,9 +87,9 @@ it.skipIf(acceptance === '').each(acceptanceCases)(
   'proxies receive the same resources from cluster and files in the acceptance case %s',
   async (file) => {
     const { inCluster } = await expectSame(acceptanceMesh(join(acceptance, file)));
-    if (served === '') return;
-    mkdirSync(served, { recursive: true });
-    writeFileSync(join(served, `${basename(file, '.json')}.xds`), JSON.stringify(inCluster));
+    if (servedPath === '') return;
+    mkdirSync(servedPath, { recursive: true });
+    writeFileSync(join(servedPath, `${basename(file, '.json')}.xds`), JSON.stringify(inCluster));
   },
 );
 
@@ -105,9 +105,9 @@ async function expectSame(mesh: Mesh): Promise<{ inCluster: Served }> {
     const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshConfig);
     const plane = new ControlPlane({ registries, ...flags }, files, prepare, mesh.env ?? {});
     await plane.ready();
-    const got = await servedTo(plane, mesh.node);
+    const servedResources = await servedTo(plane, mesh.node);
     expect(plane.deviations()).toEqual([]);
-    return got;
+    return servedResources;
   };
   const inCluster = await start({ configDir: '', kubeconfig }, {});
   const inFiles = await start({}, await asFiles(registries === ''));
@@ -178,8 +178,10 @@ async function write(objects: readonly Written[]): Promise<void> {
   for (const object of objects.toSorted((a, b) => ageOf(a).localeCompare(ageOf(b)))) {
     if (last !== undefined && last !== ageOf(object)) await sleep(1_050);
     last = ageOf(object);
-    const { creationTimestamp: _, ...written } = object.metadata;
-    const metadata = { namespace: 'default', ...written } as ObjectToWrite['metadata'] & { readonly namespace: string };
+    const { creationTimestamp: _, ...writtenMetadata } = object.metadata;
+    const metadata = { namespace: 'default', ...writtenMetadata } as ObjectToWrite['metadata'] & {
+      readonly namespace: string;
+    };
     const resource = resourceOf(kindOf(object), object.apiVersion.split('/').at(-1));
     await ensureNamespace(metadata.namespace);
     const { status, ...body } = withFamilies({ ...object, metadata });
@@ -199,11 +201,11 @@ function withFamilies(object: ObjectToWrite): ObjectToWrite {
 /** The kind Gateway exists in two API groups. */
 function kindOf({ apiVersion, kind }: Written): KindName {
   const group = apiVersion.includes('/') ? apiVersion.split('/')[0] : '';
-  const found = (Object.keys(kinds) as KindName[]).find(
+  const matchingKind = (Object.keys(kinds) as KindName[]).find(
     (name) => kinds[name].group === group && resourceOf(name).kind === kind,
   );
-  if (found === undefined) throw new Error(`${apiVersion} ${kind} is not followed`);
-  return found;
+  if (matchingKind === undefined) throw new Error(`${apiVersion} ${kind} is not followed`);
+  return matchingKind;
 }
 
 async function ensureNamespace(name: string): Promise<void> {
@@ -215,20 +217,20 @@ async function ensureNamespace(name: string): Promise<void> {
 }
 
 /** All objects of the server by kind, as stored, without trimming. */
-async function everything(): Promise<Map<KindName, readonly KubernetesObject[]>> {
+async function listAllObjects(): Promise<Map<KindName, readonly KubernetesObject[]>> {
   const names = (Object.keys(kinds) as KindName[]).filter((kind) => kind !== 'Endpoints');
   const lists = names.map(async (kind) => {
-    const list = await cluster.admin.request({ method: 'GET', resource: resourceOf(kind) }, never);
+    const list = await cluster.admin.request({ method: 'GET', resource: resourceOf(kind) }, neverAborted);
     return [kind, list.items as readonly KubernetesObject[]] as const;
   });
   return new Map(await Promise.all(lists));
 }
 
-/** @param isConfigAlone whether to omit the kinds of registries, because the server has its own Service */
-async function asFiles(isConfigAlone: boolean): Promise<Record<string, string>> {
+/** @param isConfigOnly whether to omit the kinds of registries, because the server has its own Service */
+async function asFiles(isConfigOnly: boolean): Promise<Record<string, string>> {
   const files: Record<string, string> = {};
-  for (const [kind, objects] of await everything()) {
-    if (isConfigAlone && registryKinds.has(kind)) continue;
+  for (const [kind, objects] of await listAllObjects()) {
+    if (isConfigOnly && registryKinds.has(kind)) continue;
     const apiVersion = apiVersionOf(resourceOf(kind));
     const texts = objects.map((object) => JSON.stringify({ ...object, apiVersion, kind: resourceOf(kind).kind }));
     if (texts.length > 0) files[`${kind}.yaml`] = texts.join('\n---\n');
@@ -236,15 +238,15 @@ async function asFiles(isConfigAlone: boolean): Promise<Record<string, string>> 
   return files;
 }
 
-async function empty(): Promise<void> {
-  for (const [kind, objects] of await everything()) {
+async function deleteAll(): Promise<void> {
+  for (const [kind, objects] of await listAllObjects()) {
     if (unwritten.has(kind)) continue;
     for (const { metadata } of objects) {
       if (metadata.namespace === 'default' && metadata.name === 'kubernetes') continue;
       const { name, namespace } = metadata;
       await cluster.admin.request(
         { method: 'DELETE', resource: resourceOf(kind), name, ...(namespace !== undefined && { namespace }) },
-        never,
+        neverAborted,
       );
     }
   }

@@ -19,7 +19,7 @@ import { defineKinds, writeKubeconfig } from './mesh-objects.ts';
 const cluster = givenCluster();
 const folder = mkdtempSync(join(tmpdir(), 'cp-secrets-'));
 const authority = createAuthority();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const lists: Rule = { apiGroups: [''], resources: ['secrets'], verbs: ['list'] };
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const accessBy = (server = cluster.client()): SecretAccess => new SecretAccess({ server, log: silentLogger });
-const review = (account: string, access = accessBy()) => access.review(`${cluster.namespace}/${account}`, never);
+const review = (account: string, access = accessBy()) => access.review(`${cluster.namespace}/${account}`, neverAborted);
 
 it('an account has access to Secrets if it can list those of its own namespace', async () => {
   const [plain, reader, narrow] = await Promise.all([
@@ -56,15 +56,15 @@ it('an account has access to Secrets if it can list those of its own namespace',
 
 it('an access review leaves the permission unknown if it is forbidden or gets no response', async () => {
   const account = await cluster.account({ namespace: [lists] });
-  const failed = { outcome: 'failed', reason: expect.any(String) };
-  expect(await review(account, accessBy(await cluster.clientWith({})))).toEqual(failed);
-  const closed = cluster.client();
-  closed.close();
-  expect(await review(account, accessBy(closed))).toEqual(failed);
+  const failedReview = { outcome: 'failed', reason: expect.any(String) };
+  expect(await review(account, accessBy(await cluster.clientWith({})))).toEqual(failedReview);
+  const closedClient = cluster.client();
+  closedClient.close();
+  expect(await review(account, accessBy(closedClient))).toEqual(failedReview);
 });
 
 function securePlane(): ControlPlane {
-  const issued = authority.issue(['127.0.0.1']);
+  const issuedCertificate = authority.issue(['127.0.0.1']);
   const file = (name: string, text: string): string => {
     writeFileSync(join(folder, name), text);
     return join(folder, name);
@@ -72,8 +72,8 @@ function securePlane(): ControlPlane {
   return new ControlPlane({
     ...{ registries: 'Kubernetes', configDir: '', kubeconfig: join(folder, 'config'), secureGRPCAddr: '127.0.0.1:0' },
     caCertFile: file('ca', authority.certificate),
-    tlsCertFile: file('cert', issued.certificate),
-    tlsKeyFile: file('key', issued.privateKey),
+    tlsCertFile: file('cert', issuedCertificate.certificate),
+    tlsKeyFile: file('key', issuedCertificate.privateKey),
   });
 }
 
@@ -93,15 +93,15 @@ async function gateway(plane: ControlPlane, account: string): Promise<() => numb
     calls,
   );
   const stream = plane.client(plane.port('ads.listening'), channel).sotw();
-  const given: number[] = [];
+  const resourceCounts: number[] = [];
   stream.onResponse = ({ typeUrl, nonce, versionInfo, resources }) => {
-    given.push(resources.length);
+    resourceCounts.push(resources.length);
     stream.send({ typeUrl, responseNonce: nonce, versionInfo, resourceNames: ['kubernetes://web'] });
   };
   const id = `router~192.0.2.1~front.${cluster.namespace}~${cluster.namespace}.svc.cluster.local`;
   const metadata = { NAMESPACE: cluster.namespace, SERVICE_ACCOUNT: account, CLUSTER_ID: 'Kubernetes' };
   stream.send({ node: { id, cluster: 'front', metadata }, typeUrl: typeUrls.SDS, resourceNames: ['kubernetes://web'] });
-  return () => given;
+  return () => resourceCounts;
 }
 
 it("a gateway receives a Secret only after the API server has confirmed the permission of the gateway's account", async () => {
@@ -125,8 +125,8 @@ it("a gateway receives a Secret only after the API server has confirmed the perm
 it('a tenant with all permissions in its namespace gets a Secret of that namespace that no object refers to', async () => {
   const plane = securePlane();
   await plane.ready();
-  const everything: Rule = { apiGroups: ['*'], resources: ['*'], verbs: ['*'] };
-  const tenant = await gateway(plane, await cluster.account({ namespace: [everything] }));
+  const allRights: Rule = { apiGroups: ['*'], resources: ['*'], verbs: ['*'] };
+  const tenant = await gateway(plane, await cluster.account({ namespace: [allRights] }));
   await eventually('the tenant has it', () => tenant().includes(1));
   expect(tenant().at(-1)).toBe(1);
 });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export class ServiceAddress {
-  readonly #server = createServer((near) => this.#join(near, 0));
+  readonly #server = createServer((clientSocket) => this.#join(clientSocket, 0));
   readonly #sockets = new Set<Socket>();
   readonly #ports: readonly number[];
   /** Number of connections that each replica has accepted. */
@@ -31,21 +31,21 @@ export class ServiceAddress {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  #join(near: Socket, index: number): void {
+  #join(clientSocket: Socket, index: number): void {
     const port = this.#ports[index];
     if (port === undefined) {
-      near.resetAndDestroy();
+      clientSocket.resetAndDestroy();
       return;
     }
-    const far = connect(port, '127.0.0.1');
-    const refused = (): void => this.#join(near, index + 1);
-    far.once('error', refused);
-    far.once('connect', () => {
-      far.off('error', refused);
+    const targetSocket = connect(port, '127.0.0.1');
+    const tryNext = (): void => this.#join(clientSocket, index + 1);
+    targetSocket.once('error', tryNext);
+    targetSocket.once('connect', () => {
+      targetSocket.off('error', tryNext);
       this.taken[index]!++;
       for (const [one, other] of [
-        [near, far],
-        [far, near],
+        [clientSocket, targetSocket],
+        [targetSocket, clientSocket],
       ] as const) {
         this.#sockets.add(one);
         one.on('error', () => {}).on('close', () => other.destroy());

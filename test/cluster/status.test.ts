@@ -28,13 +28,13 @@ import { givenOwnServer } from './given-cluster.ts';
 import { of } from './mesh-objects.ts';
 
 const { cluster } = givenOwnServer();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const gateways = resourceOf('KubernetesGateway');
 const routes = resourceOf('HTTPRoute');
 const classes = resourceOf('GatewayClass');
 const tlsPolicies = resourceOf('BackendTLSPolicy');
 const ingresses = resourceOf('Ingress');
-const followed: readonly KindName[] = [
+const followedKinds: readonly KindName[] = [
   ...(['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ReferenceGrant', 'Namespace', 'Service', 'Secret'] as const),
   ...(['Ingress', 'IngressClass', 'Pod', 'Node', 'BackendTLSPolicy', 'ConfigMap'] as const),
 ];
@@ -61,7 +61,7 @@ async function leading(
   const selection = namespaces.length === 1 ? { namespace: namespaces[0]! } : {};
   const informers = new InformerEffects({
     server: cluster.admin,
-    kinds: followed.map((kind) => {
+    kinds: followedKinds.map((kind) => {
       const resource = resourceOf(kind);
       return { resource, selection: resource.namespaced ? selection : {} };
     }),
@@ -70,13 +70,13 @@ async function leading(
       throw error;
     },
   });
-  const source = new ClusterSource({ address: 'k8s://', informers, kinds: followed, revision: '' });
+  const source = new ClusterSource({ address: 'k8s://', informers, kinds: followedKinds, revision: '' });
   const moved: string[] = [];
   const listeners = new Set<() => void>();
   const state = { isReading: true };
-  let reading: Promise<unknown> = Promise.resolve();
+  let pendingRead: Promise<unknown> = Promise.resolve();
   const read = (): void => {
-    reading = reading.then(async () => {
+    pendingRead = pendingRead.then(async () => {
       if (!state.isReading) return;
       await source.read();
       for (const listener of listeners) listener();
@@ -116,18 +116,18 @@ async function leading(
     log,
     derivation: derivationOf(
       () => source.snapshot.set,
-      (changed) => {
-        listeners.add(changed);
-        return () => void listeners.delete(changed);
+      (onChange) => {
+        listeners.add(onChange);
+        return () => void listeners.delete(onChange);
       },
     ),
   });
   const gate = new WriteGate({ server, now: processMoment, writeMs: 4_000 });
   gate.extend(processMoment(), 600_000);
   const failures: string[] = [];
-  let running = Promise.resolve();
+  let pendingRun = Promise.resolve();
   const stop = duty.watch(() => {
-    running = running.then(async () => {
+    pendingRun = pendingRun.then(async () => {
       const { reason } = await duty.writeDue({ retry: true, anew: false }, gate);
       if (reason !== '') failures.push(reason);
     });
@@ -144,11 +144,11 @@ async function leading(
     actor.stop();
   });
   read();
-  await Promise.all(followed.map((kind) => informers.firstSet(resourceOf(kind))));
+  await Promise.all(followedKinds.map((kind) => informers.firstSet(resourceOf(kind))));
   return { duty, gate, source, moved, warnings, failures, state, read };
 }
 
-const ofGateways = (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']): StatusDerivation =>
+const gatewayDerivation = (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']): StatusDerivation =>
   new GatewayApiDerivation({
     ...{ objects, onChanged, domain: 'cluster.local', revision: '', failures: new DeploymentFailures() },
     isWritten: () => true,
@@ -173,11 +173,11 @@ interface Status {
 }
 
 async function read(resource: ApiResource, name: string): Promise<KubernetesObject & { readonly status?: Status }> {
-  const where = { resource, name, ...(resource.namespaced && { namespace: cluster.namespace }) };
-  return cluster.admin.request({ method: 'GET', ...where }, never);
+  const target = { resource, name, ...(resource.namespaced && { namespace: cluster.namespace }) };
+  return cluster.admin.request({ method: 'GET', ...target }, neverAborted);
 }
 
-const short = (conditions: readonly Condition[] = []): string[] =>
+const shortConditions = (conditions: readonly Condition[] = []): string[] =>
   conditions.map(
     ({ type, status, reason, observedGeneration }) => `${type} ${status} ${reason} of ${observedGeneration}`,
   );
@@ -188,13 +188,15 @@ async function expectConditions(resource: ApiResource, name: string, expected: r
   let last: readonly string[] = [];
   await eventually(`the status of ${resource.kind} ${name} is that`, async () => {
     const { status } = await read(resource, name);
-    last = short([routes, tlsPolicies].includes(resource) ? ownParent(status)?.conditions : status?.conditions);
+    last = shortConditions(
+      [routes, tlsPolicies].includes(resource) ? ownParent(status)?.conditions : status?.conditions,
+    );
     return last.join() === expected.join();
   }).catch(() => expect(last).toEqual(expected));
 }
 
 const className = `ours-${crypto.randomUUID().slice(0, 8)}`;
-const good = (generation: number): string[] => [
+const acceptedConditions = (generation: number): string[] => [
   ...[`Accepted True Accepted of ${generation}`, `ResolvedRefs True ResolvedRefs of ${generation}`],
 ];
 const route = (name: string, backend: string, front = 'front'): ObjectToWrite => ({
@@ -228,18 +230,20 @@ describe('Gateway API objects', () => {
     await cluster.apply(routes, route('cart', 'cart'));
     // With the defaults of the API.
     const parentRef = { group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'front' };
-    const foreign = { controllerName: 'example.com/other', parentRef, conditions: [] };
-    await cluster.patch(routes, 'cart', { status: { parents: [foreign] } }, 'status');
-    const { duty, failures, warnings } = await leading(ofGateways);
+    const foreignStatus = { controllerName: 'example.com/other', parentRef, conditions: [] };
+    await cluster.patch(routes, 'cart', { status: { parents: [foreignStatus] } }, 'status');
+    const { duty, failures, warnings } = await leading(gatewayDerivation);
     await expectConditions(classes, className, ['Accepted True Accepted of 1']);
     expect((await read(classes, className)).status?.supportedFeatures).toContainEqual({ name: 'HTTPRoute' });
     await expectConditions(gateways, 'front', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
-    await expectConditions(routes, 'cart', good(1));
+    await expectConditions(routes, 'cart', acceptedConditions(1));
     // A status of this controller replaces the API's default completely, and has every field.
     const { status: front } = await read(gateways, 'front');
     expect(front?.conditions?.some(({ lastTransitionTime }) => lastTransitionTime.startsWith('1970'))).toBe(false);
     expect(front?.addresses).toEqual([{ type: 'IPAddress', value: '192.0.2.7' }]);
-    expect(front?.listeners?.map(({ attachedRoutes, conditions }) => [attachedRoutes, ...short(conditions)])).toEqual([
+    expect(
+      front?.listeners?.map(({ attachedRoutes, conditions }) => [attachedRoutes, ...shortConditions(conditions)]),
+    ).toEqual([
       [
         1,
         ...['Accepted True Accepted of 1', 'Programmed True Programmed of 1'],
@@ -248,9 +252,9 @@ describe('Gateway API objects', () => {
     ]);
     const previousConditions = ownParent((await read(routes, 'cart')).status)!.conditions!;
     await cluster.apply(routes, route('cart', 'nobody'));
-    await expectConditions(routes, 'cart', [good(2)[0]!, 'ResolvedRefs False BackendNotFound of 2']);
+    await expectConditions(routes, 'cart', [acceptedConditions(2)[0]!, 'ResolvedRefs False BackendNotFound of 2']);
     const { status } = await read(routes, 'cart');
-    expect(status?.parents?.[0]).toEqual(foreign);
+    expect(status?.parents?.[0]).toEqual(foreignStatus);
     // It changes with a status, not with the generation.
     expect(ownParent(status)!.conditions![0]!.lastTransitionTime).toBe(previousConditions[0]!.lastTransitionTime);
     await cluster.apply(routes, { ...route('cart', 'cart', 'elsewhere') });
@@ -259,7 +263,7 @@ describe('Gateway API objects', () => {
       const { listeners } = (await read(gateways, 'front')).status!;
       return listeners![0]!.attachedRoutes === 0;
     });
-    expect((await read(routes, 'cart')).status?.parents).toEqual([foreign]);
+    expect((await read(routes, 'cart')).status?.parents).toEqual([foreignStatus]);
     expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
   });
 
@@ -271,28 +275,28 @@ describe('Gateway API objects', () => {
     const policy = (spec: object): ObjectToWrite => ({ metadata: { name: 'secured' }, spec: { targetRefs, ...spec } });
     await cluster.apply(tlsPolicies, policy({ validation: { ...validation, crl: 'list' } }));
     const ancestorRef = { group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'secured' };
-    const foreign = { controllerName: 'example.com/other', ancestorRef, conditions: [] };
-    await cluster.patch(tlsPolicies, 'secured', { status: { ancestors: [foreign] } }, 'status');
-    const { failures, warnings, duty } = await leading(ofGateways);
+    const foreignStatus = { controllerName: 'example.com/other', ancestorRef, conditions: [] };
+    await cluster.patch(tlsPolicies, 'secured', { status: { ancestors: [foreignStatus] } }, 'status');
+    const { failures, warnings, duty } = await leading(gatewayDerivation);
     const resolved = (generation: number): string => `ResolvedRefs True ResolvedRefs of ${generation}`;
     await expectConditions(tlsPolicies, 'secured', ['Accepted False Invalid of 1', resolved(1)]);
     await cluster.delete(tlsPolicies, 'secured');
     await cluster.apply(tlsPolicies, policy({ validation }));
-    await cluster.patch(tlsPolicies, 'secured', { status: { ancestors: [foreign] } }, 'status');
-    const missing = 'ResolvedRefs False InvalidCACertificateRef of 1';
-    await expectConditions(tlsPolicies, 'secured', ['Accepted False NoValidCACertificate of 1', missing]);
+    await cluster.patch(tlsPolicies, 'secured', { status: { ancestors: [foreignStatus] } }, 'status');
+    const missingCondition = 'ResolvedRefs False InvalidCACertificateRef of 1';
+    await expectConditions(tlsPolicies, 'secured', ['Accepted False NoValidCACertificate of 1', missingCondition]);
     const data = { 'ca.crt': createAuthority().certificate };
     await cluster.apply(of.configMaps, { metadata: { name: 'ca' }, data });
     await expectConditions(tlsPolicies, 'secured', ['Accepted True Accepted of 1', resolved(1)]);
-    expect((await read(tlsPolicies, 'secured')).status?.ancestors?.[0]).toEqual(foreign);
+    expect((await read(tlsPolicies, 'secured')).status?.ancestors?.[0]).toEqual(foreignStatus);
     expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
   });
 
   it('are not read again for their status: a status write completes before it is processed', async () => {
     await writeMesh('quiet');
     await cluster.apply(routes, route('quiet', 'cart', 'quiet'));
-    const { moved, duty } = await leading(ofGateways);
-    await expectConditions(routes, 'quiet', good(1));
+    const { moved, duty } = await leading(gatewayDerivation);
+    await expectConditions(routes, 'quiet', acceptedConditions(1));
     await expectConditions(gateways, 'quiet', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
     moved.splice(0);
     await cluster.patch(routes, 'quiet', { status: { parents: [] } }, 'status');
@@ -311,8 +315,8 @@ describe('Gateway API objects', () => {
       spec: { from: [{ group: '', kind: 'Service', namespace: name }], to: [{ group: '', kind: 'Secret' }] },
     });
     await cluster.apply(grants, grant('a'));
-    const { duty, gate, state, source, read: readOn } = await leading(ofGateways);
-    await expectConditions(routes, 'again', good(1));
+    const { duty, gate, state, source, read: readOn } = await leading(gatewayDerivation);
+    await expectConditions(routes, 'again', acceptedConditions(1));
     state.isReading = false;
     await cluster.apply(routes, route('again', 'nobody', 'again'));
     await cluster.apply(routes, route('again', 'cart', 'again'));
@@ -321,10 +325,10 @@ describe('Gateway API objects', () => {
     const previousConditions = { ...duty.counts };
     await duty.writeDue({ retry: false, anew: true }, gate);
     expect(duty.counts.superseded).toBe(previousConditions.superseded + 1);
-    expect(short(ownParent((await read(routes, 'again')).status)!.conditions)).toEqual(good(1));
+    expect(shortConditions(ownParent((await read(routes, 'again')).status)!.conditions)).toEqual(acceptedConditions(1));
     state.isReading = true;
     readOn();
-    await expectConditions(routes, 'again', good(3));
+    await expectConditions(routes, 'again', acceptedConditions(3));
     // An object without a status counts as changed, too.
     await eventually('its generation is known', () => source.snapshot.set.ReferenceGrant[0]?.generation === 3);
   });
@@ -335,8 +339,8 @@ it('status messages and reasons are truncated to the limits of the API server', 
   const backendRefs = Array.from({ length: 16 }, (_, index) => ({ name: `n${index}-${'x'.repeat(230)}`, port: 80 }));
   const rules = Array.from({ length: 16 }, () => ({ backendRefs }));
   await cluster.apply(routes, { metadata: { name: 'long' }, spec: { parentRefs: [{ name: 'long' }], rules } });
-  const { duty, warnings } = await leading(ofGateways);
-  await expectConditions(routes, 'long', [good(1)[0]!, 'ResolvedRefs False BackendNotFound of 1']);
+  const { duty, warnings } = await leading(gatewayDerivation);
+  await expectConditions(routes, 'long', [acceptedConditions(1)[0]!, 'ResolvedRefs False BackendNotFound of 1']);
   expect([duty.counts.refused, warnings]).toEqual([0, []]);
 });
 
@@ -347,7 +351,7 @@ it('objects whose status is full of entries of other controllers report this onc
     ...{ controllerName: `example.com/${index}`, parentRef: { name: 'full' }, conditions: [] },
   }));
   await cluster.patch(routes, 'full', { status: { parents } }, 'status');
-  const { warnings } = await leading(ofGateways);
+  const { warnings } = await leading(gatewayDerivation);
   await expectConditions(gateways, 'full', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
   await eventually('it is told', () => warnings.length > 0);
   expect(warnings).toMatchObject([
@@ -367,7 +371,7 @@ it("the status of 300 routes delays the status of another namespace's Gateway by
     resource: resourceOf('Namespace'),
     body: { metadata: { name: mallory } },
   } as const;
-  await cluster.admin.request(namespace, never);
+  await cluster.admin.request(namespace, neverAborted);
   const ownNamespace = `fair-${crypto.randomUUID().slice(0, 8)}`;
   await cluster.create(classes, {
     metadata: { name: ownNamespace },
@@ -386,12 +390,12 @@ it("the status of 300 routes delays the status of another namespace's Gateway by
     }
   };
   await Promise.all(Array.from({ length: 8 }, creating));
-  const { duty } = await leading(ofGateways, { namespaces: [mallory, cluster.namespace], responseDelayMs: 100 });
+  const { duty } = await leading(gatewayDerivation, { namespaces: [mallory, cluster.namespace], responseDelayMs: 100 });
   await eventually('statuses are being written', () => duty.counts.written > 8);
   await cluster.create(gateways, gateway('bank', cluster.namespace));
   await eventually('the other Gateway has its status', async () => {
     const { status } = await read(gateways, 'bank');
-    return short(status?.conditions).some((one) => one.startsWith('Accepted True'));
+    return shortConditions(status?.conditions).some((one) => one.startsWith('Accepted True'));
   });
   expect(duty.counts.written).toBeLessThan(250);
 });

@@ -15,7 +15,7 @@ import { type Replica, Replicas } from './replica.ts';
 
 const ownServer = givenOwnServer();
 const { cluster } = ownServer;
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const lease = 'istio-namespace-controller-election';
 const root = 'istio-ca-root-cert';
 const leaseMs = 3_000;
@@ -44,7 +44,7 @@ afterAll(() => {
 });
 
 async function read(resource: typeof leases, name: string, namespace = cluster.namespace) {
-  return cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
+  return cluster.admin.request({ method: 'GET', resource, namespace, name }, neverAborted);
 }
 
 async function leader(): Promise<Name | ''> {
@@ -54,13 +54,13 @@ async function leader(): Promise<Name | ''> {
 
 /** Versions of the ConfigMaps, by namespace. */
 async function roots(): Promise<Map<string, string>> {
-  const { items } = await cluster.admin.list(of.configMaps, { fieldSelector: `metadata.name=${root}` }, never);
+  const { items } = await cluster.admin.list(of.configMaps, { fieldSelector: `metadata.name=${root}` }, neverAborted);
   return new Map(items.map(({ metadata }) => [metadata.namespace!, metadata.resourceVersion!]));
 }
 
 const allThere = async (): Promise<boolean> => {
-  const there = await roots();
-  return shops.every((name) => there.has(name));
+  const existingRoots = await roots();
+  return shops.every((name) => existingRoots.has(name));
 };
 
 async function deleteAll(but?: string): Promise<void> {
@@ -77,7 +77,7 @@ const maxBeginnings = 5;
  * @param count number of the round
  * @returns how many writes of the suspended replica reached the API server late
  */
-async function round(moment: Moment, count: number, beginning = 1): Promise<number> {
+async function runRound(moment: Moment, count: number, beginning = 1): Promise<number> {
   await eventually('one leads, and all is written', async () => (await leader()) !== '' && (await allThere()));
   const first = (await leader()) as Name;
   const other = names.find((name) => name !== first)!;
@@ -95,15 +95,15 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
       everyMs: 1,
     });
   // Alternates between changed and created objects.
-  const changed = moment === 'in writes' && count % 2 === 0 ? shops[(count / 2) % shops.length]! : undefined;
-  if (changed !== undefined) {
+  const changedShop = moment === 'in writes' && count % 2 === 0 ? shops[(count / 2) % shops.length]! : undefined;
+  if (changedShop !== undefined) {
     await cluster.apply(of.configMaps, {
-      metadata: { name: root, namespace: changed },
+      metadata: { name: root, namespace: changedShop },
       data: { 'root-cert.pem': 'another' },
     });
     await writes();
   }
-  await deleteAll(changed);
+  await deleteAll(changedShop);
   if (moment === 'before writes') await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
   else await writes();
   // The replica may have lost its Lease because it had no processor time.
@@ -111,7 +111,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
     release.resolve();
     proxy.hold = () => ({});
     expect(beginning, `${first} has lost its Lease before it was stopped`).toBeLessThan(maxBeginnings);
-    return round(moment, count, beginning + 1);
+    return runRound(moment, count, beginning + 1);
   }
   process.kill(pid, 'SIGSTOP');
   const line = programs.get(first)!.program.lines.length;
@@ -124,24 +124,24 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
     expect(tookMs).toBeGreaterThan(leaseMs - clockSkewMs);
     await eventually('the other one has written all', allThere);
     const previousRoots = await roots();
-    const held = proxy.ofDuties().filter(({ forwardedAt }) => forwardedAt === undefined);
+    const heldWrites = proxy.ofDuties().filter(({ forwardedAt }) => forwardedAt === undefined);
     // Writes in transit arrive late, and their responses when the replica resumes.
     release.resolve();
-    await eventually('all came', () => held.every(({ status }) => status !== undefined));
-    const begun = proxy.ofDuties().length;
+    await eventually('all came', () => heldWrites.every(({ status }) => status !== undefined));
+    const writesBefore = proxy.ofDuties().length;
     process.kill(pid, 'SIGCONT');
     await programs.get(first)!.program.line(loggedLine('leader.lost'), { fromLine: line });
     const renewals = (): number => proxies.get(other)!.writes.length - proxies.get(other)!.ofDuties().length;
-    const seen = renewals();
-    await eventually('time has passed', () => renewals() >= seen + 2);
-    expect(proxy.ofDuties().slice(begun), 'writes that began after it woke').toEqual([]);
+    const renewalsBefore = renewals();
+    await eventually('time has passed', () => renewals() >= renewalsBefore + 2);
+    expect(proxy.ofDuties().slice(writesBefore), 'writes that began after it woke').toEqual([]);
     // If the other replica has not written an object, a late write takes effect, and loses nothing newer.
-    const isLate = ({ path, body, status }: (typeof held)[number]): boolean =>
+    const isLate = ({ path, body, status }: (typeof heldWrites)[number]): boolean =>
       status !== 409 && (path.includes('/configmaps') || !body.includes('"resourceVersion"'));
-    expect(held.filter(isLate)).toEqual([]);
+    expect(heldWrites.filter(isLate)).toEqual([]);
     for (const [namespace, version] of await roots()) expect(version, namespace).toBe(previousRoots.get(namespace));
     expect(await leader()).toBe(other);
-    return held.length;
+    return heldWrites.length;
   } finally {
     proxy.hold = () => ({});
     process.kill(pid, 'SIGCONT');
@@ -153,10 +153,10 @@ describe.skipIf(isQuick)('suspended leading replica', () => {
 
   it(`starts no write when it resumes, and no late write takes effect, in ${rounds} rounds`, async () => {
     const moments: readonly Moment[] = ['in writes', 'after writes', 'before writes'];
-    let late = 0;
-    for (let count = 0; count < rounds; count++) late += await round(moments[count % 3]!, count);
-    console.log(`${rounds} rounds, ${late} writes that came late`);
-    expect(late).toBeGreaterThan(0);
+    let lateWrites = 0;
+    for (let count = 0; count < rounds; count++) lateWrites += await runRound(moments[count % 3]!, count);
+    console.log(`${rounds} rounds, ${lateWrites} writes that came late`);
+    expect(lateWrites).toBeGreaterThan(0);
   }, 3_600_000);
 });
 

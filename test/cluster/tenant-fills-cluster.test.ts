@@ -18,7 +18,7 @@ import { defineKinds, of, writeService } from './mesh-objects.ts';
 import { type Replica, Replicas } from './replica.ts';
 
 const { cluster } = givenOwnServer(['--max-mutating-requests-inflight=400', '--max-requests-inflight=400']);
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const victim = 'bank';
 const controlPlane = 'mesh-system';
 const mebibyte = 2 ** 20;
@@ -54,19 +54,19 @@ async function fill(
   resource: ApiResource,
   prefix: string,
   objects: number,
-  make: (index: number) => Omit<ObjectToWrite, 'metadata'> & { readonly annotations?: Record<string, string> },
+  createObject: (index: number) => Omit<ObjectToWrite, 'metadata'> & { readonly annotations?: Record<string, string> },
 ): Promise<number> {
-  let [next, accepted] = [0, 0];
+  let [next, acceptedCount] = [0, 0];
   const write = async (): Promise<void> => {
     while (next < objects) {
       const index = next++;
-      const { annotations: noted, ...fields } = make(index);
-      const metadata = { name: `${prefix}-${index}`, ...(noted && { annotations: noted }) };
+      const { annotations: objectAnnotations, ...fields } = createObject(index);
+      const metadata = { name: `${prefix}-${index}`, ...(objectAnnotations && { annotations: objectAnnotations }) };
       const body = { kind: resource.kind, apiVersion: apiVersion(resource), metadata, ...fields };
       const { namespace } = cluster;
       try {
-        await tenant.request({ method: 'POST', resource, namespace, body, timeoutMs: 60_000 }, never);
-        accepted++;
+        await tenant.request({ method: 'POST', resource, namespace, body, timeoutMs: 60_000 }, neverAborted);
+        acceptedCount++;
       } catch (error) {
         // Reaching the limit of the store does not fail the test.
         if (!/too large|exceeded|etcdserver|space/.test(String(error))) throw error;
@@ -74,7 +74,7 @@ async function fill(
     }
   };
   await Promise.all(Array.from({ length: 8 }, write));
-  return accepted;
+  return acceptedCount;
 }
 
 const apiVersion = ({ group, version }: ApiResource): string => (group === '' ? version : `${group}/${version}`);
@@ -86,13 +86,13 @@ it(
     const tenant = cluster.client(await cluster.token(account));
     await cluster.create(classes, { metadata: { name: 'mesh' }, spec: { controllerName } });
     const replica = await replicas.start('one');
-    const idle = await measured(replica);
+    const idle = await measure(replica);
 
     const credential = { data: { 'ca.crt': btoa('x'.repeat(300_000)) } };
     const twoBytes = { data: { 'ca.crt': `é…${'x'.repeat(990_000)}` } };
     const pod = { annotations, spec: { containers: [{ name: 'a', image: 'a' }] } };
     const service = { annotations, spec: { ports: [{ port: 80 }] } };
-    const accepted = {
+    const acceptedCounts = {
       configMaps: await fill(tenant, of.configMaps, 'cm', count, () => ({ data: { mesh: megabyte } })),
       twoBytes: await fill(tenant, of.configMaps, 'two', count / 4, () => twoBytes),
       secrets: await fill(tenant, of.secrets, 'secret', count, () => credential),
@@ -103,15 +103,21 @@ it(
       routes: await fill(tenant, resourceOf('HTTPRoute'), 'route', count / 4, () => largeRoute()),
     };
     expect(replica.program.hopeless()).toBeUndefined();
-    const full = await measured(replica);
+    const fullMeasures = await measure(replica);
     const warned = linesOf(replica.program.lines, 'object.limitExceeded', { reason: /is too large/ });
 
     await replica.program.stop();
-    const again = await replicas.start('two');
-    const restarted = await measured(again);
-    console.info('a tenant fills its namespace', { limitMiB: limitBytes / mebibyte, accepted, idle, full, restarted });
-    expect(again.program.hopeless()).toBeUndefined();
-    for (const { pushMs, statusMs, peakMiB } of [full, restarted]) {
+    const restartedReplica = await replicas.start('two');
+    const restarted = await measure(restartedReplica);
+    console.info('a tenant fills its namespace', {
+      limitMiB: limitBytes / mebibyte,
+      accepted: acceptedCounts,
+      idle,
+      full: fullMeasures,
+      restarted,
+    });
+    expect(restartedReplica.program.hopeless()).toBeUndefined();
+    for (const { pushMs, statusMs, peakMiB } of [fullMeasures, restarted]) {
       expect(pushMs).toBeLessThanOrEqual(Math.max(3 * idle.pushMs, slackMs));
       expect(statusMs).toBeLessThanOrEqual(Math.max(3 * idle.statusMs, slackMs));
       expect(peakMiB * mebibyte).toBeLessThan(limitBytes);
@@ -128,7 +134,7 @@ interface Measures {
 }
 
 /** Measures how long a change in another namespace takes to reach its proxy and its status, and the program's peak memory. */
-async function measured({ program, plainPort }: Replica): Promise<Measures> {
+async function measure({ program, plainPort }: Replica): Promise<Measures> {
   const pids = [program.pid];
   const pushMs = await pushTime(plainPort, pids);
   const spec = { gatewayClassName: 'mesh', listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] };
@@ -137,7 +143,7 @@ async function measured({ program, plainPort }: Replica): Promise<Measures> {
     const query = { namespace: victim, fieldSelector: `metadata.name=${name}` };
     await cluster.create(kubernetesGateways, { metadata: { name, namespace: victim }, spec });
     const hasStatus = async (): Promise<boolean> => {
-      const { items } = await cluster.admin.list(kubernetesGateways, query, never);
+      const { items } = await cluster.admin.list(kubernetesGateways, query, neverAborted);
       return items[0]?.status !== undefined;
     };
     await eventually('the Gateway has its status', hasStatus, { everyMs: 10 });
@@ -151,9 +157,9 @@ async function minMs(
   pids: readonly number[],
   work: (index: number) => Promise<unknown>,
 ): Promise<number> {
-  const found: number[] = [];
-  for (let index = 0; index < tries; index++) found.push(await msWithoutQueueing(pids, () => work(index)));
-  return Math.round(Math.min(...found));
+  const measuredMs: number[] = [];
+  for (let index = 0; index < tries; index++) measuredMs.push(await msWithoutQueueing(pids, () => work(index)));
+  return Math.round(Math.min(...measuredMs));
 }
 
 function gatewayOf(credentialName: string) {
@@ -180,18 +186,19 @@ function largeRoute() {
 async function pushTime(port: number, pids: readonly number[]): Promise<number> {
   const edsName = `outbound|80||ledger.${victim}.svc.cluster.local`;
   const stream = replicas.connect(port, { ip: '10.1.0.9', metadata: { NAMESPACE: victim } });
-  let seen = '';
+  let seenText = '';
   stream.onResponse = ({ typeUrl, nonce, versionInfo, resources }) => {
-    if (typeUrl === typeUrls.EDS) seen = resources.map(({ value }) => Buffer.from(value).toString('latin1')).join('');
+    if (typeUrl === typeUrls.EDS)
+      seenText = resources.map(({ value }) => Buffer.from(value).toString('latin1')).join('');
     const names = typeUrl === typeUrls.EDS ? { resourceNames: [edsName] } : {};
     stream.send({ typeUrl, responseNonce: nonce, versionInfo, ...names });
   };
   stream.send({ typeUrl: typeUrls.EDS, resourceNames: [edsName] });
-  await eventually('the victim has its endpoints', () => seen !== '');
+  await eventually('the victim has its endpoints', () => seenText !== '');
   const time = await minMs(7, pids, async () => {
     const address = `10.1.7.${++addresses}`;
     await writeService(cluster, 'ledger', [address], 80, victim);
-    await eventually('the new endpoint has come', () => seen.includes(address), { everyMs: 5 });
+    await eventually('the new endpoint has come', () => seenText.includes(address), { everyMs: 5 });
   });
   stream.cancel();
   return time;

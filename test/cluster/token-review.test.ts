@@ -6,13 +6,13 @@ import { givenCluster } from './given-cluster.ts';
 
 const cluster = givenCluster();
 
-async function reviewOf(token: string, more: Partial<TokenReviewOptions> = {}, clusterId?: string) {
+async function reviewOf(token: string, overrides: Partial<TokenReviewOptions> = {}, clusterId?: string) {
   const options = { clusters: ['Kubernetes', 'alias'], audience: 'istio-ca', trustDomain: () => 'example.org' };
   const headers = new Map([
     ['authorization', [`Bearer ${token}`]],
     ['clusterid', clusterId === undefined ? [] : [clusterId]],
   ]);
-  return tokenReview({ server: cluster.client(), ...options, ...more }).authenticate({
+  return tokenReview({ server: cluster.client(), ...options, ...overrides }).authenticate({
     ...{ host: '127.0.0.1', address: '127.0.0.1:1', certificate: undefined },
     metadata: (name) => headers.get(name) ?? [],
   });
@@ -29,13 +29,13 @@ it('a service account token for this audience identifies its account, under each
 it('a token identifies no account if it is for another audience or cluster, is altered, or is of no service account', async () => {
   const account = await cluster.account();
   const token = await cluster.token(account, 'istio-ca');
-  const refused = { failure: expect.any(String) };
-  expect(await reviewOf(await cluster.token(account))).toEqual(refused);
-  expect(await reviewOf(await cluster.token(account, 'vault'))).toEqual(refused);
+  const refusedReview = { failure: expect.any(String) };
+  expect(await reviewOf(await cluster.token(account))).toEqual(refusedReview);
+  expect(await reviewOf(await cluster.token(account, 'vault'))).toEqual(refusedReview);
   expect(await reviewOf(token, {}, 'elsewhere')).toEqual({ failure: 'unknown cluster "elsewhere"' });
-  expect(await reviewOf(`${token.slice(0, -9)}AAAAAAAAA`)).toEqual(refused);
-  expect(await reviewOf(cluster.address.adminToken)).toEqual(refused);
-  expect(await reviewOf('a'.repeat(20_000))).toEqual(refused);
+  expect(await reviewOf(`${token.slice(0, -9)}AAAAAAAAA`)).toEqual(refusedReview);
+  expect(await reviewOf(cluster.address.adminToken)).toEqual(refusedReview);
+  expect(await reviewOf('a'.repeat(20_000))).toEqual(refusedReview);
 });
 
 it('a token identifies no account if the account was deleted or the token was revoked by its ID', async () => {

@@ -30,7 +30,7 @@ import { eventually } from '../harness/eventually.ts';
 import { givenCluster } from './given-cluster.ts';
 
 const cluster = givenCluster();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
 const services = resourceOf('Service');
 /** This kind has no watch cache, so its watch reads the store. */
@@ -50,9 +50,9 @@ function watched(client: ApiServer, resource: ApiResource, options: Partial<Watc
   );
   end.catch(() => {});
   onTestFinished(() => stop.abort());
-  const seen = (): string[] =>
+  const eventTexts = (): string[] =>
     events.map((event) => (event.type === 'ERROR' ? 'ERROR' : `${event.type} ${event.object.metadata.name}`));
-  return { events, end, seen, stop };
+  return { events, end, seen: eventTexts, stop };
 }
 
 describe('a list of an API server', () => {
@@ -61,7 +61,7 @@ describe('a list of an API server', () => {
     for (const name of names)
       await cluster.create(configMaps, { metadata: { name, labels: { in: 'pages' } }, data: { mesh: name } });
     const selection = { namespace: cluster.namespace, labelSelector: 'in=pages', limit: 2 };
-    const found: KubernetesObject[] = [];
+    const listedObjects: KubernetesObject[] = [];
     const versions = new Set<string>();
     let next: string | undefined;
     let pages = 0;
@@ -69,17 +69,17 @@ describe('a list of an API server', () => {
       const page = await cluster.admin.list(
         configMaps,
         { ...selection, ...(next !== undefined && { continue: next }) },
-        never,
+        neverAborted,
       );
-      found.push(...page.items);
+      listedObjects.push(...page.items);
       versions.add(page.resourceVersion);
       next = page.continue;
       // A name that sorts later does not appear on a later page.
       if (pages++ === 0) await cluster.create(configMaps, { metadata: { name: 'page-9', labels: { in: 'pages' } } });
     } while (next !== undefined);
-    expect([pages, namesOf(found), versions.size]).toEqual([3, names, 1]);
-    expect(found[0]).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap', data: { mesh: 'page-0' } });
-    expect(found[0]!.metadata).not.toHaveProperty('managedFields');
+    expect([pages, namesOf(listedObjects), versions.size]).toEqual([3, names, 1]);
+    expect(listedObjects[0]).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap', data: { mesh: 'page-0' } });
+    expect(listedObjects[0]!.metadata).not.toHaveProperty('managedFields');
   });
 
   it('contains the objects that match its selectors, and only metadata if requested', async () => {
@@ -87,9 +87,9 @@ describe('a list of an API server', () => {
     await cluster.create(secrets, { metadata: { name: 'release' }, type: 'helm.sh/release.v1', data: { a: 'aGk=' } });
     await cluster.create(secrets, { metadata: { name: 'certificate' }, data: { b: 'aGk=' } });
     const { namespace } = cluster;
-    const credentials = await cluster.admin.list(secrets, { ...defaultSelection(secrets), namespace }, never);
+    const credentials = await cluster.admin.list(secrets, { ...defaultSelection(secrets), namespace }, neverAborted);
     expect(namesOf(credentials.items)).toEqual(['certificate']);
-    const metadata = await cluster.admin.list(secrets, { namespace, metadataOnly: true }, never);
+    const metadata = await cluster.admin.list(secrets, { namespace, metadataOnly: true }, neverAborted);
     expect(namesOf(metadata.items).sort()).toEqual(['certificate', 'release']);
     for (const item of metadata.items) expect(Object.keys(item).sort()).toEqual(['apiVersion', 'kind', 'metadata']);
   });
@@ -98,7 +98,7 @@ describe('a list of an API server', () => {
     'of %s is requested in a version that the server has, if it has the kind',
     async (name) => {
       const resource = resourceOf(name);
-      const list = cluster.admin.list(resource, { ...defaultSelection(resource), limit: 1 }, never);
+      const list = cluster.admin.list(resource, { ...defaultSelection(resource), limit: 1 }, neverAborted);
       // Another file may have installed the CRD.
       const isThere = await list.then(
         () => true,
@@ -120,7 +120,11 @@ describe('a list of an API server', () => {
       const phase = name === 'runs' ? 'Running' : 'Failed';
       await cluster.patch(pods, name, { status: { phase, podIPs: [{ ip: '10.1.0.5' }], podIP: '10.1.0.5' } }, 'status');
     }
-    const page = await cluster.admin.list(pods, { ...defaultSelection(pods), namespace: cluster.namespace }, never);
+    const page = await cluster.admin.list(
+      pods,
+      { ...defaultSelection(pods), namespace: cluster.namespace },
+      neverAborted,
+    );
     expect(page.items).toMatchObject([
       {
         metadata: { name: 'runs', labels: { app: 'runs' } },
@@ -137,15 +141,15 @@ describe('a list of an API server', () => {
     const args = ['<'.repeat(1_450_000)];
     const object = { metadata: { name: 'large' }, spec: { containers: [{ name: 'a', image: 'a', args }] } };
     await cluster.create(pods, object);
-    const page = await cluster.client().list(pods, { namespace: cluster.namespace }, never);
+    const page = await cluster.client().list(pods, { namespace: cluster.namespace }, neverAborted);
     expect(namesOf(page.items)).toContain('large');
     await cluster.delete(pods, 'large');
   });
 
   it("fails with the cause and a retry delay if the requested version is newer than the server's", async () => {
-    const page = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
+    const page = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, neverAborted);
     const resourceVersion = (BigInt(page.resourceVersion) + 1_000_000n).toString();
-    expect(await failureOf(cluster.admin.list(configMaps, { resourceVersion }, never))).toMatchObject({
+    expect(await failureOf(cluster.admin.list(configMaps, { resourceVersion }, neverAborted))).toMatchObject({
       ...{ kind: 'status', code: 504, causes: ['ResourceVersionTooLarge'], retryAfterMs: 1_000 },
     });
   });
@@ -165,7 +169,7 @@ describe('a watch of an API server', () => {
   });
 
   it('continues from the version of a list, with only metadata', async () => {
-    const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
+    const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, neverAborted);
     const { seen, events } = watched(cluster.admin, configMaps, { resourceVersion, metadataOnly: true });
     await cluster.apply(configMaps, { metadata: { name: 'applied' }, data: { a: '1' } });
     await cluster.apply(configMaps, { metadata: { name: 'applied' }, data: { a: '2' } });
@@ -183,25 +187,25 @@ describe('a watch of an API server', () => {
     const { namespace } = cluster;
     const first = await cluster.create(limitRanges, { metadata: { name: 'old-1' }, spec: { limits: [] } });
     await cluster.create(limitRanges, { metadata: { name: 'old-2' }, spec: { limits: [] } });
-    const page = await cluster.admin.list(limitRanges, { namespace, limit: 1 }, never);
+    const page = await cluster.admin.list(limitRanges, { namespace, limit: 1 }, neverAborted);
     await cluster.create(limitRanges, { metadata: { name: 'old-3' }, spec: { limits: [] } });
     await cluster.compact();
     const { events, end } = watched(cluster.admin, limitRanges, { resourceVersion: first.metadata.resourceVersion! });
     expect(await end).toEqual({ events: 1, skipped: 0 });
     const [event] = events;
     expect(event?.type === 'ERROR' && failureOfStatus(event.object)).toMatchObject({ code: 410, reason: 'Expired' });
-    const more = cluster.admin.list(limitRanges, { namespace, limit: 1, continue: page.continue! }, never);
-    expect(await failureOf(more)).toMatchObject({ kind: 'status', code: 410, reason: 'Expired' });
+    const nextPage = cluster.admin.list(limitRanges, { namespace, limit: 1, continue: page.continue! }, neverAborted);
+    expect(await failureOf(nextPage)).toMatchObject({ kind: 'status', code: 410, reason: 'Expired' });
     // A client that lists again loses nothing.
-    const anew = await cluster.admin.list(limitRanges, { namespace }, never);
-    expect(namesOf(anew.items)).toEqual(['old-1', 'old-2', 'old-3']);
-    const { seen } = watched(cluster.admin, limitRanges, { resourceVersion: anew.resourceVersion });
+    const secondList = await cluster.admin.list(limitRanges, { namespace }, neverAborted);
+    expect(namesOf(secondList.items)).toEqual(['old-1', 'old-2', 'old-3']);
+    const { seen } = watched(cluster.admin, limitRanges, { resourceVersion: secondList.resourceVersion });
     await cluster.delete(limitRanges, 'old-2');
     await eventually('it goes on', () => seen().includes('DELETED old-2'));
   });
 
   it('shares a connection with many others, and each receives its own events', async () => {
-    const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
+    const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, neverAborted);
     const names = Array.from({ length: 20 }, (_, index) => `many-${index}`);
     const all = names.map((name) =>
       watched(cluster.admin, configMaps, { resourceVersion, fieldSelector: `metadata.name=${name}` }),
@@ -217,7 +221,10 @@ describe('an undefined kind of an API server', () => {
     const group = `${cluster.namespace}.example.com`;
     const routes: ApiResource = { group, version: 'v1', plural: 'routes', kind: 'Route', namespaced: true };
     const options = { namespace: cluster.namespace };
-    expect(await failureOf(cluster.admin.list(routes, options, never))).toMatchObject({ kind: 'status', code: 404 });
+    expect(await failureOf(cluster.admin.list(routes, options, neverAborted))).toMatchObject({
+      kind: 'status',
+      code: 404,
+    });
     expect(await failureOf(watched(cluster.admin, routes, { resourceVersion: '0' }).end)).toMatchObject({ code: 404 });
 
     const definitions = watched(cluster.admin, customResourceDefinitions, {
@@ -237,7 +244,9 @@ describe('an undefined kind of an API server', () => {
     await eventually('the definition is seen, as metadata', () => definitions.seen().includes(`ADDED routes.${group}`));
 
     // For a moment after the definition the server still returns 404.
-    const { resourceVersion } = await eventually('it is served', () => cluster.admin.list(routes, options, never));
+    const { resourceVersion } = await eventually('it is served', () =>
+      cluster.admin.list(routes, options, neverAborted),
+    );
     const { seen } = watched(cluster.admin, routes, { resourceVersion });
     await cluster.create(routes, { metadata: { name: 'first' }, spec: { host: 'a.example' } });
     await eventually('its object is seen', () => seen().includes('ADDED first'));
@@ -251,13 +260,13 @@ describe('the identity of an API client', () => {
     const rule = { apiGroups: [''], resources: ['configmaps'], verbs: ['list', 'watch'] };
     const client = await cluster.clientWith({ namespace: [rule] });
     const { namespace } = cluster;
-    expect((await client.list(configMaps, { namespace, limit: 1 }, never)).items).toHaveLength(1);
+    expect((await client.list(configMaps, { namespace, limit: 1 }, neverAborted)).items).toHaveLength(1);
     const forbidden = { kind: 'status', code: 403, reason: 'Forbidden' };
-    expect(await failureOf(client.list(configMaps, {}, never))).toMatchObject(forbidden);
+    expect(await failureOf(client.list(configMaps, {}, neverAborted))).toMatchObject(forbidden);
     const secrets = watched(client, resourceOf('Secret'), { sendInitialEvents: true });
     expect(await failureOf(secrets.end)).toMatchObject(forbidden);
     const write = { method: 'POST', resource: configMaps, namespace, body: { metadata: { name: 'x' } } } as const;
-    expect(await failureOf(client.request(write, never))).toMatchObject(forbidden);
+    expect(await failureOf(client.request(write, neverAborted))).toMatchObject(forbidden);
   });
 
   it('is unauthenticated with an expired token, a token of a deleted account, or no token', async () => {
@@ -265,11 +274,11 @@ describe('the identity of an API client', () => {
       namespace: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['list'] }],
     });
     const list = (token: string) =>
-      cluster.client(token).list(configMaps, { namespace: cluster.namespace, limit: 1 }, never);
+      cluster.client(token).list(configMaps, { namespace: cluster.namespace, limit: 1 }, neverAborted);
     const { uid } = (
       await cluster.admin.request(
         { method: 'GET', resource: serviceAccounts, namespace: cluster.namespace, name: account },
-        never,
+        neverAborted,
       )
     ).metadata;
     const now = Math.floor(Date.now() / 1_000);
@@ -286,7 +295,7 @@ describe('the identity of an API client', () => {
 
   it('can be a certificate or come from a plugin of the kubeconfig', async () => {
     const { folder, url, ca, adminToken } = cluster.address;
-    const issued = loadAuthority(ca, readFileSync(join(folder, 'ca.key'), 'utf8')).issue(['somebody']);
+    const issuedCertificate = loadAuthority(ca, readFileSync(join(folder, 'ca.key'), 'utf8')).issue(['somebody']);
     const base64 = (text: string): string => Buffer.from(text).toString('base64');
     const client = (user: object): Http2ApiServer => {
       const config = {
@@ -302,16 +311,16 @@ describe('the identity of an API client', () => {
       return pluginClient;
     };
     const certificateClient = client({
-      'client-certificate-data': base64(issued.certificate),
-      'client-key-data': base64(issued.privateKey),
+      'client-certificate-data': base64(issuedCertificate.certificate),
+      'client-key-data': base64(issuedCertificate.privateKey),
     });
-    expect(await failureOf(certificateClient.list(configMaps, {}, never))).toMatchObject({
+    expect(await failureOf(certificateClient.list(configMaps, {}, neverAborted))).toMatchObject({
       ...{ kind: 'status', code: 403, message: expect.stringContaining('User "somebody"') },
     });
     const apiVersion = 'client.authentication.k8s.io/v1';
     const credentialJson = JSON.stringify({ kind: 'ExecCredential', apiVersion, status: { token: adminToken } });
     const admin = client({ exec: { apiVersion, command: 'sh', args: ['-c', `echo '${credentialJson}'`] } });
-    expect((await admin.list(services, { limit: 1 }, never)).resourceVersion).not.toBe('');
+    expect((await admin.list(services, { limit: 1 }, neverAborted)).resourceVersion).not.toBe('');
   });
 
   it('can be a token for an audience, which the server reviews', async () => {
@@ -322,7 +331,7 @@ describe('the identity of an API client', () => {
         kind: 'TokenReview',
         spec: { token, audiences: ['istio-ca'] },
       };
-      return (await cluster.admin.request({ method: 'POST', resource: tokenReviews, body }, never)).status;
+      return (await cluster.admin.request({ method: 'POST', resource: tokenReviews, body }, neverAborted)).status;
     };
     expect(await review(await cluster.token(account, 'istio-ca'))).toMatchObject({
       authenticated: true,
@@ -341,13 +350,13 @@ describe('a write to an API server', () => {
           ...{ method: 'PUT', resource: leases, namespace: cluster.namespace, name: 'lock' },
           body: { ...object, spec: { holderIdentity } },
         },
-        never,
+        neverAborted,
       );
-    const second = await put(lease, 'b');
+    const secondLease = await put(lease, 'b');
     expect(await failureOf(put(lease, 'c'))).toMatchObject({ kind: 'status', code: 409, reason: 'Conflict' });
-    expect((await put(second, 'd')).spec).toMatchObject({ holderIdentity: 'd' });
-    const again = cluster.create(leases, { metadata: { name: 'lock' } });
-    expect(await failureOf(again)).toMatchObject({ kind: 'status', code: 409, reason: 'AlreadyExists' });
+    expect((await put(secondLease, 'd')).spec).toMatchObject({ holderIdentity: 'd' });
+    const secondCreate = cluster.create(leases, { metadata: { name: 'lock' } });
+    expect(await failureOf(secondCreate)).toMatchObject({ kind: 'status', code: 409, reason: 'AlreadyExists' });
   });
 
   it('leaves the rest of the object unchanged if it changes the status', async () => {

@@ -103,7 +103,7 @@ async function requestService({ port }: Agent, service: number): Promise<string>
 }
 
 /** Bytes that Envoy received from its control plane. */
-async function received({ adminPort }: Agent): Promise<number> {
+async function receivedBytes({ adminPort }: Agent): Promise<number> {
   const filter = '^cluster.xds-grpc;.upstream_cx_rx_bytes_total$';
   const text = await (await fetch(`http://127.0.0.1:${adminPort}/stats?filter=${filter}`)).text();
   return Number(/: (\d+)/.exec(text)?.[1]);
@@ -114,7 +114,7 @@ async function quietBytes(agent: Agent): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
     const previousBytes = bytes;
-    bytes = await received(agent);
+    bytes = await receivedBytes(agent);
     if (bytes === previousBytes) return true;
     await sleep(300);
     return false;
@@ -138,13 +138,13 @@ it('killing the replica with all streams fails no request, and the other replica
   const initial = await Promise.all(agents.map(quietBytes));
   const responsesBefore = await Promise.all(agents.map(responses));
   let isOver = false;
-  const failed: string[] = [];
+  const failures: string[] = [];
   let requests = 0;
   const load = agents.map(async (agent) => {
     for (let service = 0; !isOver; service = (service + 1) % services) {
       const outcome = await requestService(agent, service).catch(String);
       requests++;
-      if (outcome !== 'web') failed.push(outcome);
+      if (outcome !== 'web') failures.push(outcome);
       await sleep(2);
     }
   });
@@ -164,7 +164,7 @@ it('killing the replica with all streams fails no request, and the other replica
   isOver = true;
   await Promise.all(load);
   console.log(`with the other one after ${tookMs} ms; ${requests} requests; ${bytes} bytes, at first ${initial}`);
-  expect(failed).toEqual([]);
+  expect(failures).toEqual([]);
   expect(Math.max(...tookMs)).toBeLessThan(promisedMs);
   expect(Math.max(...bytes)).toBeLessThan(emptyResponsesBytes);
   expect(Math.min(...initial)).toBeGreaterThan(5 * emptyResponsesBytes);

@@ -11,7 +11,7 @@ import { givenCluster } from './given-cluster.ts';
 import { defineKinds, writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-validation-'));
 const kubeconfig = join(folder, 'config');
 const entryName = 'rev.validation.istio.io';
@@ -26,7 +26,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function started(port: number): ControlPlane {
+function startPlane(port: number): ControlPlane {
   return new ControlPlane(
     {
       ...{ registries: 'Kubernetes', configDir: '', kubeconfig, namespace: cluster.namespace },
@@ -61,12 +61,12 @@ async function writeWebhook(port: number): Promise<void> {
     ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: validatingWebhookConfigurations.kind },
     ...{ metadata: { name: cluster.namespace, labels: { 'istio.io/rev': cluster.namespace } }, webhooks: [webhook] },
   };
-  await cluster.admin.request({ method: 'POST', resource: validatingWebhookConfigurations, body }, never);
+  await cluster.admin.request({ method: 'POST', resource: validatingWebhookConfigurations, body }, neverAborted);
 }
 
 async function deleteWebhook(): Promise<void> {
   const name = cluster.namespace;
-  await cluster.admin.request({ method: 'DELETE', resource: validatingWebhookConfigurations, name }, never);
+  await cluster.admin.request({ method: 'DELETE', resource: validatingWebhookConfigurations, name }, neverAborted);
 }
 
 interface Entry {
@@ -76,15 +76,15 @@ interface Entry {
 
 async function entry(): Promise<Entry> {
   const resource = validatingWebhookConfigurations;
-  const object = await cluster.admin.request({ method: 'GET', resource, name: cluster.namespace }, never);
+  const object = await cluster.admin.request({ method: 'GET', resource, name: cluster.namespace }, neverAborted);
   return (object.webhooks as Entry[])[0]!;
 }
 
 async function patchEntry(change: Partial<Entry>): Promise<void> {
   const resource = validatingWebhookConfigurations;
-  const object = await cluster.admin.request({ method: 'GET', resource, name: cluster.namespace }, never);
+  const object = await cluster.admin.request({ method: 'GET', resource, name: cluster.namespace }, neverAborted);
   const webhooks = (object.webhooks as Entry[]).map((one) => ({ ...one, ...change }));
-  await cluster.admin.request({ method: 'PATCH', resource, name: cluster.namespace, body: { webhooks } }, never);
+  await cluster.admin.request({ method: 'PATCH', resource, name: cluster.namespace, body: { webhooks } }, neverAborted);
 }
 
 let entries = 0;
@@ -99,7 +99,7 @@ async function rejectionOf(host: string): Promise<string> {
 
 it('failurePolicy of the validation webhook becomes Fail after an observed rejection, and remains while the webhook is unreachable', async () => {
   const [port = 0, closedPort = 0] = await freePorts(2);
-  const plane = started(port);
+  const plane = startPlane(port);
   await plane.ready();
   await writeWebhook(closedPort);
   await eventually('the root is written', async () => (await entry()).clientConfig.caBundle !== undefined);
@@ -116,7 +116,7 @@ it('failurePolicy of the validation webhook becomes Fail after an observed rejec
   expect(await rejectionOf('cart.test')).toBe('');
 
   await patchEntry({ failurePolicy: 'Ignore' });
-  const objects = await cluster.admin.list(resourceOf('Gateway'), { namespace: cluster.namespace }, never);
+  const objects = await cluster.admin.list(resourceOf('Gateway'), { namespace: cluster.namespace }, neverAborted);
   expect(objects.items).toEqual([]);
   await plane.stop();
   await eventually(

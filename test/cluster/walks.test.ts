@@ -63,12 +63,12 @@ const eventsOfWalk =
 /** Machines that received an event from an actor of the walk, or took a step for an event of the walk. */
 function charts(records: readonly TraceRecord[], field: 'to' | 'step'): readonly string[] {
   const chartOf = (actor: string): string => actor.replace(/\/.*$/, '').replace(/-\d+$/, '-N');
-  const isOfWalk = (actor: string): boolean => ['service-registry', 'push', 'push-queue'].includes(chartOf(actor));
-  const found = records.flatMap((record) => {
-    if (field === 'to') return record.kind === 'event' && isOfWalk(record.from) ? [chartOf(record.to)] : [];
+  const isInWalk = (actor: string): boolean => ['service-registry', 'push', 'push-queue'].includes(chartOf(actor));
+  const chartNames = records.flatMap((record) => {
+    if (field === 'to') return record.kind === 'event' && isInWalk(record.from) ? [chartOf(record.to)] : [];
     return 'on' in record && 'taken' in record && eventsOfWalk.test(record.on) ? [chartOf(record.actor)] : [];
   });
-  return [...new Set(found)].sort();
+  return [...new Set(chartNames)].sort();
 }
 
 it('an EndpointSlice event runs each file of the documented walk, and causes transitions of four charts', async () => {

@@ -50,12 +50,12 @@ test.for(['SIGTERM', 'SIGINT'] as const)(
 
 test('xds-conformance reports a port in use and exits with 1', async ({ run }) => {
   const { port } = await portsOf(run('--port', '0', '--adapterPort', '0'));
-  const second = run('--port', `${port}`, '--adapterPort', '0');
+  const secondRun = run('--port', `${port}`, '--adapterPort', '0');
   let errors = '';
-  second.stderr!.on('data', (text: Buffer) => {
+  secondRun.stderr!.on('data', (text: Buffer) => {
     errors += text.toString();
   });
-  expect((await once(second, 'exit'))[0]).toBe(1);
+  expect((await once(secondRun, 'exit'))[0]).toBe(1);
   expect(errors).toContain(`127.0.0.1:${port}`);
   expect(errors).not.toContain('    at ');
 });

@@ -60,13 +60,13 @@ export class HarnessClient {
     const previousNames = this.#names.get(type) ?? [];
     this.#names.set(type, names);
     if (this.#variant.delta) {
-      const added = names.filter((name) => !previousNames.includes(name));
-      const removed = previousNames.filter((name) => !names.includes(name));
+      const addedNames = names.filter((name) => !previousNames.includes(name));
+      const removedNames = previousNames.filter((name) => !names.includes(name));
       this.#delta(type).send({
         node: { id: this.#node },
         typeUrl: typeUrls[type],
-        resourceNamesSubscribe: added,
-        resourceNamesUnsubscribe: removed,
+        resourceNamesSubscribe: addedNames,
+        resourceNamesUnsubscribe: removedNames,
       });
     } else this.#request(type, names, true);
   }
@@ -90,12 +90,12 @@ export class HarnessClient {
   }
 
   async next(type: TypeName): Promise<Received> {
-    return received(await this.#stream(type).next());
+    return toReceived(await this.#stream(type).next());
   }
 
   /** Responses that no test step has awaited. */
   async unexpected(type: TypeName): Promise<Received[]> {
-    return (await this.#stream(type).unexpected()).map(received);
+    return (await this.#stream(type).unexpected()).map(toReceived);
   }
 
   stream(type: TypeName): SotwStream | DeltaStream {
@@ -166,12 +166,12 @@ export class HarnessClient {
   }
 }
 
-function received(response: DiscoveryResponse | DeltaDiscoveryResponse): Received {
+function toReceived(response: DiscoveryResponse | DeltaDiscoveryResponse): Received {
   const { typeUrl, nonce } = response;
   const isDelta = response.$typeName === 'envoy.service.discovery.v3.DeltaDiscoveryResponse';
   const resources = isDelta ? response.resources.map(({ resource }) => resource!) : response.resources;
   const content = new Map(
-    resources.map((any) => [resourceName(any), Buffer.from(any.value).toString('base64')] as const),
+    resources.map((packed) => [resourceName(packed), Buffer.from(packed.value).toString('base64')] as const),
   );
   if (isDelta) expectNames(response, [...content.keys()]);
   return {

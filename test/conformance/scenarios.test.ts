@@ -85,7 +85,7 @@ async function expectNoMore({ client }: Scenario, type: TypeName): Promise<void>
 }
 
 describe.concurrent.each(variants.map((variant) => [variant.name, variant] as const))('%s', (_, variant) => {
-  const whole = (type: TypeName): boolean => !variant.delta && wholeTypes.includes(type);
+  const isFullState = (type: TypeName): boolean => !variant.delta && wholeTypes.includes(type);
 
   describe.each(types)('%s', (type) => {
     test('a subscription gets one response with the requested resources', async ({ begin }) => {
@@ -102,11 +102,11 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       s.client.subscribe(type, ['A', 'B']);
       const firstResponse = await s.client.next(type);
       await s.adapter.update(type, 'A', 'v2');
-      const after = await s.client.next(type);
-      expect(after).toMatchObject({ version: 'v2', names: whole(type) ? ['A', 'B'] : ['A'], removed: [] });
-      expect(after.content.get('A')).not.toBe(firstResponse.content.get('A'));
+      const nextResponse = await s.client.next(type);
+      expect(nextResponse).toMatchObject({ version: 'v2', names: isFullState(type) ? ['A', 'B'] : ['A'], removed: [] });
+      expect(nextResponse.content.get('A')).not.toBe(firstResponse.content.get('A'));
       await s.adapter.update(type, 'A', 'v3');
-      expect((await s.client.next(type)).content.get('A')).not.toBe(after.content.get('A'));
+      expect((await s.client.next(type)).content.get('A')).not.toBe(nextResponse.content.get('A'));
       await expectNoMore(s, type);
     });
 
@@ -116,7 +116,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       s.client.subscribe(type, ['A', 'B']);
       expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: ['A'] });
       await s.adapter.add(type, 'B', 'v1');
-      expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: whole(type) ? ['A', 'B'] : ['B'] });
+      expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: isFullState(type) ? ['A', 'B'] : ['B'] });
       await expectNoMore(s, type);
     });
 
@@ -135,7 +135,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       s.client.subscribe(type, ['A']);
       await s.client.next(type);
       s.client.subscribe(type, ['A', 'B']);
-      expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: whole(type) ? ['A', 'B'] : ['B'] });
+      expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: isFullState(type) ? ['A', 'B'] : ['B'] });
       await expectNoMore(s, type);
     });
 
@@ -150,7 +150,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await s.adapter.update(type, 'C', 'v2');
       expect(await s.client.unexpected(type)).toEqual([]);
       await s.adapter.update(type, 'A', 'v3');
-      expect(await s.client.next(type)).toMatchObject({ version: 'v3', names: whole(type) ? ['A', 'B'] : ['A'] });
+      expect(await s.client.next(type)).toMatchObject({ version: 'v3', names: isFullState(type) ? ['A', 'B'] : ['A'] });
       await s.adapter.remove(type, 'C', 'v3');
       await expectNoMore(s, type);
     });
@@ -196,7 +196,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await s.adapter.remove(type, 'B', version);
       if (variant.delta) {
         expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: [], removed: ['B'] });
-      } else if (whole(type)) expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: ['A'] });
+      } else if (isFullState(type)) expect(await s.client.next(type)).toMatchObject({ version: 'v1', names: ['A'] });
       await expectNoMore(s, type);
     });
 
@@ -222,14 +222,14 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
     test('streams of a finished scenario do not affect the next one', async ({ begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A'] });
-      const [cancelled, open] = [s.anotherClient(), s.anotherClient()];
-      for (const client of [cancelled, open]) {
+      const [cancelled, openClient] = [s.anotherClient(), s.anotherClient()];
+      for (const client of [cancelled, openClient]) {
         client.subscribe(type, ['A']);
         await client.next(type);
       }
       cancelled.stream(type).cancel();
       await s.adapter.clearState();
-      expect(await open.unexpected(type)).toEqual([]);
+      expect(await openClient.unexpected(type)).toEqual([]);
 
       await s.adapter.setState('v1', { [type]: ['A'] });
       s.client.subscribe(type, ['A']);
@@ -245,10 +245,10 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       let tookMs: number;
       do {
         await s.adapter.setState('v1', { [type]: ['A'] });
-        const begun = performance.now();
+        const startedAt = performance.now();
         update = s.adapter.update(type, 'A', 'late');
         await s.adapter.clearState();
-        tookMs = performance.now() - begun;
+        tookMs = performance.now() - startedAt;
         // An update waits 200 ms: on a busy machine the state may not be cleared by then.
       } while (tookMs > 150 && (await isDone(update)));
       await s.adapter.setState('v1', { [type]: ['A'] });
@@ -383,12 +383,12 @@ describe.concurrent('the adapter', () => {
   test('the adapter applies an update about 200 ms after the call and then responds', async ({ begin }) => {
     const s = await begin(variant!);
     await s.adapter.setState('v1', { CDS: ['A'] });
-    const started = performance.now();
-    const taken = await msWithoutQueueing([process.pid], async () => {
+    const startedAt = performance.now();
+    const updateMs = await msWithoutQueueing([process.pid], async () => {
       expect((await s.adapter.update('CDS', 'A', 'v2')).success).toBe(true);
     });
-    expect(performance.now() - started).toBeGreaterThan(180);
-    expect(taken).toBeLessThan(1_000);
+    expect(performance.now() - startedAt).toBeGreaterThan(180);
+    expect(updateMs).toBeLessThan(1_000);
   });
 
   test('the adapter separates the states of nodes', async ({ begin }) => {
@@ -402,14 +402,16 @@ describe.concurrent('the adapter', () => {
 
   test('the adapter reports a port in use with its address', async () => {
     const target = await startConformanceTarget({ host: '127.0.0.1', port: 0, adapterPort: 0, logger: silentLogger });
-    const again = { host: '127.0.0.1', logger: silentLogger };
+    const targetOptions = { host: '127.0.0.1', logger: silentLogger };
     try {
-      await expect(startConformanceTarget({ ...again, port: target.port, adapterPort: 0 })).rejects.toMatchObject({
+      await expect(
+        startConformanceTarget({ ...targetOptions, port: target.port, adapterPort: 0 }),
+      ).rejects.toMatchObject({
         code: 'PORT_IN_USE',
         message: expect.stringContaining(`127.0.0.1:${target.port}`),
       });
       await expect(
-        startConformanceTarget({ ...again, port: 0, adapterPort: target.adapterPort }),
+        startConformanceTarget({ ...targetOptions, port: 0, adapterPort: target.adapterPort }),
       ).rejects.toMatchObject({
         code: 'PORT_IN_USE',
         message: expect.stringContaining(`127.0.0.1:${target.adapterPort}`),

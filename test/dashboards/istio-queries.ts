@@ -18,25 +18,27 @@ export function istioQueries(): DashboardQuery[] {
 function meshQueries(): DashboardQuery[] {
   const reporter = 'reporter=~"source|waypoint"';
   const of = 'destination_workload, destination_workload_namespace';
-  const requests = (code = '', by = ''): string =>
-    `sum(rate(istio_requests_total{${reporter}${code}}[${rate}]))${by === '' ? '' : ` by (${by})`}`;
-  const named = (query: string): string =>
+  const requests = (code = '', grouping = ''): string =>
+    `sum(rate(istio_requests_total{${reporter}${code}}[${rate}]))${grouping === '' ? '' : ` by (${grouping})`}`;
+  const withWorkloadLabel = (query: string): string =>
     `label_join(${query}, "destination_workload_var", ".", "destination_workload", "destination_workload_namespace")`;
   const quantile = (share: number): string =>
-    named(
+    withWorkloadLabel(
       `histogram_quantile(${share}, sum(rate(istio_request_duration_milliseconds_bucket{${reporter}}[${rate}])) by (le, ${of}))`,
     );
   const bytes = (metric: string): string =>
-    named(`sum(rate(istio_tcp_${metric}_bytes_total{${reporter}}[${rate}])) by (${of}, destination_service)`);
+    withWorkloadLabel(
+      `sum(rate(istio_tcp_${metric}_bytes_total{${reporter}}[${rate}])) by (${of}, destination_service)`,
+    );
   const notFailed = ', response_code!~"5.*"';
   const panels: readonly [string, string][] = [
     ['Traffic Volume', `round(${requests()}, 0.01)`],
     ['Success Rate', `${requests(notFailed)} / ${requests()}`],
     ['4xxs', `round(${requests(', response_code=~"4.*"')}, 0.01) or vector(0)`],
     ['5xxs', `round(${requests(', response_code=~"5.*"')}, 0.01) or vector(0)`],
-    ['Workloads: requests', named(requests(', response_code="200"', `${of}, destination_service`))],
+    ['Workloads: requests', withWorkloadLabel(requests(', response_code="200"', `${of}, destination_service`))],
     ...[0.5, 0.9, 0.99].map((share): [string, string] => [`Workloads: P${share * 100}`, quantile(share)]),
-    ['Workloads: success', named(`${requests(notFailed, of)} / ${requests('', of)}`)],
+    ['Workloads: success', withWorkloadLabel(`${requests(notFailed, of)} / ${requests('', of)}`)],
     ['TCP: bytes received', bytes('received')],
     ['TCP: bytes sent', bytes('sent')],
     ['Istio Component Versions', 'sum(istio_build) by (component, tag)'],
@@ -51,19 +53,19 @@ const policies = [
 ] as const;
 
 /** A row of panels that group by a peer: 32 queries. */
-function rowOf(row: string, labels: string, by: string): readonly [string, string][] {
+function rowOf(row: string, labels: string, grouping: string): readonly [string, string][] {
   return policies.flatMap(([policy, matcher]): [string, string][] => {
-    const selected = `${matcher}, ${labels}`;
-    const requests = (code: string, more = ''): string =>
-      `sum(irate(istio_requests_total{${selected}${code}}[${rate}])) by (${by}${more})`;
+    const selectors = `${matcher}, ${labels}`;
+    const requests = (code: string, extraGrouping = ''): string =>
+      `sum(irate(istio_requests_total{${selectors}${code}}[${rate}])) by (${grouping}${extraGrouping})`;
     const quantiles = (metric: string): [string, string][] =>
       [0.5, 0.9, 0.95, 0.99].map((share) => [
         `${row}: ${metric} P${share * 100} (${policy})`,
-        `histogram_quantile(${share}, sum(irate(istio_${metric}_bucket{${selected}}[${rate}])) by (${by}, le))`,
+        `histogram_quantile(${share}, sum(irate(istio_${metric}_bucket{${selectors}}[${rate}])) by (${grouping}, le))`,
       ]);
     const bytes = (direction: string): [string, string] => [
       `${row}: TCP ${direction} (${policy})`,
-      `round(sum(irate(istio_tcp_${direction}_bytes_total{${selected}}[${rate}])) by (${by}), 0.001)`,
+      `round(sum(irate(istio_tcp_${direction}_bytes_total{${selectors}}[${rate}])) by (${grouping}), 0.001)`,
     ];
     return [
       [`${row}: requests by response code (${policy})`, `round(${requests('', ', response_code')}, 0.001)`],
@@ -78,21 +80,21 @@ function rowOf(row: string, labels: string, by: string): readonly [string, strin
 }
 
 /** The general panels: six queries. */
-function generalOf(side: string, labels: string, tcp: string): readonly [string, string][] {
+function generalOf(reporterSide: string, labels: string, tcp: string): readonly [string, string][] {
   const requests = (code = ''): string => `sum(irate(istio_requests_total{${labels}${code}}[${rate}]))`;
   return [
-    [`${side}: volume`, `round(${requests()}, 0.001)`],
-    [`${side}: success`, `${requests(', response_code!~"5.*"')} / ${requests()}`],
+    [`${reporterSide}: volume`, `round(${requests()}, 0.001)`],
+    [`${reporterSide}: success`, `${requests(', response_code!~"5.*"')} / ${requests()}`],
     ...[0.5, 0.9, 0.99].map((share): [string, string] => [
-      `${side}: duration P${share * 100}`,
+      `${reporterSide}: duration P${share * 100}`,
       `histogram_quantile(${share}, sum(irate(istio_request_duration_milliseconds_bucket{${labels}}[${rate}])) by (le)) / 1000`,
     ]),
-    [`${side}: TCP ${tcp}`, `sum(irate(istio_tcp_${tcp}_bytes_total{${labels}}[${rate}]))`],
+    [`${reporterSide}: TCP ${tcp}`, `sum(irate(istio_tcp_${tcp}_bytes_total{${labels}}[${rate}]))`],
   ];
 }
 
-function variable(label: string, more = ''): [string, string] {
-  const of = (metric: string): string => `sum(${metric}{${more}}) by (${label})`;
+function variable(label: string, selectors = ''): [string, string] {
+  const of = (metric: string): string => `sum(${metric}{${selectors}}) by (${label})`;
   return [`variable ${label}`, `${of('istio_requests_total')} or ${of('istio_tcp_sent_bytes_total')}`];
 }
 

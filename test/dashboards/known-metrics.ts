@@ -59,8 +59,8 @@ export async function agentMetrics(): Promise<MetricDefinition[]> {
 function definitionsIn(text: string): MetricDefinition[] {
   return [...text.matchAll(/# HELP (\w+) (.*)\n# TYPE \w+ (\w+)/g)].map(([, name = '', help = '', type = '']) => {
     const sample = new RegExp(`^${name}(?:_bucket)?\\{(.*)\\}`, 'm').exec(text)?.[1] ?? '';
-    const found = [...sample.matchAll(/(\w+)="/g)].flatMap(([, label]) => (label === 'le' ? [] : label!));
-    return { name, help, type, labels: found.length > 0 ? found : (laterLabels[name] ?? []) };
+    const foundLabels = [...sample.matchAll(/(\w+)="/g)].flatMap(([, label]) => (label === 'le' ? [] : label!));
+    return { name, help, type, labels: foundLabels.length > 0 ? foundLabels : (laterLabels[name] ?? []) };
   });
 }
 

@@ -11,7 +11,7 @@ export interface NamesInQuery {
   readonly grouping: readonly string[];
 }
 
-const words = new Set([
+const keywords = new Set([
   ...['by', 'without', 'on', 'ignoring', 'group_left', 'group_right', 'and', 'or', 'unless', 'bool', 'offset'],
 ]);
 
@@ -20,22 +20,25 @@ export function namesIn(query: string): NamesInQuery {
   const metrics: UsedMetric[] = [];
   const grouping: string[] = [];
   // Durations, strings and numbers contain letters that are not names.
-  let rest = query.replace(/\[[^\]]*\]/g, ' ');
-  rest = rest.replace(/\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)/g, (_, list: string) => {
-    grouping.push(...list.split(',').flatMap((label) => label.trim() || []));
-    return ' ';
-  });
-  rest = rest.replace(
-    /([a-zA-Z_:][\w:]*)\s*\{((?:[^{}"]|"(?:[^"\\]|\\.)*")*)\}/g,
-    (_, name: string, matchers: string) => {
-      const bare = matchers.replace(/"(?:[^"\\]|\\.)*"/g, '""');
-      metrics.push({ name, labels: [...bare.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)].map(([, label]) => label!) });
+  let remainingQuery = query.replace(/\[[^\]]*\]/g, ' ');
+  remainingQuery = remainingQuery.replace(
+    /\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)/g,
+    (_, list: string) => {
+      grouping.push(...list.split(',').flatMap((label) => label.trim() || []));
       return ' ';
     },
   );
-  rest = rest.replace(/"(?:[^"\\]|\\.)*"/g, ' ').replace(/\b\d+(?:\.\d+)?(?:e\d+)?\b/g, ' ');
-  for (const [, name = '', open] of rest.matchAll(/([a-zA-Z_:][\w:]*)\s*(\()?/g)) {
-    if (open === undefined && !words.has(name)) metrics.push({ name, labels: [] });
+  remainingQuery = remainingQuery.replace(
+    /([a-zA-Z_:][\w:]*)\s*\{((?:[^{}"]|"(?:[^"\\]|\\.)*")*)\}/g,
+    (_, name: string, matchers: string) => {
+      const bareMatchers = matchers.replace(/"(?:[^"\\]|\\.)*"/g, '""');
+      metrics.push({ name, labels: [...bareMatchers.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)].map(([, label]) => label!) });
+      return ' ';
+    },
+  );
+  remainingQuery = remainingQuery.replace(/"(?:[^"\\]|\\.)*"/g, ' ').replace(/\b\d+(?:\.\d+)?(?:e\d+)?\b/g, ' ');
+  for (const [, name = '', parenthesis] of remainingQuery.matchAll(/([a-zA-Z_:][\w:]*)\s*(\()?/g)) {
+    if (parenthesis === undefined && !keywords.has(name)) metrics.push({ name, labels: [] });
   }
   if (metrics.length === 0) throw new Error(`no metric in ${query}`);
   return { metrics, grouping };

@@ -35,7 +35,7 @@ export async function evaluate(order: {
   const binary = await findOrBuild(promql, (line) => console.error(line));
   const child = spawn(binary, { stdio: ['pipe', 'pipe', 'pipe'] });
   child.stdin.end(JSON.stringify(order));
-  const [out, problem] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  const [output, problem] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
   if (child.exitCode !== 0) throw new Error(`promql: ${problem}`);
-  return JSON.parse(out) as Evaluation;
+  return JSON.parse(output) as Evaluation;
 }

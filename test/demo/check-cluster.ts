@@ -29,15 +29,15 @@ export async function checkCluster(mesh: ClusterMesh, progress: Progress): Promi
 
 /** Stops all programs and checks leftovers on this machine. */
 export async function checkClusterEnd(mesh: ClusterMesh): Promise<CheckFinding[]> {
-  const left = await mesh.stop({ keepDirectory: true });
-  return [finding('left behind', left.join('; ') || 'nothing', 'nothing')];
+  const leftoverTexts = await mesh.stop({ keepDirectory: true });
+  return [finding('left behind', leftoverTexts.join('; ') || 'nothing', 'nothing')];
 }
 
-const finding = (check: string, seen: string, expected: string): CheckFinding => ({
+const finding = (check: string, observedText: string, expected: string): CheckFinding => ({
   check,
-  seen,
+  seen: observedText,
   expected,
-  ok: seen === expected,
+  ok: observedText === expected,
 });
 
 const clientIn = (response: string): string => /client (.+)/.exec(response)?.[1] ?? response.trim();
@@ -121,6 +121,6 @@ async function debuggerFindings(mesh: ClusterMesh): Promise<CheckFinding[]> {
 }
 
 async function removalFindings(mesh: ClusterMesh): Promise<CheckFinding[]> {
-  const left = (await mesh.uninstall()).trim().split('\n').filter(Boolean);
-  return [finding('left in the cluster after the removal', left.join(', ') || 'nothing', 'nothing')];
+  const leftoverTexts = (await mesh.uninstall()).trim().split('\n').filter(Boolean);
+  return [finding('left in the cluster after the removal', leftoverTexts.join(', ') || 'nothing', 'nothing')];
 }

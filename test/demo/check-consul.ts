@@ -21,11 +21,11 @@ export async function checkConsul(mesh: ConsulMesh, progress: Progress): Promise
 
 /** Stops all programs and checks their exit codes. */
 export async function checkConsulEnd(mesh: ConsulMesh): Promise<CheckFinding[]> {
-  const left = await mesh.stop({ keepDirectory: true });
+  const leftovers = await mesh.stop({ keepDirectory: true });
   const codes = mesh.agents.map(({ exit }) => exit?.signal ?? exit?.code);
   const findings = [
     finding('exit codes of the agents after SIGTERM', codes.join(', '), '0, 0, 0'),
-    finding('left behind', left.join('; ') || 'nothing', 'nothing'),
+    finding('left behind', leftovers.join('; ') || 'nothing', 'nothing'),
   ];
   for (const file of mesh.traceFiles) {
     const { code, output } = await checkTraces([file]);
@@ -38,11 +38,11 @@ export async function checkConsulEnd(mesh: ConsulMesh): Promise<CheckFinding[]> 
   return findings;
 }
 
-const finding = (check: string, seen: string, expected: string): CheckFinding => ({
+const finding = (check: string, observedText: string, expected: string): CheckFinding => ({
   check,
-  seen,
+  seen: observedText,
   expected,
-  ok: seen === expected,
+  ok: observedText === expected,
 });
 
 async function weightFindings(mesh: ConsulMesh): Promise<CheckFinding[]> {
@@ -57,7 +57,7 @@ async function weightFindings(mesh: ConsulMesh): Promise<CheckFinding[]> {
   const expectedShare = weights.v2 / 100;
   mesh.setWeights(0, 100);
   await eventually('all requests go to v2', async () => (await countResponses(mesh, 10)).v2 === 10);
-  const after = await countResponses(mesh, 100);
+  const countsAfter = await countResponses(mesh, 100);
   return [
     {
       check: 'share of v2, by the VirtualService',
@@ -65,7 +65,7 @@ async function weightFindings(mesh: ConsulMesh): Promise<CheckFinding[]> {
       expected: `${percent(expectedShare)} ± ${percent(shareTolerance)}`,
       ok: Math.abs(share - expectedShare) <= shareTolerance,
     },
-    finding('responses after weights 0/100', textOf(after), 'v2: 100'),
+    finding('responses after weights 0/100', textOf(countsAfter), 'v2: 100'),
   ];
 }
 
@@ -88,16 +88,16 @@ async function outageFindings(mesh: ConsulMesh): Promise<CheckFinding[]> {
     isOver = true;
     await load;
   }
-  const failed = Object.entries(counts).filter(([name]) => name !== 'v2');
-  return [finding('failed requests while Consul restarts', textOf(Object.fromEntries(failed)) || 'none', 'none')];
+  const failedCounts = Object.entries(counts).filter(([name]) => name !== 'v2');
+  return [finding('failed requests while Consul restarts', textOf(Object.fromEntries(failedCounts)) || 'none', 'none')];
 }
 
 /** Sends requests, four at a time. @returns the number of responses by version or failure */
 async function countResponses(mesh: ConsulMesh, times: number): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
-  let left = times;
+  let remainingRequests = times;
   const client = async (): Promise<void> => {
-    while (left-- > 0) add(counts, await mesh.request().catch(String), 1);
+    while (remainingRequests-- > 0) add(counts, await mesh.request().catch(String), 1);
   };
   await Promise.all([client(), client(), client(), client()]);
   return counts;

@@ -5,16 +5,16 @@ import type { CheckFinding } from './findings.ts';
 
 /** Stops the mesh and checks the exits of its agents, leftovers on the host, and every program's trace. */
 export async function checkEnd(mesh: Mesh): Promise<CheckFinding[]> {
-  const left = await mesh.stop({ keepDirectory: true });
+  const leftoverTexts = await mesh.stop({ keepDirectory: true });
   return [
     exitFinding('gateway', mesh.gateway),
     exitFinding('sidecar', mesh.sidecar),
     {
       check: 'left behind',
-      seen: left.length === 0 ? 'nothing' : `${left.length} things`,
+      seen: leftoverTexts.length === 0 ? 'nothing' : `${leftoverTexts.length} things`,
       expected: 'no process, no file in /dev/shm',
-      ok: left.length === 0,
-      ...(left.length > 0 && { detail: left.join('; ') }),
+      ok: leftoverTexts.length === 0,
+      ...(leftoverTexts.length > 0 && { detail: leftoverTexts.join('; ') }),
     },
     ...(await Promise.all(mesh.traceFiles.map(traceFinding))),
   ];

@@ -44,13 +44,13 @@ export async function checkIdentity(mesh: Mesh, progress: Progress): Promise<Che
 }
 
 async function identityFinding(mesh: Mesh, name: (typeof agentNames)[number]): Promise<CheckFinding> {
-  const seen = new Set((await ownCertificates(mesh[name]!)).flatMap(({ uris }) => uris));
+  const seenUris = new Set((await ownCertificates(mesh[name]!)).flatMap(({ uris }) => uris));
   const expectedId = spiffeIdOf(name);
   return {
     check: `identity of the ${name}`,
-    seen: [...seen].join(' and ') || 'none',
+    seen: [...seenUris].join(' and ') || 'none',
     expected: expectedId,
-    ok: seen.size === 1 && seen.has(expectedId),
+    ok: seenUris.size === 1 && seenUris.has(expectedId),
   };
 }
 
@@ -87,7 +87,7 @@ async function rotationFindings(mesh: Mesh, progress: Progress): Promise<CheckFi
         deadlineMs: rotationLimitMs,
       });
       const tookMs = performance.now() - startedAt;
-      const same =
+      const hasSameEnvoys =
         envoys.join() ===
         mesh
           .envoysOf(agent)
@@ -95,9 +95,9 @@ async function rotationFindings(mesh: Mesh, progress: Progress): Promise<CheckFi
           .join();
       findings.push({
         check: `renewed certificate of the ${name}, without a restart`,
-        seen: `after ${duration(tookMs)}, ${same ? 'the same Envoy' : 'another Envoy'}`,
+        seen: `after ${duration(tookMs)}, ${hasSameEnvoys ? 'the same Envoy' : 'another Envoy'}`,
         expected: 'the same Envoy',
-        ok: same,
+        ok: hasSameEnvoys,
       });
       progress(`  ${findings.at(-1)!.check} ${findings.at(-1)!.seen}`);
     }

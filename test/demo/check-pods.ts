@@ -21,26 +21,26 @@ export async function checkPods(mesh: PodMesh, progress: Progress): Promise<Chec
 
 /** Removes redirection, stops all programs and checks leftovers. */
 export async function checkPodsEnd(mesh: PodMesh): Promise<CheckFinding[]> {
-  const rules = await Promise.all(Object.values(mesh.pods).map((pod) => rulesLeft(mesh, pod)));
-  const left = await mesh.stop({ keepDirectory: true });
+  const rules = await Promise.all(Object.values(mesh.pods).map((pod) => countRemainingRules(mesh, pod)));
+  const leftoverTexts = await mesh.stop({ keepDirectory: true });
   const codes = Object.values(mesh.pods).map(({ agent }) => agent?.exit?.signal ?? agent?.exit?.code);
-  const checked = await checkTraces(mesh.traceFiles);
+  const checkReport = await checkTraces(mesh.traceFiles);
   return [
     finding('redirection after istio-clean-iptables: ISTIO_… rules', rules.join(', '), '0, 0, 0'),
     finding('agents end on TERM with', codes.join(', '), '0, 0, 0'),
-    finding('left behind', left.join('; ') || 'nothing', 'nothing'),
+    finding('left behind', leftoverTexts.join('; ') || 'nothing', 'nothing'),
     {
-      ...finding('traces of all programs', checked.code === 0 ? 'accepted' : 'rejected', 'accepted'),
-      ...(checked.code !== 0 && { detail: checked.output }),
+      ...finding('traces of all programs', checkReport.code === 0 ? 'accepted' : 'rejected', 'accepted'),
+      ...(checkReport.code !== 0 && { detail: checkReport.output }),
     },
   ];
 }
 
-const finding = (check: string, seen: string, expected: string): CheckFinding => ({
+const finding = (check: string, observedText: string, expected: string): CheckFinding => ({
   check,
-  seen,
+  seen: observedText,
   expected,
-  ok: seen === expected,
+  ok: observedText === expected,
 });
 
 async function nameFinding({ pods }: PodMesh): Promise<CheckFinding> {
@@ -52,30 +52,30 @@ async function nameFinding({ pods }: PodMesh): Promise<CheckFinding> {
 async function callerFindings(mesh: PodMesh): Promise<CheckFinding[]> {
   const { stdout } = await mesh.callService('/headers');
   const headers = JSON.parse(stdout) as { 'x-forwarded-client-cert'?: string };
-  const [, by, uri] = /^By=([^;]*);.*;URI=([^;]*)$/.exec(headers['x-forwarded-client-cert'] ?? '') ?? [];
+  const [, byIdentity, uri] = /^By=([^;]*);.*;URI=([^;]*)$/.exec(headers['x-forwarded-client-cert'] ?? '') ?? [];
   return [
     finding('the application is called by', uri ?? 'nobody', spiffeIdOf('client')),
-    finding('and its sidecar is', by ?? 'nobody', spiffeIdOf('sample-v1')),
+    finding('and its sidecar is', byIdentity ?? 'nobody', spiffeIdOf('sample-v1')),
   ];
 }
 
 /** curl exit codes: empty reply, connection reset. */
-const refused: Readonly<Record<number, string>> = { 52: 'rejected', 56: 'rejected' };
+const refusalsByCode: Readonly<Record<number, string>> = { 52: 'rejected', 56: 'rejected' };
 
 async function blockedFindings({ pods, outside }: PodMesh): Promise<CheckFinding[]> {
-  const outcome = async (side: Pod['side'], url: string): Promise<string> => {
+  const outcomeOf = async (side: Pod['side'], url: string): Promise<string> => {
     const { exitCode } = await side.run(['curl', '--silent', '--max-time', '5', url]);
-    return refused[exitCode] ?? `curl ends with ${exitCode}`;
+    return refusalsByCode[exitCode] ?? `curl ends with ${exitCode}`;
   };
   return [
     finding(
       'plaintext from outside the mesh to a pod, which is STRICT',
-      await outcome(outside, `http://${pods['sample-v1'].address}:8080/`),
+      await outcomeOf(outside, `http://${pods['sample-v1'].address}:8080/`),
       'rejected',
     ),
     finding(
       `${outsideHost}, which the mesh does not know (REGISTRY_ONLY)`,
-      await outcome(pods.client.side, `http://${outsideHost}:8080/`),
+      await outcomeOf(pods.client.side, `http://${outsideHost}:8080/`),
       'rejected',
     ),
   ];
@@ -97,10 +97,10 @@ async function restartFindings(mesh: PodMesh, progress: Progress): Promise<Check
       const startedAt = performance.now();
       mesh.pods[name].agent!.signal('SIGHUP');
       await eventually(`${name} has another Envoy`, async () => (await liveEpoch(mesh.pods[name])) === 1);
-      const seen = duration(performance.now() - startedAt);
+      const observedText = duration(performance.now() - startedAt);
       findings.push({
         check: `hot restart beside ${name}, live`,
-        seen: `after ${seen}`,
+        seen: `after ${observedText}`,
         expected: 'epoch 1',
         ok: true,
       });
@@ -132,8 +132,8 @@ function shareFinding({ versions }: LoadReport): CheckFinding {
   };
 }
 
-async function rulesLeft(mesh: PodMesh, pod: Pod): Promise<number> {
+async function countRemainingRules(mesh: PodMesh, pod: Pod): Promise<number> {
   await mesh.iptables(pod, 'istio-clean-iptables');
-  const saved = await pod.side.mustRun('iptables-save');
-  return saved.split('\n').filter((line) => line.includes('ISTIO_')).length;
+  const savedRules = await pod.side.mustRun('iptables-save');
+  return savedRules.split('\n').filter((line) => line.includes('ISTIO_')).length;
 }

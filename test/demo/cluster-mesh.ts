@@ -39,7 +39,7 @@ export class ClusterMesh {
   readonly root = mkdtempSync(join(tmpdir(), 'cp-demo-'));
   readonly #print: (line: string) => void;
   readonly #testRun = randomUUID();
-  readonly #started: Program[] = [];
+  readonly #startedPrograms: Program[] = [];
   #node: RunningNode | undefined;
   #terminal: DemoTerminal | undefined;
   #programs: readonly AttachedProgram[] = [];
@@ -74,11 +74,11 @@ export class ClusterMesh {
 
   /** Resolves when a command that should keep running has exited. */
   get anyEnded(): Promise<unknown> {
-    return Promise.race(this.#started.map(({ exited }) => exited));
+    return Promise.race(this.#startedPrograms.map(({ exited }) => exited));
   }
 
   hopeless(): string | undefined {
-    return this.#started.map((program) => program.hopeless()).find(Boolean);
+    return this.#startedPrograms.map((program) => program.hopeless()).find(Boolean);
   }
 
   traceFileOf(name: string): string {
@@ -109,19 +109,19 @@ export class ClusterMesh {
     writeKubeconfig(kubeconfig, node.cluster);
     const onNode = { ...env, CONTAINERD_ADDRESS: containerdSocket };
     this.#terminal = new DemoTerminal({ folder: packageRoot(), env: onNode, path, logFolder, print });
-    const begun = performance.now();
+    const startedAt = performance.now();
     await this.#install(images);
     await this.#addApplications();
-    this.#print(`\nfrom a bare cluster to the first response: ${duration(performance.now() - begun)}`);
+    this.#print(`\nfrom a bare cluster to the first response: ${duration(performance.now() - startedAt)}`);
     await this.#addGateway();
     await this.#openDebugger();
   }
 
   async #buildImages(terminal: DemoTerminal): Promise<string> {
-    const given = process.env[imageVariable];
-    if (given) {
-      this.#print(`  ${imageVariable}: images of ${given}`);
-      return given;
+    const imagesFolder = process.env[imageVariable];
+    if (imagesFolder) {
+      this.#print(`  ${imageVariable}: images of ${imagesFolder}`);
+      return imagesFolder;
     }
     const output = join(this.root, 'image');
     await terminal.run(`npm run --silent image -- --output ${output}`);
@@ -215,7 +215,7 @@ export class ClusterMesh {
 
   async #start(command: string, ready: RegExp): Promise<Program> {
     const program = await this.terminal.start(command, ready);
-    this.#started.push(program);
+    this.#startedPrograms.push(program);
     return program;
   }
 
@@ -239,17 +239,17 @@ export class ClusterMesh {
   /** @returns leftovers on the host */
   async stop({ keepDirectory = false } = {}): Promise<string[]> {
     const logs = this.#node?.lastLines() ?? '';
-    await Promise.all(this.#started.map((program) => program.stop({ deadlineMs: 10_000 })));
+    await Promise.all(this.#startedPrograms.map((program) => program.stop({ deadlineMs: 10_000 })));
     await this.#node?.stop();
     const first = this.#node?.namespaces.pid;
-    const left = (): string[] => [
+    const listLeftovers = (): string[] => [
       ...leftovers(this.#testRun, new Set()),
       ...(first !== undefined && isAlive(first) ? [`process ${first}: the first one of the node`] : []),
     ];
-    await eventually('nothing is left', () => left().length === 0, { deadlineMs: 10_000 }).catch(() => {});
+    await eventually('nothing is left', () => listLeftovers().length === 0, { deadlineMs: 10_000 }).catch(() => {});
     if (keepDirectory) writeFileSync(join(this.root, 'node.log'), logs);
     else this.remove();
-    return left();
+    return listLeftovers();
   }
 
   remove(): void {

@@ -43,11 +43,11 @@ export class ConsulMesh {
 
   private constructor(consul: ConsulServer, ports: readonly number[]) {
     this.consul = consul;
-    const [shop, stock, xds, http, monitoring, ...more] = ports as [number, number, number, number, number];
-    const rest = more as number[];
+    const [shop, stock, xds, http, monitoring, ...agentPorts] = ports as [number, number, number, number, number];
+    const restPorts = agentPorts as number[];
     const machine = (name: string, version: string, address: string, port: number): RunningMachine => ({
       ...{ name, version, address, port },
-      ...{ applicationPort: rest.shift()!, adminPort: rest.shift()!, statusPort: rest.shift()! },
+      ...{ applicationPort: restPorts.shift()!, adminPort: restPorts.shift()!, statusPort: restPorts.shift()! },
     });
     this.machines = {
       shop: machine('shop', 'v1', '127.0.2.1', shop),
@@ -111,15 +111,15 @@ export class ConsulMesh {
       ...{ xdsPort: this.#xdsPort, httpPort: this.httpPort, monitoringPort: this.#monitoringPort },
       traceFile: this.traceFileOf('pilot-discovery'),
     });
-    const ofConsul = ['--registries', 'Consul', '--consulServerURL', this.consul.url];
-    this.#run('pilot-discovery', 'pilot-discovery', withFlags(args, ofConsul));
+    const consulFlags = ['--registries', 'Consul', '--consulServerURL', this.consul.url];
+    this.#run('pilot-discovery', 'pilot-discovery', withFlags(args, consulFlags));
     for (const [id, machine] of Object.entries(this.machines)) this.#startAgent(id, machine);
-    const seen = new Set<string>();
+    const seenVersions = new Set<string>();
     await eventually(
       'both versions respond',
       async () => {
-        seen.add(await this.request());
-        return seen.has('v1') && seen.has('v2');
+        seenVersions.add(await this.request());
+        return seenVersions.has('v1') && seenVersions.has('v2');
       },
       { hopeless: () => this.hopeless() },
     );
@@ -152,12 +152,12 @@ export class ConsulMesh {
     await Promise.all(agents.map((agent) => agent.stop()));
     await Promise.all(this.#programs.map((program) => program.stop({ deadlineMs: 20_000 })));
     await this.consul.stop();
-    const left = (): string[] => leftovers(this.#testRun, new Set());
-    await eventually('nothing is left', () => left().length === 0, { deadlineMs: 10_000 }).catch(() => {});
-    const found = left();
+    const listLeftovers = (): string[] => leftovers(this.#testRun, new Set());
+    await eventually('nothing is left', () => listLeftovers().length === 0, { deadlineMs: 10_000 }).catch(() => {});
+    const leftoverTexts = listLeftovers();
     for (const { pid, testRun } of hostProcesses()) if (testRun === this.#testRun) signalIfAlive(pid, 'SIGKILL');
     if (!keepDirectory) this.remove();
-    return found;
+    return leftoverTexts;
   }
 
   remove(): void {

@@ -27,8 +27,13 @@ export function pageFinding({ address }: PageServer): Promise<CheckFinding> {
 export async function pageFindingOf(address: string): Promise<CheckFinding> {
   const expected = 'the page and three live traces with their charts';
   try {
-    const seen = await loadPage(address);
-    return { check: "the debugger's page", seen: `${seen.length} live traces`, expected, ok: seen.length === 3 };
+    const liveTraces = await loadPage(address);
+    return {
+      check: "the debugger's page",
+      seen: `${liveTraces.length} live traces`,
+      expected,
+      ok: liveTraces.length === 3,
+    };
   } catch (error) {
     return { check: "the debugger's page", seen: 'an error', expected, ok: false, detail: messageOf(error) };
   }
@@ -62,8 +67,8 @@ async function fetchOk(address: string): Promise<Response> {
 async function firstProgram(address: string): Promise<string> {
   const { body } = await fetchOk(address);
   let text = '';
-  for await (const piece of body!.pipeThrough(new TextDecoderStream())) {
-    text += piece;
+  for await (const chunk of body!.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
     if (text.includes('\n')) return (JSON.parse(text.slice(0, text.indexOf('\n'))) as { program: string }).program;
   }
   throw new Error('a trace has no first line');

@@ -60,8 +60,8 @@ async function show(options: MeshOptions, isVerbose: boolean): Promise<number> {
     const page = await startDemoPage(mesh);
     print(thingsToTry(mesh, page.address));
     const programs = [mesh.discovery!, mesh.gateway!, mesh.sidecar!].map(({ program }) => program);
-    const ended = programs.map(async (program) => program.exited.then(() => program.hopeless()));
-    const failure = await Promise.race([interrupted, ...ended]);
+    const programEnds = programs.map(async (program) => program.exited.then(() => program.hopeless()));
+    const failure = await Promise.race([interrupted, ...programEnds]);
     await page.close();
     print(
       failure === undefined
@@ -86,7 +86,7 @@ async function check(options: MeshOptions): Promise<number> {
     const page = await startDemoPage(mesh);
     const findings = await Promise.race([checkRunningMesh(mesh, progress), interrupted]);
     // Runs after all restarts, so that every program has records.
-    const pageSeen = await pageFinding(page);
+    const pageResult = await pageFinding(page);
     await page.close();
     if (findings === undefined) return interruptedCode;
     progress('stopping all programs, checking traces');
@@ -96,7 +96,7 @@ async function check(options: MeshOptions): Promise<number> {
       expected: 'a response',
       ok: true,
     });
-    findings.push(pageSeen, ...(await checkEnd(mesh)));
+    findings.push(pageResult, ...(await checkEnd(mesh)));
     print(`\n${formatFindings(findings)} (${options.delta === true ? 'delta' : 'state of the world'}, ${elapsed()})`);
     return findings.every(({ ok }) => ok) ? 0 : 1;
   });

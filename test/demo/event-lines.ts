@@ -21,9 +21,9 @@ export function eventLines(program: string): (line: TraceLine) => string | undef
 function changeOf(from: string, to: string): string {
   if (from === '') return `starts → ${to}`;
   const fromRegions = from.split(' | ');
-  const after = to.split(' | ');
-  if (fromRegions.length !== after.length) return `${from} → ${to}`;
-  return after
+  const toRegions = to.split(' | ');
+  if (fromRegions.length !== toRegions.length) return `${from} → ${to}`;
+  return toRegions
     .flatMap((state, region) => (state === fromRegions[region] ? [] : `${fromRegions[region]} → ${state}`))
     .join(', ');
 }

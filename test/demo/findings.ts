@@ -41,11 +41,11 @@ export function formatFindings(findings: readonly CheckFinding[]): string {
       .trimEnd(),
   );
   const details = findings.flatMap(({ check, detail }) => (detail === undefined ? [] : `${check}: ${detail}`));
-  const failed = findings.filter(({ ok }) => !ok).length;
+  const failedCount = findings.filter(({ ok }) => !ok).length;
   const summary =
-    failed === 0
+    failedCount === 0
       ? `all ${findings.length} results are as expected`
-      : `${failed} of ${findings.length} results are not as expected`;
+      : `${failedCount} of ${findings.length} results are not as expected`;
   return [...lines, '', ...details, summary].join('\n');
 }
 

@@ -13,7 +13,7 @@ Needs root; the machine's own network does not change.
   --check  check all of this, with two hot restarts under load, and exit with 0 if all results are as expected
 `;
 
-const within = ({ side }: Pod, command: string): string => `  ${side.within(command.split(' '), '/').join(' ')}`;
+const commandIn = ({ side }: Pod, command: string): string => `  ${side.within(command.split(' '), '/').join(' ')}`;
 
 await runDemo({
   usage,
@@ -27,9 +27,9 @@ await runDemo({
   check: checkPods,
   checkEnd: checkPodsEnd,
   thingsToTry: ({ pods: { client, 'sample-v1': sample } }) => [
-    within(client, `curl http://${podService.host}/headers`),
-    within(client, 'iptables-save'),
-    within(sample, 'curl http://127.0.0.1:15000/certs'),
+    commandIn(client, `curl http://${podService.host}/headers`),
+    commandIn(client, 'iptables-save'),
+    commandIn(sample, 'curl http://127.0.0.1:15000/certs'),
     `  kill -HUP ${sample.agent!.pid}`,
   ],
 });

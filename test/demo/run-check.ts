@@ -42,18 +42,18 @@ export async function checkRunningMesh(mesh: Mesh, progress: Progress): Promise<
 
 async function checkWeights(mesh: Mesh): Promise<CheckFinding[]> {
   const previous: Weights = { v1: 90, v2: 10 };
-  const after: Weights = { v1: 20, v2: 80 };
+  const nextWeights: Weights = { v1: 20, v2: 80 };
   const load = await mesh.startLoad({
     target: mesh.httpTarget,
     clients: [{ kind: 'ka', count: 4, pauseMs: 4 }],
     maxDurationMs: loadLimitMs,
   });
   await sleep(2_500);
-  const writtenAt = mesh.directory.setWeights(after);
+  const writtenAt = mesh.directory.setWeights(nextWeights);
   await sleep(3_500);
   const report = await load.stop();
   const changedAtMs = writtenAt - report.startedAt;
-  const change = { version: 'v2', changedAtMs, previousShare: previous.v2 / 100, after: after.v2 / 100 };
+  const change = { version: 'v2', changedAtMs, previousShare: previous.v2 / 100, after: nextWeights.v2 / 100 };
   const inForceMs = appliesAfterMs(report, change);
   return [
     shareFinding('share of v2 before the edit', report, change.previousShare, [0, changedAtMs]),
@@ -120,8 +120,8 @@ async function restartByCertificate(mesh: Mesh, load: LoadRun, check: string): P
   // The clients have received it, too, and the old Envoy has exited: a new connection gets the new certificate.
   const newest = (await load.report()).certificates.toSorted((a, b) => a.lastSeenMs - b.lastSeenMs).at(-1);
   const ok = newest?.serialNumber === serialNumber && epoch === previous.epoch + 1;
-  const seen = `${duration(servedAfterMs)}, epoch ${epoch}`;
-  return { check, seen, expected: `hot restart to epoch ${previous.epoch + 1}, watch delay 500 ms`, ok };
+  const observedText = `${duration(servedAfterMs)}, epoch ${epoch}`;
+  return { check, seen: observedText, expected: `hot restart to epoch ${previous.epoch + 1}, watch delay 500 ms`, ok };
 }
 
 async function restartByHup(mesh: Mesh): Promise<CheckFinding> {
@@ -129,13 +129,13 @@ async function restartByHup(mesh: Mesh): Promise<CheckFinding> {
   const previous = mesh.envoysOf(gateway).at(-1)!;
   const startedAt = performance.now();
   gateway.program.signal('SIGHUP');
-  const after = await newerLiveEnvoy(mesh, previous);
+  const nextEnvoy = await newerLiveEnvoy(mesh, previous);
   const liveAfterMs = performance.now() - startedAt;
   await waitForOneEnvoy(mesh);
-  const ok = after.epoch === previous.epoch + 1;
+  const ok = nextEnvoy.epoch === previous.epoch + 1;
   return {
     check: 'restart by SIGHUP is live',
-    seen: `${duration(liveAfterMs)}, epoch ${after.epoch}`,
+    seen: `${duration(liveAfterMs)}, epoch ${nextEnvoy.epoch}`,
     expected: `epoch ${previous.epoch + 1}`,
     ok,
   };

@@ -22,9 +22,9 @@ export async function runWithMesh(mesh: StartedMesh, run: () => Promise<number>)
   } catch (error) {
     print(explainError(error));
   }
-  const left = await mesh.stop({ keepDirectory: true });
-  for (const line of left) print(`left behind: ${line}`);
-  if (left.length > 0) exitCode = 1;
+  const leftoverTexts = await mesh.stop({ keepDirectory: true });
+  for (const line of leftoverTexts) print(`left behind: ${line}`);
+  if (leftoverTexts.length > 0) exitCode = 1;
   if (exitCode === 0 || exitCode === interruptedCode) mesh.remove();
   else print(`directory of configuration, logs and traces: ${mesh.root}`);
   return exitCode;

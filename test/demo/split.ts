@@ -41,10 +41,10 @@ export function appliesAfterMs(report: LoadReport, change: SplitChange): number 
   const middle = (change.previousShare + change.after) / 2;
   const resemblesNew = (slice: TimelineSlice): boolean =>
     responsesIn([slice], change.version) / responsesIn([slice]) > middle === change.after > middle;
-  const later = report.timeline.filter(
+  const laterSlices = report.timeline.filter(
     (slice) => slice.atMs >= change.changedAtMs && responsesIn([slice]) >= minResponses,
   );
-  const firstNew = later.findLastIndex((slice) => !resemblesNew(slice)) + 1;
-  const slice = later[firstNew];
+  const firstNew = laterSlices.findLastIndex((slice) => !resemblesNew(slice)) + 1;
+  const slice = laterSlices[firstNew];
   return slice === undefined ? undefined : slice.atMs - change.changedAtMs;
 }

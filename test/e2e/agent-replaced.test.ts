@@ -41,7 +41,7 @@ const timesInAll = (agent: ContainedAgent, event: string, times = timesSent): nu
  * Waits until only one agent remains.
  * @returns the agent that took over
  */
-async function replaced(
+async function replaceAgent(
   agent: ContainedAgent,
   order: () => unknown = () => agent.container.signal('SIGUSR2'),
 ): Promise<number> {
@@ -98,8 +98,8 @@ test(`${times} newer agents replace the previous one under load and hot restart 
   const envoys = envoysIn(agent);
   for (let time = 0; time < times; time++) {
     // Alternates between SIGUSR2 and an HTTP request.
-    if (time % 2 === 0) await replaced(agent, async () => expect(await agent.post('/upgrade/agent')).toBe(200));
-    else await replaced(agent);
+    if (time % 2 === 0) await replaceAgent(agent, async () => expect(await agent.post('/upgrade/agent')).toBe(200));
+    else await replaceAgent(agent);
     if (time === 0) expect(envoysIn(agent)).toEqual(envoys);
     if (time % 3 === 1) agent.container.signal('SIGHUP');
     await eventually('the newer agent is ready', agent.ready, { everyMs: 10 });
@@ -125,10 +125,10 @@ test(`${times} newer agents replace the previous one under load and hot restart 
 
 test(`a hot restart requested at ${orders} moments of agent replacements starts only once and fails no request`, async () => {
   const { agent, load } = await agentUnderLoad();
-  const begun = (): number => timesInAll(agent, 'supervisor.restart');
+  const countRestarts = (): number => timesInAll(agent, 'supervisor.restart');
   for (let order = 0; order < orders; order++) {
     const [previousAgent] = nodesIn(agent);
-    const already = begun();
+    const already = countRestarts();
     const { length } = tracesIn(agent);
     const outputText = agent.container.program.lines.length;
     agent.container.signal('SIGUSR2');
@@ -151,13 +151,13 @@ test(`a hot restart requested at ${orders} moments of agent replacements starts 
         everyMs: 5,
       },
     );
-    await eventually('the restart is begun', () => begun() > already, { everyMs: 20 });
+    await eventually('the restart is begun', () => countRestarts() > already, { everyMs: 20 });
     await eventually('the newer agent is ready', agent.ready, { everyMs: 10 });
   }
   const report = await load.stop();
-  console.log(`${begun()} restarts begun of ${orders} that were ordered\n${formatReport(report)}`);
+  console.log(`${countRestarts()} restarts begun of ${orders} that were ordered\n${formatReport(report)}`);
   expectNoneFailed(agent, report);
-  expect(begun()).toBe(orders);
+  expect(countRestarts()).toBe(orders);
   agent.container.signal('SIGTERM');
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   const { code, output } = await checkTraces(tracesIn(agent));
@@ -169,7 +169,7 @@ test(`SIGUSR2 at ${instants} instants after a hand-over starts a third agent or 
   const { program } = agent.container;
   const envoys = envoysIn(agent);
   const heldTimes = (): number => timesInAll(agent, 'successor.confirmed');
-  const isAlone = async (): Promise<boolean> => nodesIn(agent).length === 1 && (await agent.ready());
+  const isSingleReady = async (): Promise<boolean> => nodesIn(agent).length === 1 && (await agent.ready());
   let thirds = 0;
   for (let instant = 0; instant < instants; instant++) {
     const [previousAgent] = [heldTimes()];
@@ -188,7 +188,7 @@ test(`SIGUSR2 at ${instants} instants after a hand-over starts a third agent or 
       if (isThird) thirds++;
       return true;
     });
-    await eventually('one agent is alone, and ready', isAlone);
+    await eventually('one agent is alone, and ready', isSingleReady);
     expect(envoysIn(agent)).toEqual(envoys);
   }
   console.log(`${thirds} of ${instants} times a third agent took over, else it was refused with a word`);
@@ -204,21 +204,21 @@ test('the older agent kills a hanging newer agent, and continues to manage the r
   const ready = (): number => timesInAll(agent, 'successor.ready');
   const { lines } = agent.container.program;
   const { newer, previousAgent } = await eventually('a second order is refused', async () => {
-    const [older] = nodesIn(agent);
+    const [olderPid] = nodesIn(agent);
     const [previousAgent, from] = [ready(), lines.length];
     agent.container.signal('SIGUSR2');
-    const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== older), {
+    const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== olderPid), {
       everyMs: 1,
     });
     agent.container.signal('SIGUSR2');
     const isRefused = (): boolean => lines.slice(from).some((line) => /an agent is being replaced.*not now/.test(line));
-    await eventually('it is refused, or its turn has come', () => isRefused() || !nodesIn(agent).includes(older!));
+    await eventually('it is refused, or its turn has come', () => isRefused() || !nodesIn(agent).includes(olderPid!));
     if (isRefused()) return { newer, previousAgent };
     // A request right after the newer agent started waits for a second; then a third agent starts.
     await eventually('one is alone for good', async () => {
-      const [alone] = nodesIn(agent);
+      const [remainingPid] = nodesIn(agent);
       await sleep(1_500);
-      return nodesIn(agent).length === 1 && nodesIn(agent)[0] === alone && (await agent.ready());
+      return nodesIn(agent).length === 1 && nodesIn(agent)[0] === remainingPid && (await agent.ready());
     });
     return undefined;
   });
@@ -237,19 +237,19 @@ test('the older agent kills a hanging newer agent, and continues to manage the r
 test('an older agent that is suspended while a newer one takes over exits as soon as it resumes', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
-  const sent = (event: string): number => timesInAll(agent, event);
+  const countSent = (event: string): number => timesInAll(agent, event);
   /** @returns the newer agent and the older one, suspended after the hand-over, or `undefined` if the older one had already exited */
   const replace = async () => {
-    const [older] = nodesIn(agent);
-    const [granted, held] = [sent('successor.grant'), sent('takeover.confirm')];
+    const [olderPid] = nodesIn(agent);
+    const [granted, confirmedCount] = [countSent('successor.grant'), countSent('takeover.confirm')];
     agent.container.signal('SIGUSR2');
-    const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== older), {
+    const newer = await eventually('there is a newer agent', () => nodesIn(agent).find((pid) => pid !== olderPid), {
       everyMs: 1,
     });
-    await eventually('the older one has given way', () => sent('successor.grant') > granted, { everyMs: 1 });
-    const isStopped = await stops(agent, older!);
-    await eventually('the newer one holds', () => sent('takeover.confirm') > held);
-    return isStopped ? { older: older!, newer: newer! } : undefined;
+    await eventually('the older one has given way', () => countSent('successor.grant') > granted, { everyMs: 1 });
+    const isStopped = await stops(agent, olderPid!);
+    await eventually('the newer one holds', () => countSent('takeover.confirm') > confirmedCount);
+    return isStopped ? { older: olderPid!, newer: newer! } : undefined;
   };
   const { older, newer } = await eventually('an older one is stopped', async () => {
     const replacement = await replace();
@@ -296,20 +296,23 @@ test('a newer agent manages the running Envoys without the successor of a killed
     );
     const outputText = (pattern: RegExp): boolean => lines.slice(from).some((line) => pattern.test(line));
     process.kill(killed!, 'SIGKILL');
-    const slow = await eventually('the next one is started', () => nodesIn(agent).find((pid) => pid !== killed), {
+    const slowPid = await eventually('the next one is started', () => nodesIn(agent).find((pid) => pid !== killed), {
       everyMs: 1,
     });
-    process.kill(slow!, 'SIGSTOP');
+    process.kill(slowPid!, 'SIGSTOP');
     const isSlow = !outputText(tookOver);
     agent.container.signal('SIGUSR2');
-    const word = new RegExp(`${tookOver.source}|not now|the older agent|another agent has`);
-    if (isSlow) await eventually('the newer one has taken over, or may not', () => outputText(word));
-    const isTaken = isSlow && outputText(tookOver);
-    process.kill(slow!, 'SIGCONT');
-    await eventually('one is alone', () => nodesIn(agent).length === 1 && (!isTaken || nodesIn(agent)[0] !== slow));
+    const resultPattern = new RegExp(`${tookOver.source}|not now|the older agent|another agent has`);
+    if (isSlow) await eventually('the newer one has taken over, or may not', () => outputText(resultPattern));
+    const hasTakenOver = isSlow && outputText(tookOver);
+    process.kill(slowPid!, 'SIGCONT');
+    await eventually(
+      'one is alone',
+      () => nodesIn(agent).length === 1 && (!hasTakenOver || nodesIn(agent)[0] !== slowPid),
+    );
     await eventually('it is ready', agent.ready);
     expect(envoysIn(agent)).toEqual(envoys);
-    return isTaken;
+    return hasTakenOver;
   };
   // Retries, because a busy machine may suspend the slow agent only during its take-over.
   await eventually('the newer one was quicker', isQuicker);
@@ -353,18 +356,18 @@ test('subsequent agents keep the same Envoy while another process occupies the n
   );
   const thief = await startForeignProcess(baseIds);
   // A newer agent starts as soon as the older one has handed over, and might take over first.
-  await replaced(agent, async () => {
+  await replaceAgent(agent, async () => {
     process.kill(nodesIn(agent)[0]!, 'SIGKILL');
     await thief.line(/took/);
   });
   await eventually('the next agent is ready', agent.ready);
   expect(envoysIn(agent)).toEqual(envoys);
   expect(linesOf(agent.container.program.lines, 'baseId.taken')).not.toEqual([]);
-  for (const way of ['order', 'kill', 'order'] as const) {
-    await replaced(agent, () =>
-      way === 'order' ? agent.container.signal('SIGUSR2') : process.kill(nodesIn(agent)[0]!, 'SIGKILL'),
+  for (const trigger of ['order', 'kill', 'order'] as const) {
+    await replaceAgent(agent, () =>
+      trigger === 'order' ? agent.container.signal('SIGUSR2') : process.kill(nodesIn(agent)[0]!, 'SIGKILL'),
     );
-    await eventually(`the agent after one more (${way}) is ready`, agent.ready);
+    await eventually(`the agent after one more (${trigger}) is ready`, agent.ready);
     expect(envoysIn(agent)).toEqual(envoys);
   }
   await restartHot(agent);
@@ -388,9 +391,9 @@ const allSteps = [
 ] as const;
 const sides = ['older', 'newer'] as const;
 const kills = sized({
-  quick: { steps: allSteps.slice(0, 2).map(([side, step]) => [side, step] as const) },
-  short: { steps: allSteps.slice(0, 4).map(([side, step]) => [side, step] as const) },
-  full: { steps: sides.flatMap((side) => allSteps.map(([, step]) => [side, step] as const)) },
+  quick: { steps: allSteps.slice(0, 2).map(([agentSide, step]) => [agentSide, step] as const) },
+  short: { steps: allSteps.slice(0, 4).map(([agentSide, step]) => [agentSide, step] as const) },
+  full: { steps: sides.flatMap((agentSide) => allSteps.map(([, step]) => [agentSide, step] as const)) },
 }).steps;
 
 test(`killing either agent at any of ${kills.length} steps of a replacement leaves one agent, which keeps the same Envoy`, async () => {
@@ -409,22 +412,24 @@ test(`killing either agent at any of ${kills.length} steps of a replacement leav
   onTestFinished(() => load.kill());
   const timesReported = (step: string): number => timesInAll(agent, step, timesIn);
   const outages: number[] = [];
-  for (const [index, [side, step]] of kills.entries()) {
+  for (const [index, [agentSide, step]] of kills.entries()) {
     // The launcher exits after ten consecutive agents that run for less than two seconds.
     if (index % 5 === 4) await sleep(2_500);
-    const [older] = nodesIn(agent);
+    const [olderPid] = nodesIn(agent);
     const previousAgent = timesReported(step);
     agent.container.signal('SIGUSR2');
-    const newer = await eventually('a newer agent', () => nodesIn(agent).find((pid) => pid !== older), { everyMs: 1 });
+    const newer = await eventually('a newer agent', () => nodesIn(agent).find((pid) => pid !== olderPid), {
+      everyMs: 1,
+    });
     await eventually(`it is told: ${step}`, () => timesReported(step) > previousAgent, { everyMs: 1 });
     try {
-      process.kill(side === 'older' ? older! : newer!, 'SIGKILL');
+      process.kill(agentSide === 'older' ? olderPid! : newer!, 'SIGKILL');
     } catch {
       // The agent exited before it could be killed.
     }
     const killedAt = performance.now();
     await eventually(
-      `${side} killed at ${step}: one agent is left, and is ready`,
+      `${agentSide} killed at ${step}: one agent is left, and is ready`,
       async () => nodesIn(agent).length === 1 && (await agent.ready()),
       { everyMs: 5 },
     );

@@ -48,11 +48,11 @@ test('the agent waits for the control plane, then starts and hot restarts Envoy 
   await eventually('the agent asks', () => linesOf(agent.program.lines, 'patches.unavailable').length > 0);
   await mesh!.startDiscovery();
   await mesh!.waitForAgent(agent);
-  const patched = { clusters: expect.arrayContaining(['xds-grpc', 'patched-in']), flush: '7s' };
-  expect(await inForce()).toEqual({ epoch: 0, ...patched });
+  const patchedConfig = { clusters: expect.arrayContaining(['xds-grpc', 'patched-in']), flush: '7s' };
+  expect(await inForce()).toEqual({ epoch: 0, ...patchedConfig });
   process.kill(agent.program.pid, 'SIGHUP');
   await eventually('the next epoch serves', async () => (await inForce()).epoch === 1);
-  expect(await inForce()).toEqual({ epoch: 1, ...patched });
+  expect(await inForce()).toEqual({ epoch: 1, ...patchedConfig });
 });
 
 test('an agent that replaces another one starts Envoy with the same patches even if the control plane does not respond', async () => {
@@ -62,9 +62,9 @@ test('an agent that replaces another one starts Envoy with the same patches even
   await other.startDiscovery();
   const sidecar = await other.startContainedSidecar({ LIVE_RESTORE: 'true' });
   const { container } = sidecar;
-  const followed = async (by: () => void): Promise<void> => {
+  const replaceAgent = async (trigger: () => void): Promise<void> => {
     const [previousAgent] = container.agents();
-    by();
+    trigger();
     await eventually(
       'another agent is alone',
       () => container.agents().length === 1 && container.agents()[0] !== previousAgent,
@@ -76,8 +76,8 @@ test('an agent that replaces another one starts Envoy with the same patches even
   expect(envoys).toHaveLength(1);
   const { program } = other.discovery!;
   process.kill(program.pid, 'SIGSTOP');
-  await followed(() => container.signal('SIGUSR2'));
-  await followed(() => process.kill(container.agents()[0]!, 'SIGKILL'));
+  await replaceAgent(() => container.signal('SIGUSR2'));
+  await replaceAgent(() => process.kill(container.agents()[0]!, 'SIGKILL'));
   expect(other.envoysOf(sidecar).map(({ pid }) => pid)).toEqual(envoys);
   process.kill(program.pid, 'SIGCONT');
   container.signal('SIGHUP');

@@ -21,20 +21,20 @@ const sideBySide = 8;
 const maxRepetitions = 4;
 
 const testRun = randomUUID();
-const seenOnEnvoy = new Map<Scenario, readonly Observation[] | Error>();
+const observedOnEnvoy = new Map<Scenario, readonly Observation[] | Error>();
 
 beforeAll(async () => {
-  const waiting = scenarios.values();
+  const pendingScenarios = scenarios.values();
   const runInTurn = async (): Promise<void> => {
-    for (const scenario of waiting) {
-      seenOnEnvoy.set(scenario, await runOnEnvoy(scenario));
+    for (const scenario of pendingScenarios) {
+      observedOnEnvoy.set(scenario, await runOnEnvoy(scenario));
     }
   };
   await Promise.all(Array.from({ length: sideBySide }, runInTurn));
-  for (let again = 0; again < maxRepetitions; again++) {
+  for (let repetition = 0; repetition < maxRepetitions; repetition++) {
     for (const scenario of scenarios.filter(departs)) {
       console.log(`once more: ${scenario.name}`);
-      seenOnEnvoy.set(scenario, await runOnEnvoy(scenario));
+      observedOnEnvoy.set(scenario, await runOnEnvoy(scenario));
     }
   }
   // A quiet machine needs 20 s; with a load average of 30, two minutes were not enough.
@@ -49,15 +49,15 @@ function runOnEnvoy(scenario: Scenario): Promise<readonly Observation[] | Error>
 }
 
 function departs(scenario: Scenario): boolean {
-  return seenOnEnvoy.get(scenario) instanceof Error || deviationsIn(scenario).length > 0;
+  return observedOnEnvoy.get(scenario) instanceof Error || deviationsIn(scenario).length > 0;
 }
 
 /** How the model deviates from the real Envoy in this scenario. */
 function deviationsIn(scenario: Scenario, envoy = envoyOnHost): string[] {
-  const seen = seenOnEnvoy.get(scenario)!;
-  if (seen instanceof Error) throw seen;
+  const envoyObservations = observedOnEnvoy.get(scenario)!;
+  if (envoyObservations instanceof Error) throw envoyObservations;
   try {
-    return deviations(seen, runOnModel(scenario, envoy).observed);
+    return deviations(envoyObservations, runOnModel(scenario, envoy).observed);
   } catch (error) {
     return [(error as Error).message];
   }
@@ -83,10 +83,10 @@ describe('calibration with an incorrect model of Envoy', () => {
     scenarios.filter((scenario) => deviationsIn(scenario, envoy).length > 0).map(({ name }) => name);
 
   // live-probe.test.ts covers the hold-back of an Envoy without listeners, which belongs to the probe.
-  const ofTheProbe = new Set(['beginHoldBack', 'endHoldBack']);
-  const ofEnvoys = Object.keys(effects).filter((name) => !ofTheProbe.has(name));
+  const probeEffects = new Set(['beginHoldBack', 'endHoldBack']);
+  const envoyEffects = Object.keys(effects).filter((name) => !probeEffects.has(name));
 
-  test.each(ofEnvoys)('detects that the model omits the action "%s"', (name) => {
+  test.each(envoyEffects)('detects that the model omits the action "%s"', (name) => {
     expect(noticed(withEffect(name, () => {}))).not.toEqual([]);
   });
 
@@ -108,11 +108,13 @@ describe('calibration with an incorrect model of Envoy', () => {
       { refusedByParent: true },
       { refusedByParent: false },
     ],
-  ])('detects that %s', (_, usual, wrong) => {
+  ])('detects that %s', (_, usualFields, wrongFields) => {
     const leavesWrong: Effect = (actor, params) => {
       const { end } = params as { end: object };
-      const isUsual = Object.entries(usual).every(([key, value]) => (end as Record<string, unknown>)[key] === value);
-      effects.leave!(actor, { end: isUsual ? { ...end, ...wrong } : end });
+      const isUsual = Object.entries(usualFields).every(
+        ([key, value]) => (end as Record<string, unknown>)[key] === value,
+      );
+      effects.leave!(actor, { end: isUsual ? { ...end, ...wrongFields } : end });
     };
     expect(noticed(withEffect('leave', leavesWrong))).not.toEqual([]);
   });

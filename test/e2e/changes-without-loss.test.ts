@@ -23,7 +23,7 @@ import { renamingKinds, switchingKinds } from './changes-without-loss/switching-
 import { warmingKinds } from './changes-without-loss/warming-kinds.ts';
 import { sendRequest } from './features/harness/requests.ts';
 
-const both = [false, true];
+const bothProtocols = [false, true];
 const types = ['gateway', 'sidecar'] as const;
 const changeKinds: readonly ChangeKind[] = [
   ...plainKinds,
@@ -66,7 +66,7 @@ const parts = sized<readonly Part[]>({
   full: [
     ...[0, 20, 50].map((roundTripMs) => ({
       name: `${roundTripMs} ms`,
-      proxies: types.flatMap((type) => both.map((delta) => ({ type, delta, roundTripMs }))),
+      proxies: types.flatMap((type) => bothProtocols.map((delta) => ({ type, delta, roundTripMs }))),
       ...{ simulated: 50, pauseMs: 60, alone: changeKinds.length, servers: 2 },
       minTotals: { changes: 134, requests: 34_000, connections: 6_700 },
     })),
@@ -93,23 +93,26 @@ afterAll(() => console.log(recordedTable()));
 const figures = ({ changes, requests, connections, failed }: Record<string, number>): string =>
   `${changes} changes, ${requests} requests, ${connections} connections, ${failed} failed`;
 
-const running: ChangingMesh[] = [];
+const runningMeshes: ChangingMesh[] = [];
 
 afterEach(async () => {
-  for (const mesh of running.splice(0)) await mesh.stop();
+  for (const mesh of runningMeshes.splice(0)) await mesh.stop();
 });
 
 async function start(options: ChangingMeshOptions): Promise<ChangingMesh> {
   const mesh = await ChangingMesh.start({ ...options, hasCertificates: sized({ short: false, full: true }) });
-  running.push(mesh);
+  runningMeshes.push(mesh);
   return mesh;
 }
 
 /** Failed requests by name, with the reasons. */
 function failuresOf({ byName }: Pick<LoadReport, 'byName'>): Record<string, string> {
-  const failed = Object.entries(byName).filter(([, counts]) => counts.failed > 0);
+  const failedEntries = Object.entries(byName).filter(([, counts]) => counts.failed > 0);
   return Object.fromEntries(
-    failed.map(([name, counts]) => [name, `${counts.failed} of ${counts.total}: ${JSON.stringify(counts.reasons)}`]),
+    failedEntries.map(([name, counts]) => [
+      name,
+      `${counts.failed} of ${counts.total}: ${JSON.stringify(counts.reasons)}`,
+    ]),
   );
 }
 
@@ -122,9 +125,9 @@ function totals({
 }: Pick<LoadReport, 'byName'>): Record<'requests' | 'connections', { total: number; failed: number }> {
   const sum = { requests: { total: 0, failed: 0 }, connections: { total: 0, failed: 0 } };
   for (const [name, counts] of Object.entries(byName)) {
-    const into = sum[namesOf(kindOf(name))];
-    into.total += counts.total;
-    into.failed += counts.failed;
+    const targetSum = sum[namesOf(kindOf(name))];
+    targetSum.total += counts.total;
+    targetSum.failed += counts.failed;
   }
   return sum;
 }
@@ -153,7 +156,7 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
     const { minTotals } = part;
     const mesh = await start({ kinds: changeKinds, proxies: part.proxies });
     const simulated = await mesh.simulate(part.simulated);
-    const begun = performance.now();
+    const startedAt = performance.now();
     const load = await mesh.startLoad({ pauseMs: part.pauseMs, maxDurationMs: maxMs });
     const waits = mesh.watchProcessor(load);
     const windows = new MeasuredWindows({
@@ -205,10 +208,15 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
       report = await load.stop();
     });
     const { requests, connections } = totals(windows);
-    const seconds = Math.round((performance.now() - begun) / 1_000);
+    const seconds = Math.round((performance.now() - startedAt) / 1_000);
     waits.stop();
-    const failed = requests.failed + connections.failed;
-    const counts = { changes: windows.changes, requests: requests.total, connections: connections.total, failed };
+    const failedCount = requests.failed + connections.failed;
+    const counts = {
+      changes: windows.changes,
+      requests: requests.total,
+      connections: connections.total,
+      failed: failedCount,
+    };
     const proxies = `${part.proxies.length} Envoys and ${part.simulated} simulated proxies`;
     const notMeasured = `${windows.repeated} windows not measured`;
     // In the long form the next part takes minutes, so results are printed immediately.
@@ -216,9 +224,9 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
       `${part.name}: ${figures(counts)}, ${await mesh.abandonedClusters()} clusters given up, ${notMeasured}, ${seconds} s, ${proxies}`,
     );
     recordPart({ part: part.name, ...counts, notMeasured: windows.repeated, seconds });
-    if (failed > 0) {
-      const givenUp = mesh.mesh.pilot.lines.filter((line) => isGivenUp.test(line));
-      console.log(failuresOf(windows), givenUp, reasonInMachine(windows, waits));
+    if (failedCount > 0) {
+      const givenUpLines = mesh.mesh.pilot.lines.filter((line) => isGivenUp.test(line));
+      console.log(failuresOf(windows), givenUpLines, reasonInMachine(windows, waits));
     }
     expect(failuresOf(windows)).toEqual({});
     if (sized({ short: false, full: true })) {
@@ -251,15 +259,15 @@ test.runIf(isOfThisRun(parts.length))(
     const expected = sized({ short: ['requests', 'connections'], full: lossy.map(({ name }) => name) });
     const report = await eventually(`these fail: ${expected.join(', ')}`, async () => {
       await mesh.changeAll();
-      const seen = await load.report();
-      const failed = new Set(
-        Object.keys(failuresOf(seen)).flatMap((name) => [kindOf(name).name, namesOf(kindOf(name))]),
+      const loadReport = await load.report();
+      const failedNames = new Set(
+        Object.keys(failuresOf(loadReport)).flatMap((name) => [kindOf(name).name, namesOf(kindOf(name))]),
       );
-      return expected.every((name) => failed.has(name)) && seen;
+      return expected.every((name) => failedNames.has(name)) && loadReport;
     });
     await load.stop();
     const { requests, connections } = totals(report);
-    const failed = `${requests.failed} of ${requests.total} requests and ${connections.failed} of ${connections.total} connections failed`;
-    console.log(`20 ms, mechanism disabled: ${failed}`);
+    const failedText = `${requests.failed} of ${requests.total} requests and ${connections.failed} of ${connections.total} connections failed`;
+    console.log(`20 ms, mechanism disabled: ${failedText}`);
   },
 );

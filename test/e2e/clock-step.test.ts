@@ -49,7 +49,7 @@ function renewToken(): void {
 
 beforeAll(async () => {
   root = mkdtempSync(join(tmpdir(), 'clock-step-'));
-  const [grpc, secure, http, monitoring, admin, status] = (await freePorts(6)) as number[];
+  const [grpc, securePort, http, monitoring, admin, status] = (await freePorts(6)) as number[];
   statusPort = status!;
   for (const folder of ['mesh', 'var/run/secrets/tokens', 'var/run/secrets/istio']) {
     mkdirSync(join(root, folder), { recursive: true });
@@ -62,7 +62,7 @@ beforeAll(async () => {
   discovery = Program.run('pilot-discovery', process.execPath, {
     args: [
       programFile('pilot-discovery'),
-      ...['discovery', '--grpcAddr', at(grpc), '--secureGRPCAddr', at(secure), '--httpAddr', at(http)],
+      ...['discovery', '--grpcAddr', at(grpc), '--secureGRPCAddr', at(securePort), '--httpAddr', at(http)],
       ...['--monitoringAddr', at(monitoring), '--httpsAddr=', '--registries=', '--configDir', join(root, 'mesh')],
     ],
     env,
@@ -82,7 +82,7 @@ beforeAll(async () => {
     ],
     env: {
       ...env,
-      ...{ CA_ADDR: at(secure), POD_NAME: 'cart-0', POD_NAMESPACE: 'shop', SERVICE_ACCOUNT: 'cart' },
+      ...{ CA_ADDR: at(securePort), POD_NAME: 'cart-0', POD_NAMESPACE: 'shop', SERVICE_ACCOUNT: 'cart' },
       ...{ INSTANCE_IP: '127.0.0.1', ENVOY_STATUS_PORT: '0', ENVOY_PROMETHEUS_PORT: '0' },
     },
     cwd: root,
@@ -106,14 +106,14 @@ async function page(path: string): Promise<{ status: number; text: string }> {
 const isReady = async (): Promise<boolean> => (await page('/healthz/ready')).status === 200;
 
 /** Uses the wall clock of the programs. */
-async function secondsLeft(): Promise<number> {
+async function readSecondsLeft(): Promise<number> {
   const { text } = await page('/stats/prometheus');
   return Number(/^istio_agent_cert_expiry_seconds\{.*default.*\} (\S+)$/m.exec(text)?.[1]);
 }
 
 test('a certificate that expires due to a clock step makes the proxy unready and is renewed without a restart', async () => {
   await eventually('the proxy is ready', isReady);
-  expect(await secondsLeft()).toBeGreaterThan(20 * 3_600);
+  expect(await readSecondsLeft()).toBeGreaterThan(20 * 3_600);
   writeFileSync(join(root, 'ahead'), String(30 * hourMs));
   // The token has expired as well, so the certificate cannot be renewed.
   await eventually('the proxy is not ready', async () => !(await isReady()));
@@ -121,6 +121,6 @@ test('a certificate that expires due to a clock step makes the proxy unready and
   expect(linesOf(agent.lines, 'readiness.lost', { reason: /workload certificate expired on/ })).not.toEqual([]);
   renewToken();
   await eventually('the certificate is renewed', isReady);
-  expect(await secondsLeft()).toBeGreaterThan(20 * 3_600);
+  expect(await readSecondsLeft()).toBeGreaterThan(20 * 3_600);
   expect(linesOf(agent.lines, 'clock.stepped')).toHaveLength(1);
 });

@@ -8,13 +8,13 @@ import { traceEvidence } from '../harness/trace-evidence.ts';
 /** Stops a mesh. Fails if a process or file is left on the host, or if a trace does not conform to the sequence diagrams. */
 export async function conclude(mesh: Mesh | undefined): Promise<void> {
   if (mesh === undefined) return;
-  const left = await mesh.stop({ keepDirectory: true });
+  const leftovers = await mesh.stop({ keepDirectory: true });
   try {
     if (mesh.traceFiles.length > 0) {
       const { code, output } = await checkTraces(mesh.traceFiles);
       expect(code, output).toBe(0);
     }
-    expect(left, left.length === 0 ? '' : evidenceOf(mesh)).toEqual([]);
+    expect(leftovers, leftovers.length === 0 ? '' : evidenceOf(mesh)).toEqual([]);
   } finally {
     mesh.remove();
   }

@@ -21,7 +21,7 @@ import { startRealEnvoy } from '../networking/ads-envoy.ts';
 const cleanups: (() => void)[] = [];
 afterEach(async () => {
   await stopControlPlanes();
-  for (const clean of cleanups.splice(0)) clean();
+  for (const cleanup of cleanups.splice(0)) cleanup();
 });
 
 const count = 10_000;
@@ -77,23 +77,24 @@ it.skipIf(sized({ short: true, full: false })).each([
     const envoy = await startRealEnvoy(plane.port('ads.listening'), sidecar, { delta: true });
     cleanups.push(() => void envoy.stop());
     const connectedAt = performance.now();
-    const has = async (cluster: string): Promise<boolean> =>
+    const hasCluster = async (cluster: string): Promise<boolean> =>
       (await envoy.admin('/clusters')).includes(`outbound|${cluster}||e7.example.com`);
     const pids = [process.pid, source.pid!, envoy.pid];
     /** Runs a command; returns the milliseconds until Envoy has applied it. */
-    const took = async (command: string, done: () => Promise<boolean>): Promise<number> => {
+    const took = async (command: string, isDone: () => Promise<boolean>): Promise<number> => {
       const cpu = pids.map(cpuMs);
-      const begun = performance.now();
+      const startedAt = performance.now();
       source.stdin.write(`${command}\n`);
-      while (!(await done())) await sleep(pollIntervalMs);
-      const raw = performance.now() - begun;
-      const busy = pids.reduce((sum, pid, index) => sum + cpuMs(pid) - cpu[index]!, 0);
-      return Math.min(raw, debounceMs + busy / slow);
+      while (!(await isDone())) await sleep(pollIntervalMs);
+      const raw = performance.now() - startedAt;
+      const busyMs = pids.reduce((sum, pid, index) => sum + cpuMs(pid) - cpu[index]!, 0);
+      return Math.min(raw, debounceMs + busyMs / slowdown);
     };
-    let slow = await slowness();
-    const put = (port: number): Promise<number> => took(`put shop/e7 e7.example.com ${port}`, () => has(`${port}`));
+    let slowdown = await slowness();
+    const put = (port: number): Promise<number> =>
+      took(`put shop/e7 e7.example.com ${port}`, () => hasCluster(`${port}`));
     const listens = async (port: number): Promise<boolean> => (await envoy.admin('/listeners')).includes(`_${port}:`);
-    await eventually('Envoy has the cluster', () => has('80'));
+    await eventually('Envoy has the cluster', () => hasCluster('80'));
     const changesMs: number[] = [];
     const deletionsMs: number[] = [];
     let port = 1_000;
@@ -107,11 +108,11 @@ it.skipIf(sized({ short: true, full: false })).each([
       await eventually('Envoy listens again', () => listens(port));
     }
     await eventually('the stream is not young', () => performance.now() - connectedAt > youngStreamMs);
-    slow = await slowness();
+    slowdown = await slowness();
     const emptiedMs = await took('empty', async () => !(await listens(port)));
     const [changeMs, deletionMs] = [median(changesMs), median(deletionsMs)];
     console.info(
-      `${protocol}, ${count} objects: change ${changeMs.toFixed(0)} ms, deletion ${deletionMs.toFixed(0)} ms, all objects deleted ${emptiedMs.toFixed(0)} ms, machine ${slow.toFixed(1)} times as slow as a quiet one`,
+      `${protocol}, ${count} objects: change ${changeMs.toFixed(0)} ms, deletion ${deletionMs.toFixed(0)} ms, all objects deleted ${emptiedMs.toFixed(0)} ms, machine ${slowdown.toFixed(1)} times as slow as a quiet one`,
     );
     expect(changeMs).toBeLessThanOrEqual(limitMs);
     expect(deletionMs).toBeLessThanOrEqual(maxDeletionMs);

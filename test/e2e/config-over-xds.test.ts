@@ -61,7 +61,7 @@ class Source {
 const cluster = (name: string, port = 80): string => `outbound|${port}||${name}.example.com`;
 const put = (name: string, port = 80): string => `put shop/${name} ${name}.example.com ${port}`;
 const clustersOf = async (plane: ControlPlane): Promise<string[]> => (await plane.subscribe()).clusters;
-const served = (plane: ControlPlane, name: string, port = 80): Promise<true> =>
+const waitUntilServed = (plane: ControlPlane, name: string, port = 80): Promise<true> =>
   eventually(`${name} is served`, async () => (await clustersOf(plane)).includes(cluster(name, port)));
 
 it.each(['delta', 'sotw'])(
@@ -78,26 +78,26 @@ it.each(['delta', 'sotw'])(
       { state: 'connected', protocol, objects: 2 },
     ]);
     source.send(put('web', 81));
-    await served(plane, 'web', 81);
+    await waitUntilServed(plane, 'web', 81);
     source.send('delete shop/cart');
     await eventually('cart is gone', async () => !(await clustersOf(plane)).includes(cluster('cart')));
     source.send(put('web', 70_000), put('more'));
-    await served(plane, 'more');
+    await waitUntilServed(plane, 'more');
     expect(await clustersOf(plane)).toContain(cluster('web', 81));
     await eventually('it is rejected', () =>
       source.seen.some(({ error }) => /ServiceEntry shop\/web: spec\.ports\[0\]\.number/.test(error)),
     );
     source.send(put('web', 82), 'close');
-    await served(plane, 'web', 82);
+    await waitUntilServed(plane, 'web', 82);
     source.kill();
     await eventually('it is unreachable', async () => (await plane.get('/ready')).text.includes('is unreachable'));
     expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web', 82), cluster('more')]));
-    const again = await new Source(source.address).started();
-    again.send(`nodelta ${protocol === 'sotw' ? 'on' : 'off'}`);
+    const secondSource = await new Source(source.address).started();
+    secondSource.send(`nodelta ${protocol === 'sotw' ? 'on' : 'off'}`);
     await eventually('deletions are paused', async () => (await plane.get('/ready')).text.includes('is paused'));
     expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web', 82), cluster('more')]));
-    again.send(put('web', 83), put('more'));
-    await served(plane, 'web', 83);
+    secondSource.send(put('web', 83), put('more'));
+    await waitUntilServed(plane, 'web', 83);
     await eventually('nothing is paused', async () => !(await plane.get('/ready')).text.includes('is paused'));
     expect(plane.deviations()).toEqual([]);
   },
@@ -111,13 +111,13 @@ it('the commands of docs/config-over-xds.md confirm deletions', async () => {
     /```yaml\n(configSources:\n {2}- address: xds:\/\/config\.example\.com:15010\n)```/.exec(page) ?? [];
   const source = await new Source().started();
   source.send(put('web'));
-  const here = (text: string): string => text.replaceAll('config.example.com:15010', source.address);
-  const plane = new ControlPlane({}, {}, ({ root }) => writeFileSync(join(root, 'mesh'), here(settings)));
+  const withAddress = (text: string): string => text.replaceAll('config.example.com:15010', source.address);
+  const plane = new ControlPlane({}, {}, ({ root }) => writeFileSync(join(root, 'mesh'), withAddress(settings)));
   await plane.ready();
   expect(await clustersOf(plane)).toContain(cluster('web'));
   source.send('empty');
   await eventually('deletions are paused', async () => (await plane.get('/ready')).text.includes('is paused'));
-  const [, method = '', path = ''] = /^pilot-discovery request (\S+) "(\S+)"$/.exec(here(command)) ?? [];
+  const [, method = '', path = ''] = /^pilot-discovery request (\S+) "(\S+)"$/.exec(withAddress(command)) ?? [];
   expect((await plane.get(path, { method })).text).toBe('Paused deletions applied\n');
   await eventually('web is gone', async () => !(await clustersOf(plane)).includes(cluster('web')));
 });

@@ -12,7 +12,7 @@ import {
 import { eventually } from '../harness/eventually.ts';
 import { linesOf, loggedLine } from '../harness/logged-line.ts';
 
-const withoutHome: NodeJS.ProcessEnv = { HOME: undefined, TMPDIR: undefined, XDG_CACHE_HOME: undefined };
+const environmentWithoutHome: NodeJS.ProcessEnv = { HOME: undefined, TMPDIR: undefined, XDG_CACHE_HOME: undefined };
 
 async function endsInOrder(agent: ContainedAgent): Promise<void> {
   agent.container.signal('SIGTERM');
@@ -33,7 +33,7 @@ describe('an agent with a read-only root and a read-only /tmp', () => {
 
   test.each<[string, ContainedAgentOptions]>([
     ['root', {}],
-    ['another user without a home directory', { uid: 1337, env: withoutHome }],
+    ['another user without a home directory', { uid: 1337, env: environmentWithoutHome }],
   ])('needs only --runDir if it has its own bootstrap (%s)', async (_, options) => {
     const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw/run'];
     const agent = await readyAgent(flags, { ...options, bare: true, prepare: readOnly });
@@ -52,7 +52,10 @@ describe('an agent with a read-only root and a read-only /tmp', () => {
       '127.0.0.1:1',
     ];
     const bootstrap = ['--controlPlaneAuthPolicy', 'NONE'];
-    const options = { uid: 1337, env: { ...withoutHome, ENVOY_STATUS_PORT: '0', ENVOY_PROMETHEUS_PORT: '0' } };
+    const options = {
+      uid: 1337,
+      env: { ...environmentWithoutHome, ENVOY_STATUS_PORT: '0', ENVOY_PROMETHEUS_PORT: '0' },
+    };
     const agent = await startAgent([...flags, ...bootstrap], { ...options, bare: true, prepare: readOnly });
     await agent.container.program.line(loggedLine('process.spawned', { epoch: 'epoch-0' }));
     expect(envoysIn(agent)).toHaveLength(1);
@@ -80,7 +83,12 @@ describe('an agent with a read-only root and a read-only /tmp', () => {
 });
 
 test('the agent immediately reports a bootstrap that its user cannot read', async () => {
-  const options = { bare: true, uid: 1337, env: withoutHome, prepare: ['chmod 600 "$FOLDER/admin-only.json"'] };
+  const options = {
+    bare: true,
+    uid: 1337,
+    env: environmentWithoutHome,
+    prepare: ['chmod 600 "$FOLDER/admin-only.json"'],
+  };
   expect(await refusal(['--customConfigFile', '$FOLDER/admin-only.json'], options)).toMatch(
     /--customConfigFile: must be a readable file, got .*EACCES/,
   );
@@ -89,23 +97,25 @@ test('the agent immediately reports a bootstrap that its user cannot read', asyn
 test('the agent uses a run directory that is owned by root and writable for its group, such as an emptyDir with an fsGroup', async () => {
   const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw'];
   const prepare = ['mount -t tmpfs -o mode=2775,gid=1337 none "$FOLDER/rw"'];
-  await endsInOrder(await readyAgent(flags, { bare: true, uid: 1337, env: withoutHome, prepare }));
+  await endsInOrder(await readyAgent(flags, { bare: true, uid: 1337, env: environmentWithoutHome, prepare }));
 });
 
 // Issue 33, item 13.
 test('the agent starts although the default run directory belongs to another user, and logs this once', async () => {
-  const usual = '/run/tmp/chartpilot-1337';
+  const defaultFolder = '/run/tmp/chartpilot-1337';
   const prepare = [
     'mount -t tmpfs -o mode=755 none /run',
     'mkdir -m 1777 /run/tmp',
-    `mkdir -m 777 ${usual}`,
-    `chown 65534 ${usual}`,
+    `mkdir -m 777 ${defaultFolder}`,
+    `chown 65534 ${defaultFolder}`,
   ];
-  const options = { bare: true, uid: 1337, env: { ...withoutHome, TMPDIR: '/run/tmp' }, prepare };
+  const options = { bare: true, uid: 1337, env: { ...environmentWithoutHome, TMPDIR: '/run/tmp' }, prepare };
   const agent = await readyAgent(['--customConfigFile', '$FOLDER/admin-only.json'], options);
   const warnings = agent.container.program.lines.filter((line) => line.includes('is not usable'));
   expect(warnings).toEqual([
-    expect.stringMatching(`${usual} is not usable .owner must be uid \\d+, got uid 65534., using ${usual}-`),
+    expect.stringMatching(
+      `${defaultFolder} is not usable .owner must be uid \\d+, got uid 65534., using ${defaultFolder}-`,
+    ),
   ]);
   await endsInOrder(agent);
 });
@@ -126,7 +136,7 @@ describe('the agent with unusable shared memory', () => {
   const preparing = (prepare: readonly string[]): string[] =>
     prepare.flatMap((line) => (line.endsWith(' /dev') ? [line, ...devices] : [line]));
   const user = (problem: string): ContainedAgentOptions =>
-    problem === 'owned by another user' ? { uid: 1337, env: withoutHome } : {};
+    problem === 'owned by another user' ? { uid: 1337, env: environmentWithoutHome } : {};
   const flags = ['--runDir', '$FOLDER/rw/run'];
   const writable = 'chmod 777 "$FOLDER/rw"';
 

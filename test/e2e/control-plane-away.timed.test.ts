@@ -32,14 +32,15 @@ async function stat({ adminPort }: AgentProgram, name: string): Promise<number> 
   return Number(/: (\d+)/.exec(text)?.[1]);
 }
 
-const received = (agent: AgentProgram): Promise<number> => stat(agent, 'cluster.xds-grpc;.upstream_cx_rx_bytes_total');
+const receivedBytes = (agent: AgentProgram): Promise<number> =>
+  stat(agent, 'cluster.xds-grpc;.upstream_cx_rx_bytes_total');
 
 /** The number of received bytes once no more arrive. */
 async function quietBytes(agent: AgentProgram): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
     const previousBytes = bytes;
-    bytes = await received(agent);
+    bytes = await receivedBytes(agent);
     if (bytes === previousBytes) return true;
     await sleep(300);
     return false;
@@ -100,8 +101,8 @@ test(`killing the control plane ${kills} times fails no request, and the streams
       }),
     );
     await starting;
-    const after = await Promise.all(agents.map(quietBytes));
-    bytes.push(...after.map((all, index) => all - previousBytes[index]!));
+    const bytesAfter = await Promise.all(agents.map(quietBytes));
+    bytes.push(...bytesAfter.map((all, index) => all - previousBytes[index]!));
   }
   const report = await load.stop();
   console.log(

@@ -68,11 +68,13 @@ test('no Envoy remains after kill -9 of the agent, and the next agent removes le
   expect(envoys.length).toBeGreaterThan(0);
   program.signal('SIGKILL');
   await program.exited;
-  const living = (): unknown[] => {
+  const livingEnvoys = (): unknown[] => {
     const alive = new Set(hostProcesses().map(({ pid }) => pid));
     return envoys.filter(({ pid }) => alive.has(pid));
   };
-  await eventually('none is left', () => living().length === 0, { deadlineMs: sized({ short: 10_000, full: 1_000 }) });
+  await eventually('none is left', () => livingEnvoys().length === 0, {
+    deadlineMs: sized({ short: 10_000, full: 1_000 }),
+  });
   expect(mesh.leftovers()).toEqual(expect.arrayContaining([expect.stringContaining('/dev/shm/')]));
   await mesh.waitForAgent(mesh.startGateway());
   await mesh.waitForResponse(mesh.httpTarget);
@@ -89,9 +91,9 @@ test('the agent exits with 0 after SIGTERM under load, when requests in flight h
     maxDurationMs: 30_000,
   });
   await sleep(1_500);
-  const stopped = load.stop();
+  const stopReport = load.stop();
   const exit = await mesh.gateway!.program.stop({ signal: 'SIGTERM' });
-  const report = await stopped;
+  const report = await stopReport;
   expect(report.failed, formatReport(report)).toBe(0);
   expect(report.kinds.stream!.total).toBeGreaterThanOrEqual(4);
   expect(exit).toEqual({ code: 0, signal: null });

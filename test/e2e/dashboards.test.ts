@@ -66,8 +66,8 @@ const children: ChildProcess[] = [];
 const scrapes: Scrape[] = [];
 
 function run(side: NetworkSide, script: string, ...args: string[]): void {
-  const [program = '', ...rest] = side.within([process.execPath, '-e', script, ...args]);
-  const child = spawn(program, rest, { stdio: 'ignore', detached: true });
+  const [program = '', ...programArgs] = side.within([process.execPath, '-e', script, ...args]);
+  const child = spawn(program, programArgs, { stdio: 'ignore', detached: true });
   endWithRunner(child);
   children.push(child);
 }
@@ -154,29 +154,29 @@ describe.runIf(isFull)('dashboards in a mesh under load', () => {
   test("have data for at least 90 % of the queries of Istio's dashboards, and only expected panels are empty", async () => {
     const queries = istioQueries();
     const results = await resultsOf(queries.map(({ query }) => query));
-    const failed = results.flatMap(({ error }, place) =>
-      error === undefined ? [] : [`${queries[place]!.query}: ${error}`],
+    const failures = results.flatMap(({ error }, queryIndex) =>
+      error === undefined ? [] : [`${queries[queryIndex]!.query}: ${error}`],
     );
-    expect(failed).toEqual([]);
-    const empty = queries.filter((_, place) => !hasData(results[place]!));
-    console.log(`queries with data: ${queries.length - empty.length} of ${queries.length}`);
-    expect(empty.map(({ dashboard, panel }) => `${dashboard}: ${panel}`)).toEqual(
+    expect(failures).toEqual([]);
+    const emptyQueries = queries.filter((_, queryIndex) => !hasData(results[queryIndex]!));
+    console.log(`queries with data: ${queries.length - emptyQueries.length} of ${queries.length}`);
+    expect(emptyQueries.map(({ dashboard, panel }) => `${dashboard}: ${panel}`)).toEqual(
       queries.filter(isEmptyInIstio).map(({ dashboard, panel }) => `${dashboard}: ${panel}`),
     );
-    expect(empty.length / queries.length).toBeLessThanOrEqual(0.1);
+    expect(emptyQueries.length / queries.length).toBeLessThanOrEqual(0.1);
   });
 
   test("have this mesh's labels in the results of Istio's queries", async () => {
     const queries = istioQueries().filter(({ panel }) => !panel.startsWith('variable'));
     const results = await resultsOf(queries.map(({ query }) => query));
-    const wrong = results.flatMap(({ elements }, place) =>
+    const problems = results.flatMap(({ elements }, queryIndex) =>
       (elements ?? []).flatMap(({ labels }) =>
         Object.entries(labels)
           .filter(([label, value]) => expected[label]?.includes(value) === false)
-          .map(([label, value]) => `${queries[place]!.panel}: ${label}=${value}`),
+          .map(([label, value]) => `${queries[queryIndex]!.panel}: ${label}=${value}`),
       ),
     );
-    expect([...new Set(wrong)]).toEqual([]);
+    expect([...new Set(problems)]).toEqual([]);
     const clients =
       results[queries.findIndex(({ panel }) => panel === 'Client Workloads: requests by response code (mTLS)')]!;
     expect(clients.elements!.map(({ labels }) => labels)).toEqual([
@@ -195,14 +195,16 @@ describe.runIf(isFull)('dashboards in a mesh under load', () => {
       ...alerts.map(({ value }) => value),
       ...alerts.map(alertExpression),
     ]);
-    const ofPanels = results.slice(0, panels.length);
+    const panelResults = results.slice(0, panels.length);
     const [values, fired] = [
       results.slice(panels.length, panels.length + alerts.length),
       results.slice(panels.length + alerts.length),
     ];
-    expect(panels.filter((_, place) => !hasData(ofPanels[place]!))).toEqual([]);
-    expect(alerts.filter((_, place) => !hasData(values[place]!))).toEqual([]);
-    expect(alerts.filter((_, place) => fired[place]!.error !== undefined || hasData(fired[place]!))).toEqual([]);
+    expect(panels.filter((_, panelIndex) => !hasData(panelResults[panelIndex]!))).toEqual([]);
+    expect(alerts.filter((_, alertIndex) => !hasData(values[alertIndex]!))).toEqual([]);
+    expect(
+      alerts.filter((_, alertIndex) => fired[alertIndex]!.error !== undefined || hasData(fired[alertIndex]!)),
+    ).toEqual([]);
   });
 
   test('have alert rules that Prometheus accepts, unlike an invalid rule', async () => {

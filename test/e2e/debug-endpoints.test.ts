@@ -123,8 +123,8 @@ describe('debug endpoints', () => {
   const clients: AdsTestClient[] = [];
   let discovery: Program;
   let ports: { readonly xds: number; readonly http: number; readonly admin: number };
-  let good: DeltaStream;
-  let bad: SotwStream;
+  let validStream: DeltaStream;
+  let rejectingStream: SotwStream;
   let browser: Browser;
 
   beforeAll(async () => {
@@ -156,15 +156,19 @@ describe('debug endpoints', () => {
     await eventually('the control plane is ready', async () => (await get('/ready')).status === 200, {
       hopeless: () => programs.map((program) => program.hopeless()).find(Boolean),
     });
-    good = connect().delta();
-    good.onResponse = ({ typeUrl, nonce }) => good.send({ typeUrl, responseNonce: nonce });
-    good.send({ node: nodeOf('good-0'), typeUrl: typeUrls.CDS });
-    await good.next();
-    bad = connect().sotw();
-    bad.onResponse = ({ typeUrl, nonce }) =>
-      bad.send({ typeUrl, responseNonce: nonce, errorDetail: { code: 13, message: 'I will not <b>have</b> it' } });
-    bad.send({ node: nodeOf('bad-0'), typeUrl: typeUrls.CDS });
-    await bad.next();
+    validStream = connect().delta();
+    validStream.onResponse = ({ typeUrl, nonce }) => validStream.send({ typeUrl, responseNonce: nonce });
+    validStream.send({ node: nodeOf('good-0'), typeUrl: typeUrls.CDS });
+    await validStream.next();
+    rejectingStream = connect().sotw();
+    rejectingStream.onResponse = ({ typeUrl, nonce }) =>
+      rejectingStream.send({
+        typeUrl,
+        responseNonce: nonce,
+        errorDetail: { code: 13, message: 'I will not <b>have</b> it' },
+      });
+    rejectingStream.send({ node: nodeOf('bad-0'), typeUrl: typeUrls.CDS });
+    await rejectingStream.next();
     await eventually('Envoy has everything', async () => {
       const sync = await json<Sync[]>('/debug/syncz');
       const types = Object.values(sync.find(({ proxy }) => proxy === 'front-0.shop')?.resources ?? {});
@@ -213,37 +217,39 @@ describe('debug endpoints', () => {
     expect(sync.map(({ proxy }) => proxy).sort()).toEqual(['bad-0.shop', 'front-0.shop', 'good-0.shop']);
     const clustersOf = (name: string) => sync.find(({ proxy }) => proxy === name)!.resources[typeUrls.CDS]!;
     expect(clustersOf('good-0.shop')).toMatchObject({
-      sent: good.responses[0]!.nonce,
-      acked: good.responses[0]!.nonce,
+      sent: validStream.responses[0]!.nonce,
+      acked: validStream.responses[0]!.nonce,
     });
-    const rejected = clustersOf('bad-0.shop');
-    expect(rejected).toMatchObject({ acked: '', lastError: 'I will not <b>have</b> it' });
+    const rejectedClusters = clustersOf('bad-0.shop');
+    expect(rejectedClusters).toMatchObject({ acked: '', lastError: 'I will not <b>have</b> it' });
     expect(await json('/debug/syncz?namespace=elsewhere')).toEqual([]);
   });
 
   test("config_dump equals Envoy's own config dump", async () => {
-    const ours = await json<Dump>(`/debug/config_dump?proxyID=front-0.shop&include_eds`);
-    const theirs = (await (await fetch(`http://127.0.0.1:${ports.admin}/config_dump?include_eds`)).json()) as Dump;
-    const part = (dump: Dump, type: string) =>
+    const ownDump = await json<Dump>(`/debug/config_dump?proxyID=front-0.shop&include_eds`);
+    const envoyDump = (await (await fetch(`http://127.0.0.1:${ports.admin}/config_dump?include_eds`)).json()) as Dump;
+    const sectionOf = (dump: Dump, type: string) =>
       dump.configs.find((config) => config['@type'].endsWith(`.${type}ConfigDump`))!;
     const sorted = (items: object[]): object[] =>
       items.sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
     const compared = {
-      Clusters: (dump: Dump) => part(dump, 'Clusters').dynamic_active_clusters!.map(({ cluster }) => cluster),
+      Clusters: (dump: Dump) => sectionOf(dump, 'Clusters').dynamic_active_clusters!.map(({ cluster }) => cluster),
       Endpoints: (dump: Dump) =>
-        part(dump, 'Endpoints').dynamic_endpoint_configs!.map(({ endpoint_config }) => addressesOf(endpoint_config)),
+        sectionOf(dump, 'Endpoints').dynamic_endpoint_configs!.map(({ endpoint_config }) =>
+          addressesOf(endpoint_config),
+        ),
       Listeners: (dump: Dump) =>
-        part(dump, 'Listeners').dynamic_listeners!.map(({ active_state: { listener } }) => listener),
-      Routes: (dump: Dump) => part(dump, 'Routes').dynamic_route_configs!.map(({ route_config }) => route_config),
+        sectionOf(dump, 'Listeners').dynamic_listeners!.map(({ active_state: { listener } }) => listener),
+      Routes: (dump: Dump) => sectionOf(dump, 'Routes').dynamic_route_configs!.map(({ route_config }) => route_config),
     };
     for (const [type, of] of Object.entries(compared)) {
-      const ownEndpoints = sorted(of(ours));
+      const ownEndpoints = sorted(of(ownDump));
       expect(ownEndpoints.length, type).toBeGreaterThan(0);
       // Envoy also lists the endpoints of clusters without EDS.
-      const known = of(theirs).filter(
+      const knownItems = of(envoyDump).filter(
         (item) => type !== 'Endpoints' || (item as Addresses).cluster.startsWith('outbound'),
       );
-      expect(ownEndpoints, type).toEqual(sorted(known));
+      expect(ownEndpoints, type).toEqual(sorted(knownItems));
     }
     expect(await json<Dump>('/debug/config_dump?proxyID=front-0.shop&types=lds')).toMatchObject({
       configs: [{ '@type': 'type.googleapis.com/envoy.admin.v3.ListenersConfigDump' }],
@@ -302,8 +308,8 @@ describe('debug endpoints', () => {
 
   test('invalid requests get a response with the reason', async () => {
     expect([(await get('/debug/config_dump')).status, (await get('/debug/edsz')).status]).toEqual([400, 400]);
-    const unknown = await get('/debug/config_dump?proxyID=nobody');
-    expect([unknown.status, await unknown.text()]).toEqual([
+    const unknownResponse = await get('/debug/config_dump?proxyID=nobody');
+    expect([unknownResponse.status, await unknownResponse.text()]).toEqual([
       404,
       expect.stringContaining('Proxy not connected to this Pilot instance'),
     ]);
@@ -329,11 +335,11 @@ describe('debug endpoints', () => {
   test('the profile endpoint rejects a second profile while one is running', async () => {
     expect(await (await get('/debug/pprof/')).text()).toContain('profile?seconds=30');
     // The second profile must be requested while the first one runs.
-    const running = await get('/debug/pprof/profile?seconds=6');
+    const runningProfile = await get('/debug/pprof/profile?seconds=6');
     expect((await get('/debug/pprof/allocs')).status).toBe(503);
     // Heap snapshots are disabled.
     expect((await get('/debug/pprof/heap')).status).toBe(403);
-    expect(await running.json()).toMatchObject({ nodes: expect.any(Array), samples: expect.any(Array) });
+    expect(await runningProfile.json()).toMatchObject({ nodes: expect.any(Array), samples: expect.any(Array) });
     expect(await (await get('/debug/pprof/goroutine')).text()).toMatch(/3 {2}/);
   });
 
@@ -364,7 +370,7 @@ describe('debug endpoints', () => {
   });
 
   test('a push to all clients reaches each client, and a client whose stream is closed reconnects', async () => {
-    const responseCount = good.responses.length;
+    const responseCount = validStream.responses.length;
     expect(await (await post('/debug/adsz?push=true')).text()).toBe('Pushed to 3 servers\n');
     await eventually('everything is acknowledged again', async () => {
       const [gateway] = (await json<Sync[]>('/debug/syncz')).filter(({ proxy }) => proxy === 'front-0.shop');
@@ -372,7 +378,7 @@ describe('debug endpoints', () => {
     });
     // Without a change, a delta client receives nothing.
     await sleep(200);
-    expect(good.responses.length).toBe(responseCount);
+    expect(validStream.responses.length).toBe(responseCount);
     const id = async (): Promise<string> => {
       const { clients: list } = await json<{ clients: { connectionId: string }[] }>('/debug/connections');
       return list.map(({ connectionId }) => connectionId).find((connectionId) => connectionId.startsWith('router~'))!;

@@ -21,9 +21,9 @@ const life = recordedLife([
 ]);
 const sidecar = traceOf(life);
 /** The end of a restart: the replaced Envoy has exited. */
-const replaced = numberOf(life, 'stop', 'epoch-0');
-const atReplaced = `#record=${replaced}`;
-const ofSupervisor = `${atReplaced}&actor=supervisor`;
+const replacedSeq = numberOf(life, 'stop', 'epoch-0');
+const replacedHash = `#record=${replacedSeq}`;
+const supervisorHash = `${replacedHash}&actor=supervisor`;
 const departing = writtenTrace(
   [
     ...['agent', 'supervisor', 'status', 'cert-watcher'].map((actor) => ({ kind: 'spawn', actor }) as const),
@@ -32,8 +32,8 @@ const departing = writtenTrace(
   ],
   { program: 'pilot-agent' },
 );
-const many = memorySource('discovery.trace', connectionsTrace(30));
-const unread = memorySource('broken.trace', 'nothing that is one\n');
+const manyConnections = memorySource('discovery.trace', connectionsTrace(30));
+const unreadableTrace = memorySource('broken.trace', 'nothing that is one\n');
 
 interface View {
   readonly name: string;
@@ -46,23 +46,23 @@ const views: readonly View[] = [
   {
     name: 'a restart',
     source: sidecar,
-    options: { hash: `${ofSupervisor}&range=${replaced - 30}-${replaced + 50}&marks=${replaced - 10}` },
+    options: { hash: `${supervisorHash}&range=${replacedSeq - 30}-${replacedSeq + 50}&marks=${replacedSeq - 10}` },
   },
   {
     name: 'all charts',
     source: sidecar,
-    options: { hash: atReplaced },
+    options: { hash: replacedHash },
     show: (page) => page.getByRole('button', { name: 'All charts' }).click(),
   },
   { name: 'the end of the trace', source: sidecar, show: (page) => page.keyboard.press('End') },
   { name: 'a deviation and a gap', source: departing },
-  { name: 'many actors of one machine', source: many, show: openGroup },
+  { name: 'many actors of one machine', source: manyConnections, show: openGroup },
   {
     name: 'all charts of many actors',
-    source: many,
+    source: manyConnections,
     show: (page) => page.getByRole('button', { name: 'All charts' }).click(),
   },
-  { name: 'a file that is not a trace', source: unread },
+  { name: 'a file that is not a trace', source: unreadableTrace },
 ];
 
 /** Overlays of the page, which are checked separately; the long form also checks the page below them. */
@@ -90,114 +90,115 @@ afterAll(async () => {
 
 describe('accessibility of the page by axe', () => {
   test.each(views)('has no violations in the view "$name", light and dark', async ({ source, options = {}, show }) => {
-    const open = await openPage(browser, [source], { ...options, colorScheme: 'light' });
-    const { page } = open;
-    if (source !== unread) await opened(page);
+    const openedPage = await openPage(browser, [source], { ...options, colorScheme: 'light' });
+    const { page } = openedPage;
+    if (source !== unreadableTrace) await opened(page);
     await show?.(page);
     await waitUntilIdle(page);
     expect(await violations(page), 'light').toEqual([]);
     // The same elements with the colors of the dark theme.
     await page.emulateMedia({ colorScheme: 'dark' });
     expect(await violations(page, { rules: ['color-contrast'] }), 'dark').toEqual([]);
-    await open.close();
+    await openedPage.close();
   });
 
   test('has no violations in overlays, light and dark', async () => {
-    const open = await openPage(browser, [sidecar], { hash: atReplaced });
-    const { page } = open;
+    const openedPage = await openPage(browser, [sidecar], { hash: replacedHash });
+    const { page } = openedPage;
     await opened(page);
     for (const { name, opens, show } of overlays) {
       await page.emulateMedia({ colorScheme: 'light' });
-      const whole = page.locator(`${opens} .popup, dialog${opens}[open]`);
-      expect(await whole.count(), name).toBe(0);
+      const popup = page.locator(`${opens} .popup, dialog${opens}[open]`);
+      expect(await popup.count(), name).toBe(0);
       await show(page);
       await waitUntilIdle(page);
-      expect(await whole.count(), name).toBe(1);
-      const part = sized({ short: opens, full: undefined });
-      expect(await violations(page, { part }), `${name}, light`).toEqual([]);
+      expect(await popup.count(), name).toBe(1);
+      const checkedPart = sized({ short: opens, full: undefined });
+      expect(await violations(page, { part: checkedPart }), `${name}, light`).toEqual([]);
       await page.emulateMedia({ colorScheme: 'dark' });
-      expect(await violations(page, { part, rules: ['color-contrast'] }), `${name}, dark`).toEqual([]);
+      expect(await violations(page, { part: checkedPart, rules: ['color-contrast'] }), `${name}, dark`).toEqual([]);
       // The first Escape clears the search text, the second one closes the search.
       for (let close = 0; close < 2; close++) await page.keyboard.press('Escape');
       await waitUntilIdle(page);
     }
-    await open.close();
+    await openedPage.close();
   });
 
   test('has no violations on a valid page, and has those that the test adds', async () => {
-    const open = await openPage(browser, [sidecar]);
-    await opened(open.page);
-    await open.page.evaluate(() => {
+    const openedPage = await openPage(browser, [sidecar]);
+    await opened(openedPage.page);
+    await openedPage.page.evaluate(() => {
       const { document } = globalThis as unknown as {
         document: { body: { insertAdjacentHTML(at: string, html: string): void } };
       };
       document.body.insertAdjacentHTML('beforeend', '<img src="data:,"><button></button>');
     });
-    const found = (await violations(open.page)).join('\n');
-    expect(found).toMatch(/image-alt/);
-    expect(found).toMatch(/button-name/);
-    await open.close();
+    const foundViolations = (await violations(openedPage.page)).join('\n');
+    expect(foundViolations).toMatch(/image-alt/);
+    expect(foundViolations).toMatch(/button-name/);
+    await openedPage.close();
   });
 });
 
 describe('the page with only a keyboard', () => {
   test('reaches each mark and phase, which has a unique name and leads to its record', async () => {
-    const open = await openPage(browser, [sidecar], { hash: atReplaced });
-    const { page } = open;
+    const openedPage = await openPage(browser, [sidecar], { hash: replacedHash });
+    const { page } = openedPage;
     await opened(page);
     await waitUntilIdle(page);
     const lanes = page.getByRole('group', { name: /^Phases and marks/ });
     const all = await lanes
       .locator('[data-index]')
-      .evaluateAll((things) => things.map((thing) => thing.getAttribute('aria-label')!));
+      .evaluateAll((elements) => elements.map((labelledElement) => labelledElement.getAttribute('aria-label')!));
     expect(all.length).toBeGreaterThan(8);
     expect(all.every((name) => /^[^:]+: \S/.test(name))).toBe(true);
     await tabTo(page, '.lane-rows');
-    const seen = new Set<string>();
+    const seenNames = new Set<string>();
     await page.keyboard.press('ArrowRight');
     await pressToTheEnd(page, 'ArrowUp');
     do {
       await pressToTheEnd(page, 'ArrowLeft');
-      for (const name of await pressToTheEnd(page, 'ArrowRight')) seen.add(name);
+      for (const name of await pressToTheEnd(page, 'ArrowRight')) seenNames.add(name);
     } while (await pressed(page, 'ArrowDown'));
-    expect([...new Set(all)].filter((name) => !seen.has(name))).toEqual([]);
+    expect([...new Set(all)].filter((name) => !seenNames.has(name))).toEqual([]);
     const mark = await lanes.locator('.mark').last().getAttribute('aria-label');
-    for (let left = 0; left < 20 && (await nameInFocus(page)) !== mark; left++) await page.keyboard.press('ArrowLeft');
+    for (let pressCount = 0; pressCount < 20 && (await nameInFocus(page)) !== mark; pressCount++)
+      await page.keyboard.press('ArrowLeft');
     const index = await lanes.locator('.mark').last().getAttribute('data-index');
     await page.keyboard.press('Enter');
     await expect
       .poll(() => page.evaluate(() => (globalThis as unknown as PageHooks).chartpilot.place()))
       .toBe(Number(index));
-    await open.close();
+    await openedPage.close();
   });
 
   test('reaches each state of the chart, which has a name with its purpose and whether it is active', async () => {
-    const open = await openPage(browser, [sidecar], { hash: ofSupervisor });
-    const { page } = open;
+    const openedPage = await openPage(browser, [sidecar], { hash: supervisorHash });
+    const { page } = openedPage;
     await opened(page);
     await waitUntilIdle(page);
     const states = page.locator('.chart-viewport .state');
     const count = await states.count();
     expect(count).toBeGreaterThan(5);
     await tabTo(page, '.chart-viewport');
-    const seen = new Set<string>();
+    const seenNames = new Set<string>();
     for (let down = 0; down < count; down++) {
       await page.keyboard.press('ArrowDown');
-      seen.add(await nameInFocus(page));
+      seenNames.add(await nameInFocus(page));
     }
-    expect(seen.size).toBe(count);
-    expect([...seen].some((name) => /^running\b.*, active\b/.test(name))).toBe(true);
-    expect([...seen].filter((name) => name.length > 60).length).toBeGreaterThan(2);
+    expect(seenNames.size).toBe(count);
+    expect([...seenNames].some((name) => /^running\b.*, active\b/.test(name))).toBe(true);
+    expect([...seenNames].filter((name) => name.length > 60).length).toBeGreaterThan(2);
     // The page handles the left and right arrow keys.
     const previous = await seqShown(page);
     await page.keyboard.press('ArrowRight');
-    await shown(() => seqShown(page)).toBe(previous! + 1);
-    await open.close();
+    await expectEventually(() => seqShown(page)).toBe(previous! + 1);
+    await openedPage.close();
   });
 
   test('scrolls every scrollable area and hides no focused element', async () => {
-    const open = await openPage(browser, [sidecar], { hash: ofSupervisor });
-    const { page } = open;
+    const openedPage = await openPage(browser, [sidecar], { hash: supervisorHash });
+    const { page } = openedPage;
     await opened(page);
     await waitUntilIdle(page);
     const stops: string[] = [];
@@ -211,15 +212,15 @@ describe('the page with only a keyboard', () => {
     }
     expect(stops.length).toBeGreaterThan(30);
     expect(await page.evaluate(() => (globalThis as unknown as InPage).inPage.unreachedScrollers())).toEqual([]);
-    await open.close();
+    await openedPage.close();
   });
 });
 
 test('each view of the page matches its reviewed accessibility tree', async () => {
-  const hash = `${ofSupervisor}&range=${replaced - 10}-${replaced + 10}&marks=${replaced - 2}`;
+  const hash = `${supervisorHash}&range=${replacedSeq - 10}-${replacedSeq + 10}&marks=${replacedSeq - 2}`;
   const dated = traceOf({ ...life, header: { ...life.header, pid: 7, startedAt: '2026-03-01T03:12:00.000Z' } });
-  const open = await openPage(browser, [dated], { hash, timezoneId: 'UTC' });
-  const { page } = open;
+  const openedPage = await openPage(browser, [dated], { hash, timezoneId: 'UTC' });
+  const { page } = openedPage;
   await opened(page);
   await waitUntilIdle(page);
   await expectAria('verdict', page.getByRole('region', { name: 'Findings' }));
@@ -229,12 +230,12 @@ test('each view of the page matches its reviewed accessibility tree', async () =
   await expectAria('details', page.getByRole('region', { name: 'Details' }));
   await page.keyboard.press('?');
   await expectAria('help', page.getByRole('dialog', { name: 'Keyboard shortcuts' }));
-  await open.close();
+  await openedPage.close();
 });
 
 test('the page has no animations with prefers-reduced-motion', async () => {
-  const open = await openPage(browser, [sidecar], { hash: ofSupervisor, reducedMotion: 'reduce' });
-  const { page } = open;
+  const openedPage = await openPage(browser, [sidecar], { hash: supervisorHash, reducedMotion: 'reduce' });
+  const { page } = openedPage;
   await opened(page);
   for (let step = 0; step < sized({ short: 5, full: 12 }); step++) {
     await page.keyboard.press('ArrowRight');
@@ -242,7 +243,7 @@ test('the page has no animations with prefers-reduced-motion', async () => {
     const moving = await page.evaluate(() => (globalThis as unknown as InPage).inPage.moving());
     expect(moving).toEqual([]);
   }
-  await open.close();
+  await openedPage.close();
 });
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -265,12 +266,12 @@ async function violations(
   // Reading axe takes as long as checking a small part.
   if (!(await page.evaluate('"axe" in globalThis'))) await page.evaluate(axe);
   const options = { resultTypes: ['violations'], ...(rules && { runOnly: { type: 'rule', values: rules } }) };
-  const found = (await page.evaluate(
+  const axeResult = (await page.evaluate(
     `axe.run(${part === undefined ? 'document' : JSON.stringify(part)}, ${JSON.stringify(options)})`,
   )) as {
     violations: readonly Found[];
   };
-  return found.violations.flatMap(({ id, impact, nodes }) =>
+  return axeResult.violations.flatMap(({ id, impact, nodes }) =>
     nodes.map(
       ({ html, failureSummary }) => `${id} (${impact}): ${html.slice(0, 160)} ${failureSummary.split('\n')[1]}`,
     ),
@@ -331,6 +332,6 @@ async function pressToTheEnd(page: Page, key: string): Promise<string[]> {
 }
 
 /** Retries, because a busy machine draws late. */
-function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
+function expectEventually<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

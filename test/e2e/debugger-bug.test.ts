@@ -37,15 +37,15 @@ function recordsOfTheBug(): { spawned: TraceRecord; nextMessage: TraceRecord } {
     .split('\n')
     .slice(1)
     .map((line) => JSON.parse(line) as TraceRecord);
-  const spawned = records.find((record) => record.kind === 'spawn' && record.actor === 'epoch-3')!;
-  const nextMessage = records.find(({ seq, kind }) => seq > spawned.seq && kind === 'event')!;
-  return { spawned, nextMessage };
+  const spawnRecord = records.find((record) => record.kind === 'spawn' && record.actor === 'epoch-3')!;
+  const nextMessage = records.find(({ seq, kind }) => seq > spawnRecord.seq && kind === 'event')!;
+  return { spawned: spawnRecord, nextMessage };
 }
 
 test('the page opens at the deviation of the trace and shows the expected step', async () => {
   const { nextMessage } = recordsOfTheBug();
-  const open = await openPage(browser, [fileSource(trace)]);
-  const { page } = open;
+  const openedPage = await openPage(browser, [fileSource(trace)]);
+  const { page } = openedPage;
   await opened(page);
   await expect.poll(() => seqShown(page)).toBe(nextMessage.seq);
   const row = page.locator(`.sequence-view [data-record="${nextMessage.seq}"]`);
@@ -55,13 +55,15 @@ test('the page opens at the deviation of the trace and shows the expected step',
   expect(await page.locator('.sequence-view').innerText()).toMatch(/expected supervisor → epoch-2: spawn/);
   expect(await page.locator('.details').innerText()).toMatch(/Deviates from a sequence diagram[\s\S]*epoch-2: spawn/);
   // No earlier record deviates from the diagrams.
-  const marked = page.locator('.sequence-view [data-record].departure');
-  for (const seq of await marked.evaluateAll((rows) => rows.map((each) => Number(each.getAttribute('data-record'))))) {
+  const markedRows = page.locator('.sequence-view [data-record].departure');
+  for (const seq of await markedRows.evaluateAll((rows) =>
+    rows.map((rowElement) => Number(rowElement.getAttribute('data-record'))),
+  )) {
     expect(seq).toBeGreaterThanOrEqual(nextMessage.seq);
   }
   expect(await page.locator('[data-lane="departures"]').count()).toBe(1);
   await pictureOf('departure', page);
-  await open.close();
+  await openedPage.close();
 });
 
 test('chartpilot check reports the same step at which the page opens', async () => {
@@ -83,7 +85,10 @@ test('replay with the corrected supervisor shows the first difference', async ()
 async function run(
   command: (output: { out: (text: string) => void; error: (text: string) => void }) => Promise<number>,
 ): Promise<{ code: number; text: string }> {
-  const pieces: string[] = [];
-  const code = await command({ out: (text) => void pieces.push(text), error: (text) => void pieces.push(text) });
-  return { code, text: pieces.join('') };
+  const outputTexts: string[] = [];
+  const code = await command({
+    out: (text) => void outputTexts.push(text),
+    error: (text) => void outputTexts.push(text),
+  });
+  return { code, text: outputTexts.join('') };
 }

@@ -19,7 +19,7 @@ import { conclude } from './conclude.ts';
 let mesh: Mesh;
 let gateway: AgentProgram;
 let browser: Browser;
-let open: OpenedPage;
+let openedPage: OpenedPage;
 let records: readonly TraceRecord[];
 
 beforeAll(async () => {
@@ -41,13 +41,13 @@ beforeAll(async () => {
     .split('\n')
     .slice(1)
     .map((line) => JSON.parse(line) as TraceRecord);
-  open = await openPage(browser, [fileSource(gateway.traceFile, 'gateway.trace')], {
+  openedPage = await openPage(browser, [fileSource(gateway.traceFile, 'gateway.trace')], {
     viewport: { width: 1_600, height: 1_000 },
   });
 });
 
 afterAll(async () => {
-  await open?.close();
+  await openedPage?.close();
   await browser?.close();
   await conclude(mesh);
 });
@@ -60,7 +60,7 @@ const decision = (): TraceRecord =>
   )!;
 
 test('the page shows that the third start was caused by the killed process', async () => {
-  const { page } = open;
+  const { page } = openedPage;
   await page.keyboard.press('/');
   await page.keyboard.type('restart.decided replacement');
   await page.keyboard.press('Enter');
@@ -81,12 +81,12 @@ test('the page shows that the third start was caused by the killed process', asy
 });
 
 test('chartpilot trace --why shows the same cause as the page', () => {
-  const why = execFileSync(
+  const whyOutput = execFileSync(
     join(packageRoot(), 'bin/chartpilot'),
     ['trace', gateway.traceFile, '--why', String(decision().seq)],
     { encoding: 'utf8' },
   );
-  console.log(why);
-  expect(why).toMatch(/epoch\.failed/);
-  expect(why).toMatch(/epoch-0\/process → epoch-0: process\.exited .*SIGKILL/);
+  console.log(whyOutput);
+  expect(whyOutput).toMatch(/epoch\.failed/);
+  expect(whyOutput).toMatch(/epoch-0\/process → epoch-0: process\.exited .*SIGKILL/);
 });

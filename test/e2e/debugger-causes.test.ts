@@ -19,7 +19,7 @@ afterAll(async () => {
 
 const minute = 60_000;
 
-const rejecting = writtenTrace(
+const rejectingTrace = writtenTrace(
   [
     { kind: 'spawn', actor: 'discovery', t: 0 },
     { kind: 'spawn', actor: 'ads-connection-7', parent: 'discovery', t: 10 },
@@ -40,7 +40,7 @@ const rejecting = writtenTrace(
   { program: 'pilot-discovery' },
 );
 
-const slow = writtenTrace(
+const slowTrace = writtenTrace(
   [
     { kind: 'spawn', actor: 'discovery', t: 0 },
     { kind: 'spawn', actor: 'push', parent: 'discovery', t: 1 },
@@ -104,20 +104,20 @@ test.each<Case>([
   },
   {
     symptom: 'a proxy that rejects',
-    source: rejecting,
+    source: rejectingTrace,
     sentence: /the proxy of .* rejected RouteConfiguration: route: unknown cluster/,
     causes: [/files\.changed/, /checkout\.yaml/],
   },
   {
     symptom: 'a push that is slow',
-    source: slow,
+    source: slowTrace,
     sentence:
       /slow push: 2 changed objects, version 8, sent to all clients 5\.0 s after the change.*4\.\d s push\/context/,
     causes: [/files\.changed/, /services\.yaml/],
   },
 ])('three clicks lead from the symptom "$symptom" to its cause', async ({ source, sentence, causes }) => {
-  const open = await openPage(browser, [source]);
-  const { page } = open;
+  const openedPage = await openPage(browser, [source]);
+  const { page } = openedPage;
   await opened(page);
   await waitUntilIdle(page);
   const clicks = new Clicks(page);
@@ -130,16 +130,16 @@ test.each<Case>([
   };
   if (!sentence.test(await sentenceText())) {
     await clicks.on(bar.locator('summary'));
-    const [words] = sentence.source.split('.*4');
-    await clicks.on(bar.getByRole('listitem').getByRole('button', { name: new RegExp(words!) }));
+    const [buttonText] = sentence.source.split('.*4');
+    await clicks.on(bar.getByRole('listitem').getByRole('button', { name: new RegExp(buttonText!) }));
   }
   expect(await sentenceText()).toMatch(sentence);
   const root = bar.getByRole('button', { name: 'Root cause' });
-  const why = page.locator('[data-part="causes"] .record-link').filter({ hasText: causes[0]! });
-  if (!(await isShown())) await clicks.on((await root.count()) > 0 ? root : why.first());
+  const causeLink = page.locator('[data-part="causes"] .record-link').filter({ hasText: causes[0]! });
+  if (!(await isShown())) await clicks.on((await root.count()) > 0 ? root : causeLink.first());
   expect(await isShown(), await details.innerText()).toBe(true);
   expect(clicks.count).toBeLessThanOrEqual(3);
-  await open.close();
+  await openedPage.close();
 });
 
 /** Counts clicks. */

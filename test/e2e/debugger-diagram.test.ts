@@ -14,12 +14,12 @@ test('chartpilot diagram --open shows the chart of a machine that has never run,
     cwd: packageRoot(),
   });
   const browser = await launchBrowser();
-  const open = await openAddress(browser, await command.line(/^http:/));
-  const chart = open.page.locator('.chart-viewport svg[data-machine="supervisor"]');
+  const openedPage = await openAddress(browser, await command.line(/^http:/));
+  const chart = openedPage.page.locator('.chart-viewport svg[data-machine="supervisor"]');
   await chart.waitFor();
   expect(await chart.locator('.state').count()).toBe(statechartOf(supervisorMachine).states.length);
-  expect(await open.page.locator('#place').count()).toBe(0);
-  await open.close();
+  expect(await openedPage.page.locator('#place').count()).toBe(0);
+  await openedPage.close();
   await browser.close();
   expect((await command.stop({ signal: 'SIGINT' })).code).toBe(0);
 });

@@ -34,7 +34,7 @@ const range = [120, 200] as const;
 let folder: string;
 let trace: string;
 let browser: Browser;
-let open: OpenedPage;
+let openedPage: OpenedPage;
 let page: Page;
 
 beforeAll(async () => {
@@ -42,61 +42,64 @@ beforeAll(async () => {
   trace = join(folder, 'agent.trace');
   writeRandomTrace(schedule, traceFile(trace));
   browser = await launchBrowser();
-  open = await openPage(browser, [fileSource(trace)], {
+  openedPage = await openPage(browser, [fileSource(trace)], {
     hash: `#source=0&record=150&actor=supervisor&range=${range.join('-')}`,
   });
-  page = open.page;
+  page = openedPage.page;
   await opened(page);
 });
 
 afterAll(async () => {
-  await open?.close();
+  await openedPage?.close();
   await browser?.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
 test('an exported part of a trace is a valid trace that ends in the same state as the full trace', async () => {
-  const part = await exported('Trace', 'Download as trace');
-  const { header, records } = readTrace(part);
+  const exportedTrace = await exportAs('Trace', 'Download as trace');
+  const { header, records } = readTrace(exportedTrace);
   expect(records.map(({ seq }) => seq)).toEqual(
     Array.from({ length: range[1] - range[0] + 1 }, (_, i) => range[0] + i),
   );
-  const whole = readTrace(trace);
-  expect(fold(header, records)).toEqual(fold(whole.header, whole.records.slice(0, range[1])));
+  const wholeTrace = readTrace(trace);
+  expect(fold(header, records)).toEqual(fold(wholeTrace.header, wholeTrace.records.slice(0, range[1])));
   const consoleLines: string[] = [];
-  const out = (text: string): void => void consoleLines.push(text);
-  expect(await checkTraces([part], { format: 'text' }, { out, error: out }), consoleLines.join('')).toBe(0);
+  const print = (text: string): void => void consoleLines.push(text);
+  expect(
+    await checkTraces([exportedTrace], { format: 'text' }, { out: print, error: print }),
+    consoleLines.join(''),
+  ).toBe(0);
 
-  const other = await openPage(browser, [fileSource(part)]);
+  const other = await openPage(browser, [fileSource(exportedTrace)]);
   await opened(other.page);
   expect(await recordsShown(other.page)).toBe(records.length);
   await other.close();
 });
 
 test('the Mermaid export is a sequence diagram with the messages of the exported part', async () => {
-  const text = readFileSync(await exported('Sequence', 'Download as Mermaid'), 'utf8');
+  const text = readFileSync(await exportAs('Sequence', 'Download as Mermaid'), 'utf8');
   expect(() => parseDiagram(text, 'exported.mmd')).not.toThrow();
-  const sent = readTrace(trace).records.filter(
+  const sentEvents = readTrace(trace).records.filter(
     (record) => record.kind === 'event' && record.seq >= range[0] && record.seq <= range[1],
   );
-  const types = sent.map((record) => (record as TraceRecord & { kind: 'event' }).event.type);
-  for (const type of types.filter((each) => !each.startsWith('xstate.'))) expect(text).toContain(`: ${type}`);
+  const types = sentEvents.map((record) => (record as TraceRecord & { kind: 'event' }).event.type);
+  for (const type of types.filter((eventType) => !eventType.startsWith('xstate.'))) expect(text).toContain(`: ${type}`);
 });
 
 test.each(['Sequence', 'Chart'])('the exported pictures of the %s are valid images', async (group) => {
-  const svg = readFileSync(await exported(group, 'Download as SVG'), 'utf8');
+  const svg = readFileSync(await exportAs(group, 'Download as SVG'), 'utf8');
   const parsed = `new DOMParser().parseFromString(${JSON.stringify(svg)}, 'image/svg+xml')`;
   const problem = await page.evaluate(`${parsed}.querySelector('parsererror')?.textContent`);
   expect(problem).toBeUndefined();
   // The file must work without other files and without a network.
   expect(svg).not.toMatch(/(?:href|src|url)\s*[=(]\s*["']?(?:https?:|blob:)/);
-  const png = readFileSync(await exported(group, 'Download as PNG'));
+  const png = readFileSync(await exportAs(group, 'Download as PNG'));
   expect(png.subarray(1, 4).toString()).toBe('PNG');
   expect(png.readUInt32BE(16)).toBeGreaterThan(400);
 });
 
 test('the exported test passes, and fails if the machines behave differently', async () => {
-  const file = await exported('Trace', 'Download as test');
+  const file = await exportAs('Trace', 'Download as test');
   expect(await vitest()).toMatch(/Tests .*1 passed/);
   const source = readFileSync(file, 'utf8');
   expect(source).toContain('running.backing off');
@@ -108,7 +111,7 @@ test('the exported test passes, and fails if the machines behave differently', a
  * Selects a command of the export menu.
  * @returns the downloaded file
  */
-async function exported(group: string, name: string): Promise<string> {
+async function exportAs(group: string, name: string): Promise<string> {
   await page.getByRole('button', { name: 'Export' }).click();
   const download = page.waitForEvent('download');
   await page.getByRole('group', { name: group }).getByRole('menuitem', { name }).click();
@@ -144,12 +147,12 @@ async function vitest(): Promise<string> {
     symlinkSync(target, join(modules, name));
   }
   const runner = join(packageRoot(), 'node_modules/vitest/vitest.mjs');
-  const done = await promisify(execFile)(process.execPath, [
+  const runResult = await promisify(execFile)(process.execPath, [
     runner,
     'run',
     '--root',
     folder,
     '--testTimeout=120000',
   ]).catch((error: { stdout: string; stderr: string }) => error);
-  return `${done.stdout}${done.stderr}`;
+  return `${runResult.stdout}${runResult.stderr}`;
 }

@@ -19,7 +19,7 @@ const trace = traceOf(
     { gap: { ms: 60_000 }, happens: { kind: 'ready?' } },
   ]),
 );
-const place = '#source=0&record=150&actor=supervisor';
+const pageHash = '#source=0&record=150&actor=supervisor';
 /** The right arrow among WebDriver's keys. */
 const arrowRight = '\uE014';
 
@@ -50,14 +50,14 @@ interface Views {
 }
 
 test('all views in Firefox show the record of the address, and a key moves to another record', async () => {
-  await page.open(server.address + place);
-  const shown = await views();
-  expect(shown).toMatchObject({ verdict: expect.stringMatching(/epoch/), details: expect.stringMatching(/#150/) });
-  expect(shown.actors).toBeGreaterThan(5);
-  expect(shown.active).toBeGreaterThan(1);
-  expect(shown.rows).toBeGreaterThan(5);
-  expect(shown.bars).toBeGreaterThan(5);
-  expect(shown.marks).toBeGreaterThan(2);
+  await page.open(server.address + pageHash);
+  const shownViews = await views();
+  expect(shownViews).toMatchObject({ verdict: expect.stringMatching(/epoch/), details: expect.stringMatching(/#150/) });
+  expect(shownViews.actors).toBeGreaterThan(5);
+  expect(shownViews.active).toBeGreaterThan(1);
+  expect(shownViews.rows).toBeGreaterThan(5);
+  expect(shownViews.bars).toBeGreaterThan(5);
+  expect(shownViews.marks).toBeGreaterThan(2);
   expect(await page.evaluate('location.pathname')).toBe('/');
   await page.press(arrowRight);
   await page.press('m');
@@ -70,10 +70,10 @@ test('all views in Firefox show the record of the address, and a key moves to an
 test('a single-file page opens in Firefox without a server', async () => {
   const file = join(folder, 'page.html');
   await pipeline(Readable.from(singleFile({ sources: [trace] })), createWriteStream(file));
-  await page.open(pathToFileURL(file).href + place);
-  const shown = await views();
-  expect(shown.details).toMatch(/#150/);
-  expect(shown.bars).toBeGreaterThan(5);
+  await page.open(pathToFileURL(file).href + pageHash);
+  const shownViews = await views();
+  expect(shownViews.details).toMatch(/#150/);
+  expect(shownViews.bars).toBeGreaterThan(5);
 });
 
 /** The content of the page when it is idle. */

@@ -27,11 +27,11 @@ afterAll(async () => {
 
 test('the page shows the door lock recorded by chartpilot/record with its states as bars of a lane and its marks', async () => {
   const file = join(packageRoot(), 'test/fixtures/traces-of-versions/version-3-recorded.trace');
-  const open = await openPage(browser, [memorySource('lock.trace', readFileSync(file, 'utf8'))]);
-  const { page } = open;
+  const openedPage = await openPage(browser, [memorySource('lock.trace', readFileSync(file, 'utf8'))]);
+  const { page } = openedPage;
   // No actor exists at the end, so none is drawn.
-  await shown(() => recordsShown(page)).toBe(29);
-  await shown(() =>
+  await expectEventually(() => recordsShown(page)).toBe(29);
+  await expectEventually(() =>
     page.locator('[data-lane]').evaluateAll((lanes) => lanes.map((lane) => lane.getAttribute('data-lane'))),
   ).toEqual(['lock']);
   const phases = await page
@@ -39,24 +39,32 @@ test('the page shows the door lock recorded by chartpilot/record with its states
     .evaluateAll((bars) => bars.map((bar) => bar.getAttribute('data-phase')));
   expect(phases).toEqual(expect.arrayContaining(['locked', 'open']));
   // The trace's last record: no actor of the trace started or stopped the machine.
-  await shown(() => page.locator('[data-part="causes"]').innerText()).toMatch(/Sent from outside the program/);
-  const drawn = await page
+  await expectEventually(() => page.locator('[data-part="causes"]').innerText()).toMatch(
+    /Sent from outside the program/,
+  );
+  const fillColor = await page
     .locator('[data-lane="lock"] .bar rect')
     .first()
     .evaluate((bar) => (globalThis as unknown as InPage).getComputedStyle(bar).fill);
-  expect(drawn).toMatch(/^rgb/);
-  expect(drawn).not.toBe('rgb(0, 0, 0)');
+  expect(fillColor).toMatch(/^rgb/);
+  expect(fillColor).not.toBe('rgb(0, 0, 0)');
   expect(await page.locator('.timeline .legend').innerText()).toMatch(/open/);
   expect(await page.locator('[data-lane="lock"] .mark[data-kind="rejected"]').count()).toBe(1);
-  await open.close();
+  await openedPage.close();
 });
 
 test('a gateway and its control plane share one time axis, and an arrow and the chain of causes connect them', async () => {
-  const event = (t: number, from: string, to: string, type: string, more: object = {}): TraceBody & { t: number } => ({
+  const event = (
+    t: number,
+    from: string,
+    to: string,
+    type: string,
+    extraFields: object = {},
+  ): TraceBody & { t: number } => ({
     kind: 'event',
     from,
     to,
-    event: { type, ...more },
+    event: { type, ...extraFields },
     t,
   });
   const program = (
@@ -83,19 +91,21 @@ test('a gateway and its control plane share one time axis, and an arrow and the 
       event(100, 'ads-connection-1/stream', 'ads-connection-1', 'node.accepted', { node }),
     ]),
   ];
-  const merged = mergeTraces(programs);
-  expect(merged.arrows).toBe(2);
-  const accepted = merged.records.find((record) => record.kind === 'event' && record.event.type === 'node.accepted')!;
-  const open = await openPage(browser, [traceOf({ header: merged.header, records: merged.records })], {
-    hash: `#record=${accepted.seq}`,
+  const mergedTrace = mergeTraces(programs);
+  expect(mergedTrace.arrows).toBe(2);
+  const acceptedRecord = mergedTrace.records.find(
+    (record) => record.kind === 'event' && record.event.type === 'node.accepted',
+  )!;
+  const openedPage = await openPage(browser, [traceOf({ header: mergedTrace.header, records: mergedTrace.records })], {
+    hash: `#record=${acceptedRecord.seq}`,
   });
-  const { page } = open;
+  const { page } = openedPage;
   await opened(page);
-  await shown(() => page.locator('[data-lane="gateway:epoch-0"]').count()).toBe(1);
+  await expectEventually(() => page.locator('[data-lane="gateway:epoch-0"]').count()).toBe(1);
   // The page opens at a record of the control plane and shows its chart.
   expect(await page.locator('.chart-head h2').innerText()).toBe('discovery:ads-connection-1');
-  const arrow = merged.records.find((record) => record.kind === 'event' && record.event.type === 'xds.connect')!;
-  await shown(() => page.locator(`.sequence-view [data-record="${arrow.seq}"]`).count()).toBe(1);
+  const arrow = mergedTrace.records.find((record) => record.kind === 'event' && record.event.type === 'xds.connect')!;
+  await expectEventually(() => page.locator(`.sequence-view [data-record="${arrow.seq}"]`).count()).toBe(1);
   expect(await page.locator('.sequence-view').innerText()).toContain('xds.configured');
   // Traces dropped together give the same result as on the command line.
   await drop(
@@ -105,19 +115,19 @@ test('a gateway and its control plane share one time axis, and an arrow and the 
       body: [header, ...records].map(formatTraceLine).join(''),
     })),
   );
-  await shown(() => page.getByLabel('Source').locator('option').allInnerTexts()).toEqual([
+  await expectEventually(() => page.getByLabel('Source').locator('option').allInnerTexts()).toEqual([
     'written.trace',
     'gateway.trace',
     'discovery.trace',
     'on one axis',
   ]);
   await page.getByLabel('Source').selectOption('on one axis');
-  await shown(() => recordsShown(page)).toBe(merged.records.length);
-  await open.close();
+  await expectEventually(() => recordsShown(page)).toBe(mergedTrace.records.length);
+  await openedPage.close();
 });
 
 /** Retries, because a page is slow on a busy machine. */
-const shown = <T>(read: () => Promise<T>) => expect.poll(read);
+const expectEventually = <T>(read: () => Promise<T>) => expect.poll(read);
 
 /** The browser API that this test uses. */
 interface InPage {

@@ -35,8 +35,8 @@ afterAll(async () => {
 
 describe('keyboard shortcuts of the page', () => {
   test('W, S, A and D zoom and move the timeline at the pointer, by physical key position', async () => {
-    const open = await openPage(browser, [trace], { hash: '#record=100&marks=90,110' });
-    const { page } = open;
+    const openedPage = await openPage(browser, [trace], { hash: '#record=100&marks=90,110' });
+    const { page } = openedPage;
     await opened(page);
     const initialFlags = await flagsAt(page);
     await page.mouse.move(initialFlags.track + initialFlags.first, initialFlags.top + 40);
@@ -55,40 +55,40 @@ describe('keyboard shortcuts of the page', () => {
     for (let i = 0; i < 3; i++) await press(page, { key: 's', code: 'KeyS' });
     await waitUntilIdle(page);
     expect((await flagsAt(page)).apart).toBeCloseTo(initialFlags.apart, 0);
-    await open.close();
+    await openedPage.close();
   });
 
   test('F centers the selection and, pressed again, fits it, and R makes it the range', async () => {
-    const open = await openPage(browser, [trace], { hash: '#record=100&actor=epoch-0' });
-    const { page } = open;
+    const openedPage = await openPage(browser, [trace], { hash: '#record=100&actor=epoch-0' });
+    const { page } = openedPage;
     await opened(page);
     await page.keyboard.press('r');
-    await shown(() => page.locator('.range-text').innerText()).toMatch(/^records \d+–\d+/);
-    const words = await page.locator('.range-text').innerText();
+    await expectEventually(() => page.locator('.range-text').innerText()).toMatch(/^records \d+–\d+/);
+    const rangeText = await page.locator('.range-text').innerText();
     const shade = page.locator('.range-handle');
-    const within = async (): Promise<number> =>
+    const selectedWidth = async (): Promise<number> =>
       (await shade.nth(1).boundingBox())!.x - (await shade.nth(0).boundingBox())!.x;
-    const wide = (await page.locator('.track').boundingBox())!.width;
+    const trackWidth = (await page.locator('.track').boundingBox())!.width;
     await page.keyboard.press('f');
     await waitUntilIdle(page);
     // The complete trace was visible, so it could not be centered.
-    expect(await within()).toBeGreaterThan(wide * 0.6);
+    expect(await selectedWidth()).toBeGreaterThan(trackWidth * 0.6);
     for (let i = 0; i < 4; i++) await press(page, { key: 's', code: 'KeyS' });
     for (let i = 0; i < 2; i++) await press(page, { key: 'a', code: 'KeyA' });
     await page.keyboard.press('f');
     await waitUntilIdle(page);
-    const small = await within();
-    expect(small).toBeLessThan(wide * 0.5);
+    const smallWidth = await selectedWidth();
+    expect(smallWidth).toBeLessThan(trackWidth * 0.5);
     await page.keyboard.press('f');
     await waitUntilIdle(page);
-    expect(await within()).toBeGreaterThan(wide * 0.6);
-    expect(await page.locator('.range-text').innerText()).toBe(words);
-    await open.close();
+    expect(await selectedWidth()).toBeGreaterThan(trackWidth * 0.6);
+    expect(await page.locator('.range-text').innerText()).toBe(rangeText);
+    await openedPage.close();
   });
 
   test('. and , step through the events of the selected actor, and I and O set the ends of the range', async () => {
-    const open = await openPage(browser, [trace], { hash: '#record=100&actor=supervisor' });
-    const { page } = open;
+    const openedPage = await openPage(browser, [trace], { hash: '#record=100&actor=supervisor' });
+    const { page } = openedPage;
     await opened(page);
     await page.keyboard.press('Shift+ArrowRight');
     const next = await seqShown(page);
@@ -100,12 +100,12 @@ describe('keyboard shortcuts of the page', () => {
     for (let i = 0; i < 5; i++) await page.keyboard.press('ArrowRight');
     await page.keyboard.press('o');
     expect(await page.locator('.range-text').innerText()).toMatch(new RegExp(`^records ${next}–${next! + 5},`));
-    await open.close();
+    await openedPage.close();
   });
 
   test('M marks a record, the link contains the mark, and Shift + M jumps to the mark', async () => {
-    const open = await openPage(browser, [trace], { hash: '#record=100' });
-    const { page } = open;
+    const openedPage = await openPage(browser, [trace], { hash: '#record=100' });
+    const { page } = openedPage;
     await opened(page);
     await page.keyboard.press('m');
     await page.keyboard.press('Home');
@@ -113,20 +113,20 @@ describe('keyboard shortcuts of the page', () => {
     expect(await seqShown(page)).toBe(100);
     const flag = page.getByRole('button', { name: /^Marked: record 100, / });
     expect(await flag.count()).toBe(1);
-    await shown(() => page.url()).toContain('marks=100');
+    await expectEventually(() => page.url()).toContain('marks=100');
     await page.reload();
     await opened(page);
     await page.keyboard.press('End');
     await flag.click();
     expect(await seqShown(page)).toBe(100);
     await page.keyboard.press('m');
-    await shown(() => flag.count()).toBe(0);
-    await open.close();
+    await expectEventually(() => flag.count()).toBe(0);
+    await openedPage.close();
   });
 
   test('single-character shortcuts can be disabled permanently, and the help lists every key', async () => {
-    const open = await openPage(browser, [trace], { hash: '#record=100' });
-    const { page } = open;
+    const openedPage = await openPage(browser, [trace], { hash: '#record=100' });
+    const { page } = openedPage;
     await opened(page);
     await page.keyboard.press('?');
     const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
@@ -146,13 +146,13 @@ describe('keyboard shortcuts of the page', () => {
     // Other keys keep working.
     await page.keyboard.press('ArrowRight');
     expect(await seqShown(page)).toBe(101);
-    await open.close();
+    await openedPage.close();
   });
 });
 
 test('the wheel zooms over the axis and with Ctrl, and scrolls lanes that do not fit', async () => {
-  const open = await openPage(browser, [trace], { hash: '#record=100&marks=90,110' });
-  const { page } = open;
+  const openedPage = await openPage(browser, [trace], { hash: '#record=100&marks=90,110' });
+  const { page } = openedPage;
   await opened(page);
   await page.addStyleTag({ content: '.shell > .timeline { flex: 0 0 90px !important; }' });
   const lanes = page.locator('.lanes');
@@ -161,19 +161,19 @@ test('the wheel zooms over the axis and with Ctrl, and scrolls lanes that do not
   const initialFlags = await flagsAt(page);
   await page.mouse.move(initialFlags.track + 300, initialFlags.top + 45);
   await page.mouse.wheel(0, 20);
-  await shown(scrolled).toBeGreaterThan(10);
+  await expectEventually(scrolled).toBeGreaterThan(10);
   await waitUntilIdle(page);
   expect((await flagsAt(page)).apart).toBeCloseTo(initialFlags.apart, 0);
   await page.keyboard.down('Control');
   await page.mouse.wheel(0, -400);
   await page.keyboard.up('Control');
-  await shown(async () => (await flagsAt(page)).apart).toBeGreaterThan(initialFlags.apart * 1.5);
+  await expectEventually(async () => (await flagsAt(page)).apart).toBeGreaterThan(initialFlags.apart * 1.5);
   await page.keyboard.press('0');
-  await shown(async () => (await flagsAt(page)).apart).toBeCloseTo(initialFlags.apart, 0);
+  await expectEventually(async () => (await flagsAt(page)).apart).toBeCloseTo(initialFlags.apart, 0);
   await page.mouse.move(initialFlags.track + 300, initialFlags.top + 8);
   await page.mouse.wheel(0, -400);
-  await shown(async () => (await flagsAt(page)).apart).toBeGreaterThan(initialFlags.apart * 1.5);
-  await open.close();
+  await expectEventually(async () => (await flagsAt(page)).apart).toBeGreaterThan(initialFlags.apart * 1.5);
+  await openedPage.close();
 });
 
 interface Scrolled {
@@ -183,33 +183,33 @@ interface Scrolled {
 
 describe('a file dropped on the page', () => {
   test('opens with its charts, and the previous trace can be selected again', async () => {
-    const open = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
-    const { page } = open;
+    const openedPage = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
+    const { page } = openedPage;
     await opened(page);
     await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
-    await shown(() => recordsShown(page)).toBe(life.records.length);
+    await expectEventually(() => recordsShown(page)).toBe(life.records.length);
     expect(await page.title()).toContain('agent.trace');
-    await shown(() => page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
+    await expectEventually(() => page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
     // A second file of the same name is a separate source.
     await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
-    await shown(() => page.getByLabel('Source').locator('option').allInnerTexts()).toEqual([
+    await expectEventually(() => page.getByLabel('Source').locator('option').allInnerTexts()).toEqual([
       'written.trace',
       'agent.trace',
       'agent.trace (2)',
     ]);
     await page.getByLabel('Source').selectOption('written.trace');
-    await shown(() => recordsShown(page)).toBe(1);
-    await open.close();
+    await expectEventually(() => recordsShown(page)).toBe(1);
+    await openedPage.close();
   });
 
   test('can also be opened by keyboard with a file dialog', async () => {
-    const open = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
-    await opened(open.page);
-    await open.page
+    const openedPage = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
+    await opened(openedPage.page);
+    await openedPage.page
       .getByLabel('Open traces')
       .setInputFiles({ name: 'chosen.trace', mimeType: '', buffer: Buffer.from(await wholeText()) });
-    await shown(() => recordsShown(open.page)).toBe(life.records.length);
-    await open.close();
+    await expectEventually(() => recordsShown(openedPage.page)).toBe(life.records.length);
+    await openedPage.close();
   });
 
   const none: readonly (readonly [string, string | Buffer, RegExp])[] = [
@@ -230,124 +230,130 @@ describe('a file dropped on the page', () => {
   ];
 
   test('leaves the current trace open and shows the reason if it is not a trace', async () => {
-    const open = await openPage(browser, [trace], { hash: '#record=100' });
-    const { page } = open;
+    const openedPage = await openPage(browser, [trace], { hash: '#record=100' });
+    const { page } = openedPage;
     await opened(page);
     for (const [name, body, reason] of none) {
       await drop(page, [{ name, body }]);
-      await shown(() => page.locator('.banners').innerText()).toMatch(reason);
+      await expectEventually(() => page.locator('.banners').innerText()).toMatch(reason);
       expect([await seqShown(page), await recordsShown(page)], name).toEqual([100, life.records.length]);
       expect(await page.getByLabel('Source').count(), name).toBe(0);
     }
-    await open.close();
+    await openedPage.close();
   });
 });
 
 test('a dropped file is lost on reload, and the page reports this and offers the available traces', async () => {
-  const open = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
-  const { page } = open;
+  const openedPage = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
+  const { page } = openedPage;
   await opened(page);
   await drop(page, [{ name: 'agent.trace', body: await wholeText() }]);
-  await shown(() => recordsShown(page)).toBe(life.records.length);
-  await shown(() => page.url()).toContain('source=1');
+  await expectEventually(() => recordsShown(page)).toBe(life.records.length);
+  await expectEventually(() => page.url()).toContain('source=1');
   await page.reload();
   const banners = page.locator('.banners');
-  await shown(() => banners.innerText()).toMatch(/agent\.trace is no longer loaded/);
+  await expectEventually(() => banners.innerText()).toMatch(/agent\.trace is no longer loaded/);
   expect(await banners.getByRole('button', { name: 'Try again' }).count()).toBe(0);
   await page.locator('.opening').getByRole('button', { name: 'written.trace' }).click();
-  await shown(() => recordsShown(page)).toBe(1);
+  await expectEventually(() => recordsShown(page)).toBe(1);
   // The page also reports a number that belongs to no dropped file.
   await page.evaluate('location.hash = "#source=99"');
-  await shown(() => banners.innerText()).toMatch(/Source 99 does not exist/);
+  await expectEventually(() => banners.innerText()).toMatch(/Source 99 does not exist/);
   expect(await recordsShown(page)).toBe(1);
-  await open.close();
+  await openedPage.close();
 });
 
 test('an unavailable source leaves the current view open, and the page shows the reason', async () => {
-  const second = writtenTrace([{ kind: 'spawn', actor: 'alone' }]);
-  const open = await openPage(browser, [trace, { ...second, name: 'other.trace' }], {
+  const secondTrace = writtenTrace([{ kind: 'spawn', actor: 'alone' }]);
+  const openedPage = await openPage(browser, [trace, { ...secondTrace, name: 'other.trace' }], {
     hash: '#record=100',
     expected: /ERR_FAILED|Failed to load|Failed to fetch/,
   });
-  const { page } = open;
+  const { page } = openedPage;
   await opened(page);
   // Simulates that its server has exited.
   await page.route('**/*', (route) => route.abort());
   await page.getByLabel('Source').selectOption('other.trace');
-  await shown(() => page.locator('.banners').innerText()).toMatch(
+  await expectEventually(() => page.locator('.banners').innerText()).toMatch(
     /other\.trace cannot be opened.*server of this page does not respond.*still shown/,
   );
   expect([await seqShown(page), await recordsShown(page)]).toEqual([100, life.records.length]);
   expect(await page.getByLabel('Source').locator('option:checked').innerText()).toBe('written.trace');
   await page.unroute('**/*');
   await page.getByLabel('Source').selectOption('other.trace');
-  await shown(() => recordsShown(page)).toBe(1);
-  await open.close();
+  await expectEventually(() => recordsShown(page)).toBe(1);
+  await openedPage.close();
 });
 
 test('an exported file contains the selected part with its facts, opens without a server, and can be exported again', async () => {
   // The middle of a restart, whose result is recorded later.
-  const lost = life.records.find(
+  const lostSeq = life.records.find(
     (record) =>
       record.kind === 'event' &&
       record.event.type === 'epoch.failed' &&
       ['serving'].includes(String(record.event.during)),
   )!.seq;
-  const again = life.records.find(
-    (record) => record.seq > lost && record.kind === 'event' && record.event.type === 'serving.began',
+  const servingAgainSeq = life.records.find(
+    (record) => record.seq > lostSeq && record.kind === 'event' && record.event.type === 'serving.began',
   )!.seq;
-  const open = await openPage(browser, [trace], { hash: `#record=${lost}&actor=supervisor&marks=${lost - 2}` });
-  await opened(open.page);
-  await shown(() => open.page.locator('.verdict-bar .verdict').innerText()).toMatch(/failed while serving: /);
-  const summary = await open.page.locator('.verdict-bar .verdict').innerText();
-  const file = await copyAsFile(open.page);
-  await open.close();
+  const openedPage = await openPage(browser, [trace], {
+    hash: `#record=${lostSeq}&actor=supervisor&marks=${lostSeq - 2}`,
+  });
+  await opened(openedPage.page);
+  await expectEventually(() => openedPage.page.locator('.verdict-bar .verdict').innerText()).toMatch(
+    /failed while serving: /,
+  );
+  const summary = await openedPage.page.locator('.verdict-bar .verdict').innerText();
+  const file = await copyAsFile(openedPage.page);
+  await openedPage.close();
   const html = readFileSync(file, 'utf8');
   expect(html).not.toContain(tmpdir());
 
   const other = await openAddress(browser, pathToFileURL(file).href, { offline: true });
   await opened(other.page);
-  await shown(() => seqShown(other.page)).toBe(lost);
+  await expectEventually(() => seqShown(other.page)).toBe(lostSeq);
   expect(await recordsShown(other.page)).toBeLessThan(life.records.length);
-  await shown(() => other.page.locator('.verdict-bar .verdict').innerText()).toBe(summary);
-  const held = await other.page.locator('[data-part-of]').innerText();
-  const [, first, last, of] = /part of a trace: records (\d+)–(\d+) of (\d+)/i.exec(held)!.map(Number);
+  await expectEventually(() => other.page.locator('.verdict-bar .verdict').innerText()).toBe(summary);
+  const partText = await other.page.locator('[data-part-of]').innerText();
+  const [, first, last, of] = /part of a trace: records (\d+)–(\d+) of (\d+)/i.exec(partText)!.map(Number);
   expect([last! - first! + 1, of]).toEqual([await recordsShown(other.page), life.records.length]);
-  expect(last).toBeGreaterThanOrEqual(again);
+  expect(last).toBeGreaterThanOrEqual(servingAgainSeq);
   // It contains the result of the restart, and none for a shutdown that did not happen.
   await other.page.locator('.verdicts summary').click();
   const all = async (): Promise<string> => (await other.page.locator('.verdicts li').allInnerTexts()).join('\n');
-  await shown(all).toMatch(/serves after|replaced/);
+  await expectEventually(all).toMatch(/serves after|replaced/);
   expect(await all()).not.toMatch(/no Envoy serves|trace ends/);
   await other.page.locator('.verdicts summary').click();
-  await shown(() => other.page.url()).toMatch(new RegExp(`#.*record=${lost}&actor=supervisor&marks=${lost - 2}`));
-  await shown(() => other.page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
+  await expectEventually(() => other.page.url()).toMatch(
+    new RegExp(`#.*record=${lostSeq}&actor=supervisor&marks=${lostSeq - 2}`),
+  );
+  await expectEventually(() => other.page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
   expect(await other.page.locator('[data-gaps]').count()).toBe(0);
   // The chain of causes is complete, and the part conforms to the sequence contract.
-  await shown(() => other.page.locator('[data-part="causes"]').innerText()).not.toMatch(/not in the trace/);
+  await expectEventually(() => other.page.locator('[data-part="causes"]').innerText()).not.toMatch(/not in the trace/);
   const sentOn = await copyAsFile(other.page);
   await other.close();
   const third = await openAddress(browser, pathToFileURL(sentOn).href, { offline: true });
   await opened(third.page);
-  await shown(() => seqShown(third.page)).toBe(lost);
-  await shown(() => third.page.locator('.verdict-bar .verdict').innerText()).toBe(summary);
+  await expectEventually(() => seqShown(third.page)).toBe(lostSeq);
+  await expectEventually(() => third.page.locator('.verdict-bar .verdict').innerText()).toBe(summary);
   expect(await third.page.locator('[data-part-of]').innerText()).toContain(`of ${life.records.length}`);
   await third.close();
-  const part = join(folder, 'part.trace');
+  const partFile = join(folder, 'part.trace');
   // NDJSON: `<` is written as an escape that a JSON parser decodes.
-  writeFileSync(part, /id="chartpilot-trace-0">([^<]*)</.exec(html)![1]!);
+  writeFileSync(partFile, /id="chartpilot-trace-0">([^<]*)</.exec(html)![1]!);
   const outputLines: string[] = [];
-  const out = (line: string): void => void outputLines.push(line);
-  expect(await checkTraces([part], { format: 'text' }, { out, error: out }), outputLines.join('')).toBe(0);
+  const print = (line: string): void => void outputLines.push(line);
+  expect(await checkTraces([partFile], { format: 'text' }, { out: print, error: print }), outputLines.join('')).toBe(0);
 });
 
 async function copyAsFile(page: Page): Promise<string> {
   await page.getByRole('button', { name: 'Export' }).click();
   const download = page.waitForEvent('download');
   await page.getByRole('menuitem', { name: 'Download as HTML page' }).click();
-  const done = await download;
-  const path = join(folder, `${Math.random().toString(36).slice(2)}-${done.suggestedFilename()}`);
-  await done.saveAs(path);
+  const finishedDownload = await download;
+  const path = join(folder, `${Math.random().toString(36).slice(2)}-${finishedDownload.suggestedFilename()}`);
+  await finishedDownload.saveAs(path);
   return path;
 }
 
@@ -364,14 +370,14 @@ async function press(page: Page, key: { readonly key: string; readonly code: str
 
 /** Positions of two marked records on the axis, visible or not, and of the timeline on the page. */
 async function flagsAt(page: Page): Promise<{ first: number; apart: number; track: number; top: number }> {
-  const places = await page
+  const flagPositions = await page
     .locator('.flag')
     .evaluateAll((flags) => flags.map((flag) => Number(/translateX\((.*)px\)/.exec(flag.getAttribute('style')!)![1])));
   const { x, y } = (await page.locator('.axis').boundingBox())!;
-  return { first: places[0]!, apart: places[1]! - places[0]!, track: x, top: y };
+  return { first: flagPositions[0]!, apart: flagPositions[1]! - flagPositions[0]!, track: x, top: y };
 }
 
 /** Retries, because a busy machine draws late. */
-function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
+function expectEventually<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

@@ -40,8 +40,8 @@ const bodies = inherited.flatMap((id): TraceBody[] => [
 
 test('the page shows machines, actors, states and events with inherited names, and escapes hostile text', async () => {
   const source = writtenTrace(bodies, { machines, program: 'constructor' });
-  const open = await openPage(browser, [source], { viewport: { width: 1600, height: 1000 }, isNew: true });
-  const { page } = open;
+  const openedPage = await openPage(browser, [source], { viewport: { width: 1600, height: 1000 }, isNew: true });
+  const { page } = openedPage;
   await opened(page);
   await page.keyboard.press('End');
   for (const id of inherited) {
@@ -57,16 +57,16 @@ test('the page shows machines, actors, states and events with inherited names, a
   const [text = '', title = '', titles = ''] = await page.evaluate(() => {
     const { document } = globalThis as unknown as { document: DocumentLike };
     const read = [...document.querySelectorAll('[title], [aria-label], title, svg text')];
-    const words = read.map(
+    const elementTexts = read.map(
       (one) => `${one.getAttribute('title')} ${one.getAttribute('aria-label')} ${one.textContent}`,
     );
-    return [document.body.textContent, document.title, words.join('\n')];
+    return [document.body.textContent, document.title, elementTexts.join('\n')];
   });
-  for (const part of [text, title, titles]) expect(part).not.toMatch(/native code|\[object |function \w+\(/);
-  const withoutData = await page.locator('#page').innerText();
-  for (const part of [withoutData, title, titles]) expect(part).not.toMatch(hostileCharacters);
-  expect(withoutData).toContain('\\u202egpj');
-  await open.close();
+  for (const pageText of [text, title, titles]) expect(pageText).not.toMatch(/native code|\[object |function \w+\(/);
+  const pageWithoutData = await page.locator('#page').innerText();
+  for (const pageText of [pageWithoutData, title, titles]) expect(pageText).not.toMatch(hostileCharacters);
+  expect(pageWithoutData).toContain('\\u202egpj');
+  await openedPage.close();
 });
 
 interface ElementLike {

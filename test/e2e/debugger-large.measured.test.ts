@@ -49,16 +49,16 @@ test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
   `$times × ${records.toLocaleString('en')} records open within $limitMs ms of the page's main thread and in $mb MB, and a step takes less than a frame`,
   async ({ times, limitMs, mb }) => {
     const text = repeatedTrace(trace, times);
-    let open: OpenedPage | undefined;
+    let openedPage: OpenedPage | undefined;
     const workedMs = await bestOf(tries, limitMs, async () => {
-      await open?.close();
-      open = await openPage(browser, [memorySource('large.trace', text)], { prepare: countWork });
-      const openedMs = await opened(open.page);
-      const worked = (await mainThreadMs(open.page)) / (await slownessOf(open.page));
+      await openedPage?.close();
+      openedPage = await openPage(browser, [memorySource('large.trace', text)], { prepare: countWork });
+      const openedMs = await opened(openedPage.page);
+      const worked = (await mainThreadMs(openedPage.page)) / (await slownessOf(openedPage.page));
       console.log(`opened in ${Math.round(openedMs)} ms, main thread ${Math.round(worked)} ms`);
       return worked;
     });
-    const { page } = open!;
+    const { page } = openedPage!;
     const heldMb = (await heapBytes(page)) / 1e6;
     console.log(`${Math.round(heldMb)} MB`);
     expect(await recordsShown(page)).toBeGreaterThanOrEqual(records * times);
@@ -75,7 +75,7 @@ test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
       expect(stepMs).toBeGreaterThan(0.5);
       await expectStatesOfTrace(page, text);
     }
-    await open!.close();
+    await openedPage!.close();
   },
   600_000,
 );
@@ -84,10 +84,10 @@ test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
 async function costOfStep(page: Page, share: number, key: string): Promise<number> {
   await goToShare(page, share);
   await waitUntilIdle(page);
-  const slow = await slownessOf(page);
+  const slowdown = await slownessOf(page);
   const startMs = await mainThreadMs(page);
   await stepRate(page, key);
-  const cost = ((await mainThreadMs(page)) - startMs) / stepsHeld / slow;
+  const cost = ((await mainThreadMs(page)) - startMs) / stepsHeld / slowdown;
   console.log(`${key} at ${share * 100} %: ${cost.toFixed(1)} ms a step`);
   return cost;
 }

@@ -31,30 +31,32 @@ afterAll(async () => {
 });
 
 test('the page shows any record of a trace with 100,000 records immediately', async () => {
-  const open = await openPage(browser, [memorySource('large.trace', trace)]);
-  await opened(open.page);
+  const openedPage = await openPage(browser, [memorySource('large.trace', trace)]);
+  await opened(openedPage.page);
   for (const share of [0.1, 0.9, 0.33, 0]) {
-    await goToShare(open.page, share);
-    await expectStatesOfTrace(open.page, trace);
+    await goToShare(openedPage.page, share);
+    await expectStatesOfTrace(openedPage.page, trace);
   }
-  await open.close();
+  await openedPage.close();
 });
 
 test('a single-file page shows the same content without a server and a network', async () => {
   const file = join(folder, 'page.html');
   await pipeline(Readable.from(singleFile({ sources: [memorySource('large.trace', trace)] })), createWriteStream(file));
-  const open = await openAddress(browser, pathToFileURL(file).href, { offline: true });
-  await opened(open.page);
-  expect(await recordsShown(open.page)).toBeGreaterThanOrEqual(records);
-  await goToShare(open.page, 0.7);
-  await expectStatesOfTrace(open.page, trace);
-  await open.close();
+  const openedPage = await openAddress(browser, pathToFileURL(file).href, { offline: true });
+  await opened(openedPage.page);
+  expect(await recordsShown(openedPage.page)).toBeGreaterThanOrEqual(records);
+  await goToShare(openedPage.page, 0.7);
+  await expectStatesOfTrace(openedPage.page, trace);
+  await openedPage.close();
 });
 
 describe('hundreds of connections', () => {
   test('form one group with counts of their states, and each of them can be found by a search', async () => {
-    const open = await openPage(browser, [memorySource('discovery.trace', connectionsTrace(500))], { isNew: true });
-    const { page } = open;
+    const openedPage = await openPage(browser, [memorySource('discovery.trace', connectionsTrace(500))], {
+      isNew: true,
+    });
+    const { page } = openedPage;
     await opened(page);
     await page.keyboard.press('End');
     const group = page.locator('[data-group="ads-connection"]');
@@ -67,6 +69,6 @@ describe('hundreds of connections', () => {
     await group.getByRole('searchbox').fill('347');
     await group.locator('[data-actor="ads-connection-347"]').click();
     expect(await page.locator('.chart-head').innerText()).toContain('ads-connection-347');
-    await open.close();
+    await openedPage.close();
   });
 });

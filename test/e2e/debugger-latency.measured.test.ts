@@ -16,7 +16,7 @@ const tries = 8;
 
 let mesh: Mesh;
 let browser: Browser;
-let open: OpenedPage;
+let openedPage: OpenedPage;
 let page: Page;
 
 beforeAll(async () => {
@@ -25,15 +25,15 @@ beforeAll(async () => {
     launchBrowser(),
   ]);
   const { statusPort: port } = mesh.gateway!;
-  open = await openPage(browser, [liveSource({ host: '127.0.0.1', port }, { name: 'gateway' })], {
+  openedPage = await openPage(browser, [liveSource({ host: '127.0.0.1', port }, { name: 'gateway' })], {
     viewport: { width: 1_600, height: 1_100 },
   });
-  page = open.page;
+  page = openedPage.page;
   await eventually('epoch 0 serves', async () => (await epochsShown()).join() === 'epoch-0 running.live');
 });
 
 afterAll(async () => {
-  await open?.close();
+  await openedPage?.close();
   await browser?.close();
   await conclude(mesh);
 });
@@ -41,7 +41,7 @@ afterAll(async () => {
 test('the page shows an event of a live agent within 100 ms (median)', async () => {
   const medians: number[] = [];
   while (medians.length < tries && !medians.some((ms) => ms < medianLimitMs)) {
-    const slow = await slowness();
+    const slowdown = await slowness();
     await page.keyboard.press('End');
     const last = (await seqShown(page))!;
     const [initialEpoch] = await epochsShown();
@@ -60,7 +60,7 @@ test('the page shows an event of a live agent within 100 ms (median)', async () 
     console.log(
       `from event to picture: median ${Math.round(median)} ms, 95 % in ${Math.round(high)} ms, ${delays.length} records`,
     );
-    medians.push(median / slow);
+    medians.push(median / slowdown);
   }
   expect(Math.min(...medians)).toBeLessThan(medianLimitMs);
 });

@@ -23,7 +23,13 @@ const machine = statechartOf(
   createMachine({ id: 'light', initial: 'red', states: { red: { on: { go: 'green' } }, green: {} } }),
 );
 const reason = `the file ${'of a very long path/'.repeat(12)} is not there`;
-const failed: TraceBody = { kind: 'stop', actor: 'alpha', status: 'error', error: reason, cause: names.length + 1 };
+const failureBody: TraceBody = {
+  kind: 'stop',
+  actor: 'alpha',
+  status: 'error',
+  error: reason,
+  cause: names.length + 1,
+};
 
 /** Each machine is created and enters a state; then the first one sends an event to every other machine, and fails. */
 const bodies: readonly TraceBody[] = [
@@ -34,10 +40,10 @@ const bodies: readonly TraceBody[] = [
     { kind: 'event', from: 'alpha', to: actor, event: { type: 'go' } },
     { kind: 'transition', actor, from: 'red', to: 'green', on: 'go' },
   ]),
-  failed,
+  failureBody,
 ];
 
-const open = (width: number, hash = '', t = 0) =>
+const openDiagram = (width: number, hash = '', t = 0) =>
   openPage(
     browser,
     [
@@ -99,14 +105,14 @@ function stateLabels(page: Page): Promise<{ actor: string; isUnder: boolean; nam
 test.each([1_440, 390])(
   'a state shows the name of its actor at %i px only if its lifeline is not visible',
   async (width) => {
-    const opening = await open(width);
+    const opening = await openDiagram(width);
     const { page } = opening;
     await opened(page);
     expect(await heads(page)).toEqual(['outside', ...names]);
     for (const share of [0, 0.5, 1]) {
-      await page.locator('.sequence-scroll').evaluate((element, part) => {
+      await page.locator('.sequence-scroll').evaluate((element, scrollShare) => {
         const { scrollWidth, clientWidth, scrollHeight } = element as unknown as Part;
-        (element as unknown as Part).scrollTo((scrollWidth - clientWidth) * part, scrollHeight / 2);
+        (element as unknown as Part).scrollTo((scrollWidth - clientWidth) * scrollShare, scrollHeight / 2);
       }, share);
       await waitUntilIdle(page);
       const labels = await stateLabels(page);
@@ -120,7 +126,7 @@ test.each([1_440, 390])(
 
 test('only lifelines with a message in the selected range are columns', async () => {
   const first = names.length + 1 + names.length + 1;
-  const opening = await open(1_440, `#record=${first}&range=${first}-${first + 3}`);
+  const opening = await openDiagram(1_440, `#record=${first}&range=${first}-${first + 3}`);
   await opened(opening.page);
   await expect.poll(() => heads(opening.page)).toEqual(['alpha', 'beta', 'gamma']);
   await opening.page.getByRole('button', { name: 'Clear range' }).click();
@@ -131,19 +137,19 @@ test('only lifelines with a message in the selected range are columns', async ()
 test.each([1_440, 390])(
   'the list of results shows complete sentences at %i px, and a root cause keeps its result',
   async (width) => {
-    const opening = await open(width);
+    const opening = await openDiagram(width);
     const { page } = opening;
     await opened(page);
     const bar = page.locator('.verdict-bar');
     await bar.locator('summary').click();
     const list = bar.locator('.popup');
     const item = list.locator('.words').filter({ hasText: 'of a very long path' });
-    const cut = await item.evaluate((element) => {
+    const isCut = await item.evaluate((element) => {
       const { scrollWidth, clientWidth } = element as unknown as Part;
       return scrollWidth > clientWidth + 1;
     });
-    const { x, width: wide } = (await list.boundingBox())!;
-    expect({ cut, left: x >= 0, right: x + wide <= width }).toEqual({ cut: false, left: true, right: true });
+    const { x, width: boxWidth } = (await list.boundingBox())!;
+    expect({ cut: isCut, left: x >= 0, right: x + boxWidth <= width }).toEqual({ cut: false, left: true, right: true });
     await item.click();
     const linkText = () => bar.locator('.verdict .link').innerText();
     expect(await linkText()).toContain('of a very long path');
@@ -155,12 +161,12 @@ test.each([1_440, 390])(
 );
 
 test('times with hours are not cut off next to the rows of a long trace', async () => {
-  const opening = await open(1_440, '', 277 * 3_600_000);
+  const opening = await openDiagram(1_440, '', 277 * 3_600_000);
   await opened(opening.page);
-  const cut = await opening.page
+  const cutCount = await opening.page
     .locator('.sequence-time')
     .evaluateAll((all) => (all as unknown as Part[]).filter((one) => one.scrollWidth > one.clientWidth).length);
-  expect(cut).toBe(0);
+  expect(cutCount).toBe(0);
   expect(await opening.page.locator('.sequence-time').first().innerText()).toMatch(/^277:00:\d\d\.000$/);
   await opening.close();
 });

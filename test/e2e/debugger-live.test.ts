@@ -24,18 +24,18 @@ import { type OtlpReceiver, startOtlpReceiver } from '../harness/otlp-receiver.t
 import { Program } from '../harness/program.ts';
 import { conclude } from './conclude.ts';
 
-let slow: ReturnType<typeof temporaryFolder>;
+let slowFolder: ReturnType<typeof temporaryFolder>;
 let mesh: Mesh;
 let gateway: AgentProgram;
 let browser: Browser;
-let open: OpenedPage;
+let openedPage: OpenedPage;
 let page: Page;
 let receiver: OtlpReceiver;
 let exporter: Program;
 
 beforeAll(async () => {
-  slow = temporaryFolder();
-  const binary = join(slow.path, 'slow-envoy');
+  slowFolder = temporaryFolder();
+  const binary = join(slowFolder.path, 'slow-envoy');
   // A page draws the current state once per frame. On a busy machine, a shorter state would be in no frame.
   const waits = 'case "$*" in *version*) ;; *) sleep 2;; esac';
   writeFileSync(binary, `#!/bin/sh\n${waits}\nexec ${envoyBinary()} "$@"\n`, { mode: 0o755 });
@@ -46,11 +46,15 @@ beforeAll(async () => {
   ]);
   gateway = mesh.gateway!;
   // Finally the program exits, and the page's request fails.
-  open = await openPage(browser, [liveSource({ host: '127.0.0.1', port: gateway.statusPort }, { name: 'gateway' })], {
-    viewport: { width: 1_600, height: 1_100 },
-    expected: /status 502|502 \(Bad Gateway\)/,
-  });
-  page = open.page;
+  openedPage = await openPage(
+    browser,
+    [liveSource({ host: '127.0.0.1', port: gateway.statusPort }, { name: 'gateway' })],
+    {
+      viewport: { width: 1_600, height: 1_100 },
+      expected: /status 502|502 \(Bad Gateway\)/,
+    },
+  );
+  page = openedPage.page;
   receiver = await startOtlpReceiver();
   exporter = Program.start('chartpilot', {
     args: ['trace', '--attach', `127.0.0.1:${gateway.statusPort}`, '--otlp', receiver.address],
@@ -60,12 +64,12 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await open?.close();
+  await openedPage?.close();
   await browser?.close();
   await exporter?.stop({ signal: 'SIGKILL' });
   receiver?.close();
   await conclude(mesh);
-  slow?.[Symbol.dispose]();
+  slowFolder?.[Symbol.dispose]();
 });
 
 test('the page shows a restart live: epoch 1 appears and becomes live, then epoch 0 drains and exits', async () => {
@@ -75,14 +79,14 @@ test('the page shows a restart live: epoch 1 appears and becomes live, then epoc
   await watchActors(page);
   mesh.renewCertificate();
   await eventually('epoch 1 serves alone', async () => {
-    const shown = await actorsShown(page);
-    return shown['epoch-1'] === 'running.live' && shown['epoch-0'] === undefined;
+    const shownActors = await actorsShown(page);
+    return shownActors['epoch-1'] === 'running.live' && shownActors['epoch-0'] === undefined;
   });
-  const seen = await statesSeen(page);
-  expect(seen['epoch-1']).toEqual(
+  const seenStates = await statesSeen(page);
+  expect(seenStates['epoch-1']).toEqual(
     expect.arrayContaining(['preparing', 'running.initializing.just started', 'running.live']),
   );
-  expect(seen['epoch-0']!.join()).toMatch(/^running\.live,.*draining/);
+  expect(seenStates['epoch-0']!.join()).toMatch(/^running\.live,.*draining/);
   for (const epoch of ['epoch-0', 'epoch-1']) expect(await page.locator(`[data-lane="${epoch}"]`).count()).toBe(1);
   expect(await recordsShown(page)).toBeGreaterThan(recordCount + 30);
 });
@@ -168,11 +172,11 @@ test('the page reports the exit of the program and keeps the trace', async () =>
 });
 
 /** Checks that the list of actors and the selected chart match the trace file at the displayed record. */
-async function expectTruth(chosen: string): Promise<void> {
+async function expectTruth(chosenActor: string): Promise<void> {
   await nextFrame(page);
   const truth = actorsAt(readFileSync(gateway.traceFile, 'utf8'), await seqShown(page));
   expect(await actorsShown(page)).toEqual(truth);
-  expect(await highlightedStates(page)).toEqual(activePaths(truth[chosen]));
+  expect(await highlightedStates(page)).toEqual(activePaths(truth[chosenActor]));
 }
 
 /** `a.b | a.c` → a, a.b, a.c */

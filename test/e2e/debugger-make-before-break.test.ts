@@ -55,14 +55,14 @@ test('the lane of a proxy shows the steps of make before break: clusters, endpoi
   await eventually('the lane is drawn', async () => (await lane.locator('.bar').count()) > 0);
   expect(await lane.getAttribute('aria-label')).toMatch(/^router~.*gateway-delta-200\.shop.*: make before break/);
   // A shortened name begins with the part that distinguishes proxies; the tooltip has the full name.
-  const named = page.locator('.lane-names li', { hasText: 'make before break' });
-  expect(await named.locator('span').getAttribute('title')).toMatch(/^router~.*: make before break$/);
+  const laneNames = page.locator('.lane-names li', { hasText: 'make before break' });
+  expect(await laneNames.locator('span').getAttribute('title')).toMatch(/^router~.*: make before break$/);
   const bars = await lane
     .locator('.bar')
-    .evaluateAll((found) => found.map((bar) => [bar.getAttribute('data-phase'), bar.getAttribute('aria-label')]));
+    .evaluateAll((elements) => elements.map((bar) => [bar.getAttribute('data-phase'), bar.getAttribute('aria-label')]));
   const steps = bars.map(([step]) => step);
   expect(steps.slice(-4)).toEqual(['clusters', 'endpoints', 'routes', 'removal']);
-  const [clusters, , , removal] = bars.slice(-4).map(([, words]) => words);
+  const [clusters, , , removal] = bars.slice(-4).map(([, barLabel]) => barLabel);
   expect(clusters).toMatch(/waiting for outbound\|\d+\|s1\|subset-replaced/);
   expect(removal).toMatch(/requests may still use outbound\|\d+\|s0\|subset-replaced\S*, \d/);
   await takePicture('make-before-break', page.locator('.timeline'));

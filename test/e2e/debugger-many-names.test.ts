@@ -28,17 +28,17 @@ afterAll(async () => {
 });
 
 /** A trace that is too long for one string. */
-function longSource(many: ManyNames): PageSource {
-  const first = manyNamesLines(many).next().value as string;
+function longSource(manyNames: ManyNames): PageSource {
+  const first = manyNamesLines(manyNames).next().value as string;
   return {
     ...memorySource('names.trace', first),
-    read: async () => Readable.from(pieces(many), { objectMode: false }),
+    read: async () => Readable.from(chunks(manyNames), { objectMode: false }),
   };
 }
 
-function* pieces(many: ManyNames): Generator<string> {
+function* chunks(manyNames: ManyNames): Generator<string> {
   let lines: string[] = [];
-  for (const line of manyNamesLines(many)) {
+  for (const line of manyNamesLines(manyNames)) {
     if (lines.push(line) < 1_000) continue;
     yield lines.join('');
     lines = [];
@@ -53,10 +53,12 @@ const records = (page: Page): Promise<number> =>
   );
 
 async function openMany(names: Omit<ManyNames, 'actors'>, hash = ''): Promise<OpenedPage> {
-  const open = await openPage(browser, [memorySource('names.trace', manyNamesTrace({ actors, ...names }))], { hash });
-  await opened(open.page);
-  await waitUntilIdle(open.page);
-  return open;
+  const openedPage = await openPage(browser, [memorySource('names.trace', manyNamesTrace({ actors, ...names }))], {
+    hash,
+  });
+  await opened(openedPage.page);
+  await waitUntilIdle(openedPage.page);
+  return openedPage;
 }
 
 test.each<[string, ManyNames]>([
@@ -68,9 +70,9 @@ test.each<[string, ManyNames]>([
   ...sized<[string, ManyNames][]>({ short: [], full: [['actors: a million', { actors: 1_000_000 }]] }),
 ])(
   'the page opens a trace with many %s in bounded time, memory and elements',
-  async (_, many) => {
-    const open = await openPage(browser, [longSource(many)], { prepare: countWork });
-    const { page } = open;
+  async (_, manyNames) => {
+    const openedPage = await openPage(browser, [longSource(manyNames)], { prepare: countWork });
+    const { page } = openedPage;
     await page.waitForFunction(
       () => (globalThis as unknown as { chartpilot?: { opened?: number } }).chartpilot?.opened !== undefined,
       undefined,
@@ -80,22 +82,22 @@ test.each<[string, ManyNames]>([
     const count = await records(page);
     const workedMs = (await mainThreadMs(page)) / (await slownessOf(page));
     const bytes = await heapBytes(page);
-    const drawn = await elements(page);
-    console.log(`${count} records: ${Math.round(workedMs)} ms, ${Math.round(bytes / 1e6)} MB, ${drawn} elements`);
-    expect(count).toBeGreaterThan(many.actors);
-    expect(drawn).toBeLessThan(maxElements);
+    const drawnCount = await elements(page);
+    console.log(`${count} records: ${Math.round(workedMs)} ms, ${Math.round(bytes / 1e6)} MB, ${drawnCount} elements`);
+    expect(count).toBeGreaterThan(manyNames.actors);
+    expect(drawnCount).toBeLessThan(maxElements);
     // The page is loaded.
-    expect(drawn).toBeGreaterThan(300);
+    expect(drawnCount).toBeGreaterThan(300);
     expect(workedMs).toBeLessThan(maxMs.page + count * maxMs.record);
     expect(bytes).toBeLessThan(maxBytes.page + count * maxBytes.record);
-    await open.close();
+    await openedPage.close();
   },
   600_000,
 );
 
 test('the list of actors shows how many it omits, and its filter finds each omitted actor', async () => {
-  const open = await openMany({ machines: true });
-  const { page } = open;
+  const openedPage = await openMany({ machines: true });
+  const { page } = openedPage;
   const list = page.locator('.actors');
   expect(await list.innerText()).toMatch(/… and 19,751 more: use the filter/);
   const last = nameOf(actors - 1);
@@ -110,43 +112,43 @@ test('the list of actors shows how many it omits, and its filter finds each omit
   expect(await list.locator(`[data-actor="${last}"][aria-pressed="true"]`).count()).toBe(1);
   expect(await page.locator('.chart-strip').innerText()).toMatch(/… and 19,851 more: select one in the list of actors/);
   expect(await page.locator('.sequence-head').innerText()).toMatch(/19,9\d\d\s+others/);
-  await open.close();
+  await openedPage.close();
 });
 
 test('a link to an actor shows the actor even if the list omits it', async () => {
   const actor = nameOf(12_345);
-  const open = await openMany({ chain: true }, `#actor=${actor}`);
-  const { page } = open;
+  const openedPage = await openMany({ chain: true }, `#actor=${actor}`);
+  const { page } = openedPage;
   expect(await page.locator(`.actors [data-actor="${actor}"][aria-pressed="true"]`).count()).toBe(1);
   expect(await page.locator('.chart-head').innerText()).toContain(actor);
-  await open.close();
+  await openedPage.close();
 });
 
 test('a large group lists the selected actor, at any position', async () => {
   const actor = nameOf(12_345);
-  const open = await openMany({}, `#actor=${actor}`);
-  const { page } = open;
+  const openedPage = await openMany({}, `#actor=${actor}`);
+  const { page } = openedPage;
   const group = page.locator('[data-group="ads-connection"]');
   await group.getByRole('button').first().click();
   expect(await group.innerText()).toMatch(/… and 19,940 more: use the filter/);
   expect(await group.locator(`[data-actor="${actor}"][aria-pressed="true"]`).count()).toBe(1);
-  await open.close();
+  await openedPage.close();
 });
 
 test('a payload with very many fields, flat or nested, is shown in part', async () => {
-  const wide = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`field ${i}`, i]));
-  let nested: unknown = 'innermost';
+  const wideFields = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`field ${i}`, i]));
+  let nestedFields: unknown = 'innermost';
   for (let level = 0; level < 4; level++)
-    nested = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`n${i}`, nested]));
+    nestedFields = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`n${i}`, nestedFields]));
   const [header, ...rest] = [...manyNamesLines({ actors: 1 })];
   const seq = rest.length + 1;
-  const event = { type: 'x', wide, nested, ...wide };
+  const event = { type: 'x', wide: wideFields, nested: nestedFields, ...wideFields };
   const line = { kind: 'event', seq, t: seq, from: 'discovery', to: nameOf(0), event };
-  const change = Object.keys(wide).map((key) => ({ path: `/${key}`, value: 1 }));
+  const change = Object.keys(wideFields).map((key) => ({ path: `/${key}`, value: 1 }));
   const step = { kind: 'step', seq: seq + 1, t: seq, actor: nameOf(0), on: 'x', cause: seq, change };
   const trace = [header, ...rest, `${JSON.stringify(line)}\n`, `${JSON.stringify(step)}\n`].join('');
-  const open = await openPage(browser, [memorySource('wide.trace', trace)], { hash: `#record=${seq}` });
-  const { page } = open;
+  const openedPage = await openPage(browser, [memorySource('wide.trace', trace)], { hash: `#record=${seq}` });
+  const { page } = openedPage;
   await opened(page);
   await waitUntilIdle(page);
   expect(await elements(page)).toBeLessThan(maxElements);
@@ -159,5 +161,5 @@ test('a payload with very many fields, flat or nested, is shown in part', async 
   await page.keyboard.press('ArrowRight');
   await waitUntilIdle(page);
   expect(await elements(page)).toBeLessThan(maxElements);
-  await open.close();
+  await openedPage.close();
 });

@@ -39,17 +39,17 @@ describe('page with a deviation', () => {
       says: /^unexpected|out of order/,
     },
   ])('shows the deviation and the expected step, if there is one: kind "$kind"', async ({ event, says }) => {
-    const open = await openPage(browser, [writtenTrace([...roots, event], { program: 'pilot-agent' })]);
-    await opened(open.page);
-    await shown(() => seqShown(open.page)).toBe(roots.length + 1);
-    const row = open.page.locator(`.sequence-view [data-record="${roots.length + 1}"].departure`);
+    const openedPage = await openPage(browser, [writtenTrace([...roots, event], { program: 'pilot-agent' })]);
+    await opened(openedPage.page);
+    await expectEventually(() => seqShown(openedPage.page)).toBe(roots.length + 1);
+    const row = openedPage.page.locator(`.sequence-view [data-record="${roots.length + 1}"].departure`);
     await row.waitFor();
-    expect(await open.page.locator('.verdict-bar .verdict').innerText()).toMatch(
+    expect(await openedPage.page.locator('.verdict-bar .verdict').innerText()).toMatch(
       /1 message deviates from the sequence diagrams/,
     );
     expect(await row.getAttribute('aria-label')).toMatch(/deviates from a sequence diagram/);
-    expect(await open.page.locator('.sequence-expected').first().innerText()).toMatch(says);
-    await open.close();
+    expect(await openedPage.page.locator('.sequence-expected').first().innerText()).toMatch(says);
+    await openedPage.close();
   });
 });
 
@@ -66,25 +66,25 @@ test('the causes of eleven failed attempts show the last, the first, and an expa
       } as TraceBody,
     ];
   }).flat();
-  const open = await openPage(
+  const openedPage = await openPage(
     browser,
     [writtenTrace([{ kind: 'spawn', actor: 'supervisor' }, eventBody('outside', 'supervisor', 'go.now'), ...tries])],
     { hash: '#record=46' },
   );
-  const { page } = open;
+  const { page } = openedPage;
   await opened(page);
   const causes = page.locator('[data-part="causes"]');
-  await shown(() => causes.innerText()).toMatch(/9 × the same before: SIGKILL while initializing/);
+  await expectEventually(() => causes.innerText()).toMatch(/9 × the same before: SIGKILL while initializing/);
   expect(await causes.locator('.record-link').count()).toBeLessThan(12);
   await causes.getByText(/9 × the same before/).click();
-  await shown(() => causes.locator('.record-link[data-record="7"]').count()).toBe(1);
+  await expectEventually(() => causes.locator('.record-link[data-record="7"]').count()).toBe(1);
   expect(await causes.getByText(/^attempt \d+ of 10$/).count()).toBe(9);
-  await open.close();
+  await openedPage.close();
 });
 
 test('the page shows the chart of the actor that stopped last at the end of a trace', async () => {
   const chart = statechartOf(epochMachine);
-  const open = await openPage(browser, [
+  const openedPage = await openPage(browser, [
     writtenTrace(
       [
         { kind: 'spawn', actor: 'epoch-0', machine: 'epoch' },
@@ -95,78 +95,78 @@ test('the page shows the chart of the actor that stopped last at the end of a tr
       { machines: [chart] },
     ),
   ]);
-  await shown(() => open.page.locator('.chart-pane').innerText()).toContain('ended; last state: over');
-  expect(await open.page.locator('.chart-pane .state').count()).toBeGreaterThan(3);
-  await open.close();
+  await expectEventually(() => openedPage.page.locator('.chart-pane').innerText()).toContain('ended; last state: over');
+  expect(await openedPage.page.locator('.chart-pane .state').count()).toBeGreaterThan(3);
+  await openedPage.close();
 });
 
 test('the page describes a gap as chartpilot check does, and links to it', async () => {
-  const open = await openPage(browser, [
+  const openedPage = await openPage(browser, [
     writtenTrace([
       { kind: 'spawn', actor: 'a' },
       { ...eventBody('outside', 'a', 'go.now'), seq: 40 },
       { ...eventBody('outside', 'a', 'go.on'), seq: 41 },
     ]),
   ]);
-  await opened(open.page);
-  const banner = open.page.locator('[data-gaps]');
-  await shown(() => banner.innerText()).toMatch(/38 records are missing before record 40/);
+  await opened(openedPage.page);
+  const banner = openedPage.page.locator('[data-gaps]');
+  await expectEventually(() => banner.innerText()).toMatch(/38 records are missing before record 40/);
   await banner.getByRole('button', { name: 'Go to gap' }).click();
-  await shown(() => seqShown(open.page)).toBe(40);
-  await open.close();
+  await expectEventually(() => seqShown(openedPage.page)).toBe(40);
+  await openedPage.close();
 });
 
 test('the page title names the trace, the address works without its trailing slash, and Alt with an arrow is left to the browser', async () => {
-  const open = await openPage(browser, [
+  const openedPage = await openPage(browser, [
     writtenTrace([...roots, eventBody('status', 'cert-watcher', 'status.surprises')], { program: 'pilot-agent' }),
   ]);
-  const { page, address } = open;
+  const { page, address } = openedPage;
   await opened(page);
-  await shown(() => page.title()).toBe('⚠ written.trace · chartpilot');
+  await expectEventually(() => page.title()).toBe('⚠ written.trace · chartpilot');
   await page.goto(`${address.replace(/\/$/, '')}#record=2`);
   await opened(page);
-  await shown(() => seqShown(page)).toBe(2);
+  await expectEventually(() => seqShown(page)).toBe(2);
   await page.keyboard.press('Alt+ArrowRight');
   expect(await seqShown(page)).toBe(2);
   await page.keyboard.press('Control+ArrowRight');
-  await shown(() => seqShown(page)).toBe(roots.length + 1);
-  await open.close();
+  await expectEventually(() => seqShown(page)).toBe(roots.length + 1);
+  await openedPage.close();
 });
 
 test('a search shows why each record matches, and releases the keys when it closes', async () => {
-  const open = await openPage(browser, [
+  const openedPage = await openPage(browser, [
     writtenTrace([
       { kind: 'spawn', actor: 'a', input: { settings: { path: '/etc/certs/needle.crt' } } },
       eventBody('outside', 'a', 'go.now'),
     ]),
   ]);
-  const { page } = open;
+  const { page } = openedPage;
   await opened(page);
   // Tab moves into the help of the search, and Escape closes it, as it does for the list of results.
   await page.keyboard.press('/');
-  await shown(() => page.locator('.found').count()).toBe(1);
+  await expectEventually(() => page.locator('.found').count()).toBe(1);
   for (let i = 0; i < 7; i++) await page.keyboard.press('Tab');
-  await shown(() => page.locator('.found').count()).toBe(0);
+  await expectEventually(() => page.locator('.found').count()).toBe(0);
   const findings = page.locator('.verdicts');
   await findings.locator('summary').click();
-  await shown(() => findings.locator('ol').count()).toBe(1);
+  await expectEventually(() => findings.locator('ol').count()).toBe(1);
   await findings.locator('ol button').first().focus();
   await page.keyboard.press('Escape');
-  await shown(() => findings.locator('ol').count()).toBe(0);
+  await expectEventually(() => findings.locator('ol').count()).toBe(0);
   expect(await findings.locator('summary').evaluate((element) => element.matches(':focus'))).toBe(true);
   await page.keyboard.press('/');
   await page.keyboard.type('needle');
-  await shown(() => page.locator('.found-text mark').allInnerTexts()).toEqual(['needle']);
+  await expectEventually(() => page.locator('.found-text mark').allInnerTexts()).toEqual(['needle']);
   await page.locator('.found .record-link').click();
-  await shown(() => seqShown(page)).toBe(1);
+  await expectEventually(() => seqShown(page)).toBe(1);
   await page.keyboard.press('ArrowRight');
-  await shown(() => seqShown(page)).toBe(2);
+  await expectEventually(() => seqShown(page)).toBe(2);
   expect(await page.locator('.found').count()).toBe(0);
-  await open.close();
+  await openedPage.close();
 });
 
 test('marks and bars have a legend, also in the help, and the time of a gap stays next to its row', async () => {
-  const open = await openPage(browser, [
+  const openedPage = await openPage(browser, [
     writtenTrace(
       [
         { kind: 'spawn', actor: 'a' },
@@ -177,37 +177,37 @@ test('marks and bars have a legend, also in the help, and the time of a gap stay
       },
     ),
   ]);
-  await opened(open.page);
-  const time = open.page.locator('.sequence-time').last();
-  const stamp = (await open.page.locator('.sequence-stamp').last().boundingBox())!;
-  const drawn = (await time.boundingBox())!;
+  await opened(openedPage.page);
+  const time = openedPage.page.locator('.sequence-time').last();
+  const stamp = (await openedPage.page.locator('.sequence-stamp').last().boundingBox())!;
+  const timeBox = (await time.boundingBox())!;
   expect(await time.getAttribute('title')).toBe('1111111:06:40.000');
-  expect(drawn.x + drawn.width).toBeLessThanOrEqual(stamp.x + stamp.width);
-  await open.page.keyboard.press('?');
-  const help = (await open.page.locator('#help').boundingBox())!;
-  const last = (await open.page.locator('#help .legend li').last().boundingBox())!;
+  expect(timeBox.x + timeBox.width).toBeLessThanOrEqual(stamp.x + stamp.width);
+  await openedPage.page.keyboard.press('?');
+  const help = (await openedPage.page.locator('#help').boundingBox())!;
+  const last = (await openedPage.page.locator('#help .legend li').last().boundingBox())!;
   expect(last.x + last.width).toBeLessThan(help.x + help.width);
-  await open.page.keyboard.press('Escape');
-  await shown(() => open.page.locator('.timeline .legend').innerText()).toMatch(/signal/);
-  await open.close();
+  await openedPage.page.keyboard.press('Escape');
+  await expectEventually(() => openedPage.page.locator('.timeline .legend').innerText()).toMatch(/signal/);
+  await openedPage.close();
 });
 
 test('a live program without recent events shows since when it is idle, and its timeline extends to the present', async () => {
   const startedAt = new Date(Date.now() - 42 * 60_000).toISOString();
-  const { read, ...written } = writtenTrace(
+  const { read, ...writtenSource } = writtenTrace(
     [{ kind: 'spawn', actor: 'a', machine: 'm' }, { ...eventBody('outside', 'a', 'go.now') }],
     { startedAt, machines: [{ id: 'm', states: [], transitions: [] }] },
   );
   const live: PageSource = {
-    ...written,
+    ...writtenSource,
     kind: 'live',
     // The stream of a live program does not end.
     read: async () => Readable.from(endless(await text(await read({ follow: true })))),
   };
-  const open = await openPage(browser, [live]);
-  await shown(() => open.page.locator('.timeline .pane-head').innerText()).toMatch(/42 min/);
-  await shown(() => open.page.locator('[data-actor="a"]').first().innerText()).toMatch(/4[12] min/);
-  await open.close();
+  const openedPage = await openPage(browser, [live]);
+  await expectEventually(() => openedPage.page.locator('.timeline .pane-head').innerText()).toMatch(/42 min/);
+  await expectEventually(() => openedPage.page.locator('[data-actor="a"]').first().innerText()).toMatch(/4[12] min/);
+  await openedPage.close();
 });
 
 test('a sentence at the top summarizes the displayed record and links to its root cause and time', async () => {
@@ -216,8 +216,8 @@ test('a sentence at the top summarizes the displayed record and links to its roo
     { gap: { ms: 60_000 }, happens: { kind: 'crash', target: 'serving' } },
     { gap: { ms: 60_000 }, happens: { kind: 'ready?' } },
   ]);
-  const open = await openPage(browser, [traceOf(life)]);
-  const { page } = open;
+  const openedPage = await openPage(browser, [traceOf(life)]);
+  const { page } = openedPage;
   await opened(page);
   const bar = page.locator('.verdict-bar');
   await bar.getByRole('button', { name: 'Previous finding' }).click();
@@ -226,13 +226,13 @@ test('a sentence at the top summarizes the displayed record and links to its roo
     .getByRole('listitem')
     .getByRole('button', { name: /epoch 1 replaced epoch 0/ })
     .click();
-  await shown(() => bar.locator('.verdict').innerText()).toMatch(/with no downtime: tls\.crt changed/);
+  await expectEventually(() => bar.locator('.verdict').innerText()).toMatch(/with no downtime: tls\.crt changed/);
   expect(await bar.locator('.spent').innerText()).toMatch(/^1\.2 s: 538 ms epoch-1\/probe/);
   expect(await page.locator('.range-text').innerText()).toMatch(/records \d+–\d+, 1\.2 s/);
   await takePicture('debugger-verdict', page);
   await bar.getByRole('button', { name: 'Root cause' }).click();
-  await shown(() => page.locator('.details').innerText()).toContain('files.changed');
-  await open.close();
+  await expectEventually(() => page.locator('.details').innerText()).toContain('files.changed');
+  await openedPage.close();
 });
 
 async function* endless(content: string): AsyncGenerator<string> {
@@ -241,6 +241,6 @@ async function* endless(content: string): AsyncGenerator<string> {
 }
 
 /** Retries, because a busy machine draws late. */
-function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
+function expectEventually<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

@@ -46,7 +46,7 @@ afterAll(async () => {
 describe('attacker on another host', () => {
   test('cannot connect to the port of the page', async () => {
     for (const address of otherAddresses()) {
-      await expect(connected(address, Number(new URL(server.address).port)), address).resolves.toBe(false);
+      await expect(canConnect(address, Number(new URL(server.address).port)), address).resolves.toBe(false);
     }
   });
 
@@ -93,12 +93,12 @@ describe('another web site in the same browser', () => {
 
   test('opens only an empty window', async () => {
     await visiting(async (page) => {
-      const [opened] = await Promise.all([
+      const [openedPopup] = await Promise.all([
         page.waitForEvent('popup'),
         page.evaluate((address) => void (globalThis as unknown as HostileSite).open(address), server.address),
       ]);
-      await opened.waitForLoadState();
-      expect(await opened.content()).not.toContain('id="page"');
+      await openedPopup.waitForLoadState();
+      expect(await openedPopup.content()).not.toContain('id="page"');
     });
   });
 
@@ -115,27 +115,27 @@ describe('another web site in the same browser', () => {
     });
     careless.on('upgrade', ({ headers }, socket) => {
       const key = `${headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
-      const accepted = createHash('sha1').update(key).digest('base64');
+      const acceptKey = createHash('sha1').update(key).digest('base64');
       socket.end(
-        `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accepted}\r\n\r\n`,
+        `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${acceptKey}\r\n\r\n`,
       );
     });
-    const open = await listening(careless);
+    const openServer = await listening(careless);
     await visiting(async (page) => {
-      const reached = await page.evaluate(attack, [open.address, `${open.address}page.js`]);
-      expect(reached).toEqual(
+      const reachedApis = await page.evaluate(attack, [openServer.address, `${openServer.address}page.js`]);
+      expect(reachedApis).toEqual(
         expect.arrayContaining(
-          ['fetch', 'script', 'EventSource', 'WebSocket'].map((by) => expect.stringContaining(by)),
+          ['fetch', 'script', 'EventSource', 'WebSocket'].map((api) => expect.stringContaining(api)),
         ),
       );
       const ownPage = page.url();
       expect(
         await page.evaluate((address) => (globalThis as unknown as HostileSite).readOpened(address), ownPage),
       ).toContain(ownPage);
-      expect(await framed(page, open.address)).toContain('id="page"');
-      expect(await submitted(page, open.address)).toBe(200);
+      expect(await framed(page, openServer.address)).toContain('id="page"');
+      expect(await submitted(page, openServer.address)).toBe(200);
     });
-    open.server.close();
+    openServer.server.close();
   });
 
   test('does not block the user that has the address', async () => {
@@ -168,8 +168,8 @@ describe('a shared link to the page', () => {
     await visiting(
       async (page) => {
         await page.setContent(`<a href="${link}" target="_blank" rel="noopener">the trace</a>`);
-        const [opened] = await Promise.all([page.waitForEvent('popup'), page.getByText('the trace').click()]);
-        await opened.locator('[data-actor="supervisor"][aria-pressed="true"]').waitFor();
+        const [openedPopup] = await Promise.all([page.waitForEvent('popup'), page.getByText('the trace').click()]);
+        await openedPopup.locator('[data-actor="supervisor"][aria-pressed="true"]').waitFor();
         await page.getByText('the trace').evaluate((element) => element.removeAttribute('target'));
         await page.getByText('the trace').click();
         await page.locator('[data-actor="supervisor"][aria-pressed="true"]').waitFor();
@@ -185,12 +185,12 @@ describe('a shared link to the page', () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await page.goto(`${new URL(server.address).origin}/#source=0&record=1`);
-    await shown(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
+    await expectEventually(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
     expect(await page.locator('[data-actor]').count()).toBe(0);
     // Nor with a key that another server issued earlier on this port.
     await page.evaluate(() => localStorage.setItem('chartpilot.path', 'A'.repeat(32)));
     await page.reload();
-    await shown(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
+    await expectEventually(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
     await context.close();
   });
 
@@ -203,14 +203,14 @@ describe('a shared link to the page', () => {
       await visiting(
         async (page) => {
           const root = `${new URL(server.address).origin}/`;
-          const place = '#source=0&record=60';
-          const [opened, seen] = await Promise.all([
+          const pageHash = '#source=0&record=60';
+          const [openedPopup, readValues] = await Promise.all([
             page.waitForEvent('popup'),
-            page.evaluate((address) => (globalThis as unknown as HostileSite).readOpened(address), root + place),
+            page.evaluate((address) => (globalThis as unknown as HostileSite).readOpened(address), root + pageHash),
           ]);
-          await opened.locator('[data-actor="supervisor"][data-state-name]').waitFor();
-          expect(seen).toEqual([]);
-          expect(await opened.evaluate('window.opener')).toBeNull();
+          await openedPopup.locator('[data-actor="supervisor"][data-state-name]').waitFor();
+          expect(readValues).toEqual([]);
+          expect(await openedPopup.evaluate('window.opener')).toBeNull();
           // Tries every address of the page that this browser knows.
           expect(await page.evaluate(attack, [root, `${root}page.js`, `${root}sources.json`, server.address])).toEqual(
             [],
@@ -240,7 +240,7 @@ const attack = (targets: readonly string[]): Promise<string[]> =>
 /** Visits a site on another port of this host, the closest to the page that a site can be. */
 async function visiting(
   act: (page: Page) => Promise<void>,
-  { context: given, host = '127.0.0.1' }: { context?: BrowserContext; host?: string } = {},
+  { context: givenContext, host = '127.0.0.1' }: { context?: BrowserContext; host?: string } = {},
 ): Promise<void> {
   const script = readFileSync(join(packageRoot(), 'test/browser/hostile-site.js'), 'utf8');
   const site = await listening(
@@ -249,13 +249,13 @@ async function visiting(
       response.end(`<!doctype html><title>a site</title><body><script>${script}</script></body>`);
     }),
   );
-  const context = given ?? (await browser.newContext());
+  const context = givenContext ?? (await browser.newContext());
   try {
     const page = await context.newPage();
     await page.goto(site.address.replace('127.0.0.1', host));
     await act(page);
   } finally {
-    if (given === undefined) await context.close();
+    if (givenContext === undefined) await context.close();
     site.server.closeAllConnections();
     site.server.close();
   }
@@ -307,7 +307,7 @@ function otherAddresses(): string[] {
   return addresses;
 }
 
-async function connected(host: string, at: number): Promise<boolean> {
+async function canConnect(host: string, at: number): Promise<boolean> {
   const socket = connect({ host, port: at });
   try {
     await once(socket, 'connect');
@@ -326,6 +326,6 @@ async function listening(server: Server): Promise<{ server: Server; address: str
 }
 
 /** Retries, because a busy machine draws late. */
-function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
+function expectEventually<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

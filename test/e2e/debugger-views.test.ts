@@ -45,12 +45,12 @@ describe.each(sized({ short: screens.slice(0, 1), full: screens }))(
   'the page at $width × $height',
   ({ width, height }) => {
     test.each(['light', 'dark'] as const)('shows its main views with the %s theme', async (colorScheme) => {
-      const open = await openPage(browser, [source], {
+      const openedPage = await openPage(browser, [source], {
         viewport: { width, height },
         colorScheme,
         hash: '#actor=supervisor',
       });
-      const { page } = open;
+      const { page } = openedPage;
       await opened(page);
       for (const [view, show] of views) {
         // The small screen shows one pane at a time, and the dark theme only changes colors.
@@ -59,7 +59,7 @@ describe.each(sized({ short: screens.slice(0, 1), full: screens }))(
         await takeView(`view-${view}-${width}-${colorScheme}`, page);
         await page.keyboard.press('Escape');
       }
-      await open.close();
+      await openedPage.close();
     });
   },
 );

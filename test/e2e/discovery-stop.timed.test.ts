@@ -102,29 +102,30 @@ function connect(number: number, acknowledges = true): Proxy {
 }
 
 test(`a stopping control plane ends the streams of ${proxies} proxies together, and removes none of their resources`, async () => {
-  const connected = Array.from({ length: proxies }, (_, number) => connect(number));
-  await eventually('all are configured', () => connected.every(({ sizes }) => sizes().length >= 2), {
+  const connectedProxies = Array.from({ length: proxies }, (_, number) => connect(number));
+  await eventually('all are configured', () => connectedProxies.every(({ sizes }) => sizes().length >= 2), {
     hopeless: () => discovery.hopeless(),
   });
-  const sizesBefore = connected.map(({ sizes }) => sizes());
+  const sizesBefore = connectedProxies.map(({ sizes }) => sizes());
   expect(sizesBefore.flat().every(({ given, taken }) => given > 0 && taken === 0)).toBe(true);
 
   const signalledAt = performance.now();
-  const endings = connected.map(async ({ stream }) => {
+  const endings = connectedProxies.map(async ({ stream }) => {
     const { code, details } = await stream.ended;
     return { code, details, afterMs: performance.now() - signalledAt };
   });
   discovery.signal('SIGTERM');
-  const [{ code, signal }, ends] = [await discovery.exited, await Promise.all(endings)];
+  const [{ code, signal }, connectionEnds] = [await discovery.exited, await Promise.all(endings)];
   const endedAfterMs = performance.now() - signalledAt;
 
   expect([code, signal]).toEqual([0, null]);
   expect(endedAfterMs).toBeLessThan(shutdownMs / 2);
   // No proxy receives a response during the shutdown, so it keeps its configuration.
-  expect(connected.map(({ sizes }) => sizes())).toEqual(sizesBefore);
+  expect(connectedProxies.map(({ sizes }) => sizes())).toEqual(sizesBefore);
   // The server ended the stream with a status.
-  for (const { code: ending, details } of ends) expect([status.OK, status.UNAVAILABLE], details).toContain(ending);
-  const times = ends.map(({ afterMs }) => afterMs).sort((a, b) => a - b);
+  for (const { code: ending, details } of connectionEnds)
+    expect([status.OK, status.UNAVAILABLE], details).toContain(ending);
+  const times = connectionEnds.map(({ afterMs }) => afterMs).sort((a, b) => a - b);
   expect(times.at(-1)!).toBeLessThan(shutdownMs / 3);
   console.log(
     `${proxies} streams ended after ${Math.round(times[0]!)} to ${Math.round(times.at(-1)!)} ms, the program after ${Math.round(endedAfterMs)} ms`,
@@ -134,8 +135,8 @@ test(`a stopping control plane ends the streams of ${proxies} proxies together, 
 });
 
 test('a stopping control plane exits immediately on a second signal', async () => {
-  const connected = Array.from({ length: 20 }, (_, number) => connect(number, false));
-  await eventually('all are configured', () => connected.every(({ sizes }) => sizes().length >= 2));
+  const connectedProxies = Array.from({ length: 20 }, (_, number) => connect(number, false));
+  await eventually('all are configured', () => connectedProxies.every(({ sizes }) => sizes().length >= 2));
   // After one signal it waits for acknowledgements until its deadline.
   const tookMs = await msWithoutQueueing([process.pid, discovery.pid], async () => {
     discovery.signal('SIGTERM');
@@ -144,7 +145,7 @@ test('a stopping control plane exits immediately on a second signal', async () =
     expect(await discovery.exited).toEqual({ code: 0, signal: null });
   });
   expect(tookMs).toBeLessThan(shutdownMs / 3);
-  const responses = connected.map(({ sizes }) => sizes().length);
-  for (const { stream } of connected) await stream.ended;
-  expect(connected.map(({ sizes }) => sizes().length)).toEqual(responses);
+  const responses = connectedProxies.map(({ sizes }) => sizes().length);
+  for (const { stream } of connectedProxies) await stream.ended;
+  expect(connectedProxies.map(({ sizes }) => sizes().length)).toEqual(responses);
 });

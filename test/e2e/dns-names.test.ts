@@ -64,9 +64,9 @@ const addressesOf = (response: DecodedPacket): unknown[] =>
 
 test("a ready agent resolves DNS queries to the allocated address with the control plane's name table (agent §9)", async () => {
   await mesh!.waitForAgent(agent);
-  const found = await query(sampleHost);
-  expect(found).toMatchObject({ flag_aa: true });
-  expect(found.answers).toMatchObject([
+  const queryResult = await query(sampleHost);
+  expect(queryResult).toMatchObject({ flag_aa: true });
+  expect(queryResult.answers).toMatchObject([
     { name: sampleHost, type: 'A', ttl: 30, data: expect.stringMatching(/^240\.240\./) },
   ]);
   expect((await query('nobody.invalid')).flag_aa).toBe(false);
@@ -75,8 +75,8 @@ test("a ready agent resolves DNS queries to the allocated address with the contr
 test('DNS responses contain only the new hosts after a ServiceEntry changes (agent §9)', async () => {
   const addresses = (list: string): number =>
     mesh!.directory.edit('service.yaml', (text) =>
-      text.replace(/\n {2}hosts: \[.*\](\n {2}addresses: .*)?/, (found) => {
-        const [, hosts] = found.split('\n');
+      text.replace(/\n {2}hosts: \[.*\](\n {2}addresses: .*)?/, (hostsText) => {
+        const [, hosts] = hostsText.split('\n');
         return `\n${hosts}${list === '' ? '' : `\n  addresses: [${list}]`}`;
       }),
     );

@@ -56,15 +56,15 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-const waiting = /clusters that are not warmed yet: outbound\|80\|v2\|cart\.shop\.test/;
+const waitingPattern = /clusters that are not warmed yet: outbound\|80\|v2\|cart\.shop\.test/;
 
 test('proxyz, explain and metrics show the cluster that the routes of a proxy wait for', async () => {
-  await eventually('proxyz shows what waits', async () => waiting.test(await run('proxyz')));
+  await eventually('proxyz shows what waits', async () => waitingPattern.test(await run('proxyz')));
   const warming = /^warming +outbound\|80\|v2\|cart\.shop\.test: usable when the proxy acknowledges/m;
   await eventually('the cluster is sent', async () => warming.test(await run('explain')));
   expect(await run('proxyz')).toContain('"awaits":["outbound|80|v2|cart.shop.test"]');
   expect(await run('explain')).toMatch(
-    new RegExp(`^pending +route.v3.RouteConfiguration: waits for ${waiting.source}$`, 'm'),
+    new RegExp(`^pending +route.v3.RouteConfiguration: waits for ${waitingPattern.source}$`, 'm'),
   );
   expect(await run('explain')).toMatch(
     /^kept +outbound\|80\|v1\|cart\.shop\.test: not configured, kept while route\.v3\.RouteConfiguration \S+ names it$/m,

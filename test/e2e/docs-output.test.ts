@@ -10,7 +10,7 @@ const root = packageRoot();
 const page = readFileSync(join(root, 'docs/explaining-a-request.md'), 'utf8');
 
 /** The command after `$` in a block of the page, and its output below. */
-function quoted(program: string): { readonly command: string; readonly lines: readonly string[] } {
+function quotedOutput(program: string): { readonly command: string; readonly lines: readonly string[] } {
   const block = new RegExp(`^\`\`\`\\n\\$ ((?:bin/)?${program}[\\s\\S]*?)^\`\`\``, 'm').exec(page)?.[1];
   if (block === undefined) throw new Error(`docs/explaining-a-request.md has no block that starts with $ ${program}`);
   const [, command = '', output = ''] = /^((?:[^\n]*\\\n)*[^\n]*)\n([\s\S]*)$/.exec(block) ?? [];
@@ -23,11 +23,11 @@ function outputOf(command: string, cwd: string): string[] {
 }
 
 test('docs/explaining-a-request.md quotes the output of explain for the example mesh', () => {
-  const { command, lines } = quoted('pilot-discovery explain');
-  const printed = outputOf(command, root);
+  const { command, lines } = quotedOutput('pilot-discovery explain');
+  const printedLines = outputOf(command, root);
   const omission = lines.indexOf('…');
-  expect(printed.slice(0, omission)).toEqual(lines.slice(0, omission));
-  expect(printed.at(-1)).toBe(lines.at(-1));
+  expect(printedLines.slice(0, omission)).toEqual(lines.slice(0, omission));
+  expect(printedLines.at(-1)).toBe(lines.at(-1));
 });
 
 test('docs/explaining-a-request.md quotes the output of validate for its example', () => {
@@ -35,6 +35,6 @@ test('docs/explaining-a-request.md quotes the output of validate for its example
   onTestFinished(() => folder[Symbol.dispose]());
   mkdirSync(join(folder.path, 'mesh'));
   writeFileSync(join(folder.path, 'mesh/cart.yaml'), /^```yaml\n([\s\S]*?)^```/m.exec(page)![1]!);
-  const { command, lines } = quoted('pilot-discovery validate');
+  const { command, lines } = quotedOutput('pilot-discovery validate');
   expect(outputOf(command, folder.path)).toEqual(lines);
 });

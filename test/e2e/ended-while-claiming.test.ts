@@ -23,8 +23,8 @@ test('an agent that receives two stop signals while claiming base IDs releases t
   const next = await eventually(
     'the next agent hears signals',
     () => {
-      const found = container.agents().find((pid) => pid !== killed);
-      return found !== undefined && ((statusOf(found)?.caught ?? 0n) & lowestBit) !== 0n ? found : undefined;
+      const newPid = container.agents().find((pid) => pid !== killed);
+      return newPid !== undefined && ((statusOf(newPid)?.caught ?? 0n) & lowestBit) !== 0n ? newPid : undefined;
     },
     { everyMs: 1 },
   );

@@ -12,7 +12,7 @@ describe('Envoy', () => {
   afterAll(() => certificates.remove());
 
   it.each(caseNames())('accepts the generated configuration of the case "%s"', async (name) => {
-    const { expected, ...accepted } = await acceptanceOf(name, certificates);
-    expect(accepted).toEqual({ ...expected, refusals: [], rejected: [], complaints: [] });
+    const { expected, ...actualAcceptance } = await acceptanceOf(name, certificates);
+    expect(actualAcceptance).toEqual({ ...expected, refusals: [], rejected: [], complaints: [] });
   });
 });

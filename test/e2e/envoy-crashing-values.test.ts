@@ -12,13 +12,13 @@ import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';
 
-const extension = (name: string, more: object): object => ({
+const extension = (name: string, extraFields: object): object => ({
   '@type': `type.googleapis.com/envoy.extensions.${name}`,
-  ...more,
+  ...extraFields,
 });
-const filter = (name: string, more: object): object => ({
+const filter = (name: string, extraFields: object): object => ({
   name: 'odd',
-  typed_config: extension(`filters.http.${name}`, more),
+  typed_config: extension(`filters.http.${name}`, extraFields),
 });
 const template = (text: string): object => ({
   name: 'envoy.path.match.uri_template.uri_template_matcher',
@@ -35,13 +35,13 @@ const wrapped = {
     value: { path_template: 'no slash' },
   },
 };
-const zstd = (side: 'compressor' | 'decompressor', more: object): object => ({
+const zstd = (direction: 'compressor' | 'decompressor', extraFields: object): object => ({
   name: 'zstd',
-  typed_config: extension(`compression.zstd.${side}.v3.Zstd`, more),
+  typed_config: extension(`compression.zstd.${direction}.v3.Zstd`, extraFields),
 });
 const noDictionary = { inline_bytes: 'AAAA' };
 
-const atOnce: Readonly<Record<string, object>> = {
+const immediateCrashes: Readonly<Record<string, object>> = {
   'a template of a policy': filter('rbac.v3.RBAC', { rules: policyOf(template('/{a}/{a}')) }),
   'a template of a shadow policy': filter('rbac.v3.RBAC', { shadow_rules: policyOf(template('/**/*')) }),
   'a template as JSON': filter('rbac.v3.RBAC', { rules: policyOf(wrapped) }),
@@ -68,26 +68,32 @@ const withRequest: Readonly<Record<string, object>> = {
 const route = { match: { prefix: '/' }, direct_response: { status: 200 } };
 
 describe('values that crash Envoy', () => {
-  it.each(Object.entries(atOnce))('end Envoy immediately, and validation rejects them: %s', async (_, odd) => {
-    expect(await validateWithEnvoy({ listeners: [httpListener(oneRoute(route), [odd])] })).toMatchObject({
-      result: 'ended',
-    });
-    expect(refusalsOf(odd)).toHaveLength(1);
-  });
+  it.each(Object.entries(immediateCrashes))(
+    'end Envoy immediately, and validation rejects them: %s',
+    async (_, crashingFilter) => {
+      expect(await validateWithEnvoy({ listeners: [httpListener(oneRoute(route), [crashingFilter])] })).toMatchObject({
+        result: 'ended',
+      });
+      expect(refusalsOf(crashingFilter)).toHaveLength(1);
+    },
+  );
 
-  it.each(Object.entries(withRequest))('end Envoy on a request, and validation rejects them: %s', async (_, odd) => {
-    expect(await endOfServing(odd)).toMatch(/^SIG(?:ABRT|FPE)$/);
-    expect(refusalsOf(odd)).toHaveLength(1);
-  });
+  it.each(Object.entries(withRequest))(
+    'end Envoy on a request, and validation rejects them: %s',
+    async (_, crashingFilter) => {
+      expect(await endOfServing(crashingFilter)).toMatch(/^SIG(?:ABRT|FPE)$/);
+      expect(refusalsOf(crashingFilter)).toHaveLength(1);
+    },
+  );
 
   it('validation does not reject a merge patch for a missing field that the merged object can have', () => {
-    const { 'an authorizer without a service': odd } = withRequest;
-    expect(refusalsOf(odd!, 'MERGE')).toEqual([]);
+    const { 'an authorizer without a service': crashingFilter } = withRequest;
+    expect(refusalsOf(crashingFilter!, 'MERGE')).toEqual([]);
   });
 
   it('Envoy and validation reject an invalid path template in a route', () => {
-    const odd = { ...route, match: { path_match_policy: template('/{a}{b}') } };
-    expect(problemsOf({ applyTo: 'HTTP_ROUTE', patch: { operation: 'ADD', value: odd } })).toEqual([
+    const oddRoute = { ...route, match: { path_match_policy: template('/{a}{b}') } };
+    expect(problemsOf({ applyTo: 'HTTP_ROUTE', patch: { operation: 'ADD', value: oddRoute } })).toEqual([
       expect.stringContaining('UriTemplateMatchConfig.path_template must be a template such as'),
     ]);
   });
@@ -116,8 +122,10 @@ describe('a path template', () => {
 
   it.each(noTemplates)('is rejected by Envoy if validation rejects it: %j', async (text) => {
     expect(uriTemplateViolation(text)?.code).toMatch(/^FIELD_(FORMAT_INVALID|TOO_LARGE)$/);
-    const odd = { ...route, match: { path_match_policy: template(text) } };
-    expect(await validateWithEnvoy({ listeners: [httpListener(oneRoute(odd))] })).not.toEqual({ result: 'accepted' });
+    const oddRoute = { ...route, match: { path_match_policy: template(text) } };
+    expect(await validateWithEnvoy({ listeners: [httpListener(oneRoute(oddRoute))] })).not.toEqual({
+      result: 'accepted',
+    });
   });
 });
 
@@ -139,11 +147,11 @@ function problemsOf(patch: object): readonly string[] {
 }
 
 /** @returns the signal that ended an Envoy while it handled a request */
-async function endOfServing(odd: object): Promise<string | undefined> {
+async function endOfServing(crashingFilter: object): Promise<string | undefined> {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-crashing-'));
   const [port] = (await freePorts(1)) as [number];
   const address = { socket_address: { address: '127.0.0.1', port_value: port } };
-  const listener = { ...httpListener(oneRoute(route), [odd]), address };
+  const listener = { ...httpListener(oneRoute(route), [crashingFilter]), address };
   writeFileSync(join(folder, 'envoy.json'), JSON.stringify({ static_resources: { listeners: [listener] } }));
   const args = ['-c', join(folder, 'envoy.json'), '--disable-hot-restart', '--concurrency', '1', '-l', 'critical'];
   const envoy = Program.run('envoy', envoyBinary(), { args, env: process.env, cwd: folder });

@@ -62,7 +62,7 @@ async function servedVersion(): Promise<string> {
 
 const newest = (): EnvoyProcess => mesh.envoysOf(mesh.gateway!).at(-1)!;
 
-function settled(): Promise<boolean> {
+function waitUntilSettled(): Promise<boolean> {
   return eventually('its parent has left', () => mesh.envoysOf(mesh.gateway!).length === 1);
 }
 
@@ -96,16 +96,16 @@ function startLoad(maxDurationMs: number) {
 
 test(`${replacements} replacements of Envoy's binary with another version fail no request`, async () => {
   const load = await startLoad(600_000);
-  const ours = await servedVersion();
+  const ownVersion = await servedVersion();
   for (let round = 1; round <= replacements; round++) {
-    const [binary, version] = round % 2 === 1 ? [other.path, other.version] : [envoyBinary(), ours];
+    const [binary, version] = round % 2 === 1 ? [other.path, other.version] : [envoyBinary(), ownVersion];
     pointTo(binary);
     await serves(version);
     expect(newest().epoch).toBe(round);
-    await settled();
+    await waitUntilSettled();
   }
   const report = await load.stop();
-  console.log(`${replacements} replacements, ${ours} and ${other.version} in turns\n${formatReport(report)}`);
+  console.log(`${replacements} replacements, ${ownVersion} and ${other.version} in turns\n${formatReport(report)}`);
   expect(report.failed, formatReport(report)).toBe(0);
   for (const kind of ['ka', 'slow', 'new', 'h2'] as const) expect(report.kinds[kind]!.total).toBeGreaterThan(5);
   // Each binary was used once, and none was rejected.
@@ -141,7 +141,7 @@ test('the agent rejects a binary that is not Envoy or has another hot restart ve
   mesh.gateway!.program.signal('SIGHUP');
   await eventually('another epoch serves', () => newest().epoch === previous.epoch + 1);
   expect(newest().command[0]).toBe(previous.command[0]);
-  await settled();
+  await waitUntilSettled();
 });
 
 /** Time from the first to the last failed request. */
@@ -159,11 +159,11 @@ test.each(deaths)(
     pointTo(binary);
     await serves(version);
     await sleep(afterMs);
-    const [killed, isAlone] = [newest(), mesh.envoysOf(mesh.gateway!).length === 1];
+    const [killed, isSingleEnvoy] = [newest(), mesh.envoysOf(mesh.gateway!).length === 1];
     process.kill(killed.pid, 'SIGKILL');
     await serves(previous);
     // On a busy machine the parent may have exited before the test notices that the child serves.
-    const hasParent = isFull ? afterMs < 4_000 : !isAlone;
+    const hasParent = isFull ? afterMs < 4_000 : !isSingleEnvoy;
     expect(newest().epoch).toBe(hasParent ? killed.epoch : 0);
     await sleep(500);
     const report = await load.stop();
@@ -172,7 +172,7 @@ test.each(deaths)(
     );
     // Without the agent the outage would last as long as the load.
     expect(gapMs(report)).toBeLessThan(sized({ short: 3_000, full: 500 }));
-    await settled();
+    await waitUntilSettled();
     // The agent does not retry the new binary without an order.
     expect(await servedVersion()).toBe(previous);
     pointTo(previous === other.version ? other.path : envoyBinary());
@@ -208,8 +208,8 @@ test.runIf(isFull)(
         ],
       },
     };
-    const serving = `case "$*" in *"--mode validate"*|*--version*|*--hot-restart-version*) ;; *) exec ${other.path} "$@" --config-yaml '${JSON.stringify(endless)}';; esac`;
-    pointTo(script('endless', serving));
+    const endlessScript = `case "$*" in *"--mode validate"*|*--version*|*--hot-restart-version*) ;; *) exec ${other.path} "$@" --config-yaml '${JSON.stringify(endless)}';; esac`;
+    pointTo(script('endless', endlessScript));
     await eventually('it is started', () => newest().epoch === epoch + 1);
     await eventually('it is given up', () => linesMatching(loggedLine('binary.withdrawn')) > takenBack);
     await serves(previous);

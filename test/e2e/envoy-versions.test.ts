@@ -41,8 +41,8 @@ describe.each(versions)('Envoy %s', (version) => {
   });
 
   it.each(caseNames())('accepts the generated configuration of the case "%s"', async (name) => {
-    const { expected, ...accepted } = await acceptanceOf(name, certificates, binary);
-    expect(accepted).toEqual({ ...expected, refusals: [], rejected: [], complaints: [] });
+    const { expected, ...actualAcceptance } = await acceptanceOf(name, certificates, binary);
+    expect(actualAcceptance).toEqual({ ...expected, refusals: [], rejected: [], complaints: [] });
   });
 
   it('applies the failure policy of Wasm code while a newer Envoy runs the code', async () => {
@@ -60,7 +60,8 @@ describe.each(versions)('Envoy %s', (version) => {
         gateway('new', { app: 'new' }, [{ port: gatewayPort, protocol: 'HTTP', hosts: [host] }]),
         virtualService(host, { gateways: ['new'], http: [{ route: [{ destination: { host } }] }] }),
       ];
-      const apply = (...more: string[]): Promise<void> => mesh.apply([...routes, ...more].join('\n---\n'));
+      const apply = (...extraRoutes: string[]): Promise<void> =>
+        mesh.apply([...routes, ...extraRoutes].join('\n---\n'));
       const statuses = async (): Promise<readonly number[]> => [
         (await mesh.request('old', { port, host })).status,
         (await mesh.request('new', { port: gatewayPort, host })).status,

@@ -8,7 +8,7 @@ import { conclude } from './conclude.ts';
 
 let mesh: Mesh;
 const streamSeconds = 6;
-const keptConnections = new Agent({ keepAlive: true });
+const keepAliveAgent = new Agent({ keepAlive: true });
 
 beforeAll(async () => {
   mesh = await startMesh({
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  keptConnections.destroy();
+  keepAliveAgent.destroy();
   await conclude(mesh);
 });
 
@@ -28,7 +28,7 @@ afterAll(async () => {
 function leaveIdleConnection(): Promise<number | undefined> {
   const { host, port, authority } = mesh.httpTarget;
   return new Promise((resolve, reject) => {
-    request({ host, port, agent: keptConnections, headers: { host: authority } }, (response) => {
+    request({ host, port, agent: keepAliveAgent, headers: { host: authority } }, (response) => {
       response.resume().once('end', () => resolve(response.statusCode));
     })
       .once('error', reject)

@@ -64,7 +64,7 @@ test('the launcher reports a missing /proc and exits, regardless of signals', as
 describe('other signals to the launcher', () => {
   test.each(['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)('%s has no effect even if it arrives early', async (signal) => {
     const agent = await startAgent();
-    for (let sent = 0; sent < 40; sent++) {
+    for (let sentCount = 0; sentCount < 40; sentCount++) {
       agent.container.signal(signal);
       await sleep(10);
     }
@@ -88,12 +88,12 @@ describe('other signals to the launcher', () => {
 
   test('SIGHUP, SIGUSR1 and SIGUSR2 reach the agent, and SIGHUP restarts Envoy', async () => {
     const agent = await readyAgent();
-    const sent = ['SIGUSR1', 'SIGUSR2', 'SIGHUP'] as const;
-    for (const [index, signal] of sent.entries()) {
+    const sentSignals = ['SIGUSR1', 'SIGUSR2', 'SIGHUP'] as const;
+    for (const [index, signal] of sentSignals.entries()) {
       agent.container.signal(signal);
       await eventually(`${signal} reaches the agent`, () => agent.signals().length > index);
     }
-    expect(agent.signals()).toEqual(sent);
+    expect(agent.signals()).toEqual(sentSignals);
     await agent.container.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
     await eventually('the agent is ready', agent.ready);
   });

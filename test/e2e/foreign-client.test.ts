@@ -38,15 +38,21 @@ it('a Go client gets its certificate, which go-spiffe and OpenSSL verify', async
   };
   const roots = file('roots', new CertificateCaller(ca).roots());
   const token = file('token', await issueToken(localTokenKey(join(ca, 'token.key')), order, new Date()));
-  const out = join(directory, 'out');
-  mkdirSync(out);
+  const outputFolder = join(directory, 'out');
+  mkdirSync(outputFolder);
   const address = `127.0.0.1:${plane.port('ads.listening')}`;
-  const args = { address, server: 'istiod.istio-system.svc', roots, token, out };
+  const args = { address, server: 'istiod.istio-system.svc', roots, token, out: outputFolder };
   const flags = Object.entries(args).map(([name, value]) => `-${name}=${value}`);
   // Asynchronous, because the control plane is in this process.
   const { stdout: output } = await promisify(execFile)(client, flags);
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
   expect(output.trim().split('\n')).toEqual([uri, uri]);
-  const verify = ['verify', '-x509_strict', '-CAfile', join(out, 'roots.pem'), join(out, 'chain.pem')];
+  const verify = [
+    'verify',
+    '-x509_strict',
+    '-CAfile',
+    join(outputFolder, 'roots.pem'),
+    join(outputFolder, 'chain.pem'),
+  ];
   expect(execFileSync('openssl', verify, { encoding: 'utf8' })).toContain('OK');
 });

@@ -18,9 +18,9 @@ describe('a gateway with generated configuration', () => {
     const certificates = mkdtempSync(join(tmpdir(), 'chartpilot-traffic-'));
     cleanups.push(() => rmSync(certificates, { recursive: true, force: true }));
     authority = createAuthority();
-    const issued = authority.issue(['a.test']);
-    writeFileSync(join(certificates, 'tls.crt'), issued.certificate);
-    writeFileSync(join(certificates, 'tls.key'), issued.privateKey);
+    const issuedCertificate = authority.issue(['a.test']);
+    writeFileSync(join(certificates, 'tls.crt'), issuedCertificate.certificate);
+    writeFileSync(join(certificates, 'tls.key'), issuedCertificate.privateKey);
     const [v1, v2] = [await startBackend('v1'), await startBackend('v2')];
     cleanups.push(v1.close, v2.close);
     [http = 0, https = 0] = await freePorts(2);
@@ -125,7 +125,7 @@ describe('a gateway with generated configuration', () => {
   });
 });
 
-function gatewayMesh(given: { http: number; https: number; v1: number; v2: number; certificates: string }): string {
+function gatewayMesh(settings: { http: number; https: number; v1: number; v2: number; certificates: string }): string {
   return `
 apiVersion: networking.istio.io/v1
 kind: Gateway
@@ -133,15 +133,15 @@ metadata: { name: gateway }
 spec:
   selector: { istio: gateway }
   servers:
-    - { port: { number: ${given.http}, name: http, protocol: HTTP }, bind: 127.0.0.1, hosts: [a.test] }
-    - port: { number: ${given.http}, name: http-secure, protocol: HTTP }
+    - { port: { number: ${settings.http}, name: http, protocol: HTTP }, bind: 127.0.0.1, hosts: [a.test] }
+    - port: { number: ${settings.http}, name: http-secure, protocol: HTTP }
       bind: 127.0.0.1
       hosts: [secure.test]
       tls: { httpsRedirect: true }
-    - port: { number: ${given.https}, name: https, protocol: HTTPS }
+    - port: { number: ${settings.https}, name: https, protocol: HTTPS }
       bind: 127.0.0.1
       hosts: [a.test]
-      tls: { mode: SIMPLE, serverCertificate: ${given.certificates}/tls.crt, privateKey: ${given.certificates}/tls.key }
+      tls: { mode: SIMPLE, serverCertificate: ${settings.certificates}/tls.crt, privateKey: ${settings.certificates}/tls.key }
 ---
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -152,8 +152,8 @@ spec:
   resolution: STATIC
   ports: [{ number: 80, name: http, protocol: HTTP }]
   endpoints:
-    - { address: 127.0.0.1, ports: { http: ${given.v1} }, labels: { version: v1 } }
-    - { address: 127.0.0.1, ports: { http: ${given.v2} }, labels: { version: v2 } }
+    - { address: 127.0.0.1, ports: { http: ${settings.v1} }, labels: { version: v1 } }
+    - { address: 127.0.0.1, ports: { http: ${settings.v2} }, labels: { version: v2 } }
 ---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -232,7 +232,7 @@ describe('a sidecar with generated configuration and without redirection', () =>
   });
 });
 
-function sidecarMesh(given: Record<'inbound' | 'outbound' | 'tcp' | 'application' | 'other', number>): string {
+function sidecarMesh(ports: Record<'inbound' | 'outbound' | 'tcp' | 'application' | 'other', number>): string {
   return `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -241,8 +241,8 @@ spec:
   hosts: [other.test]
   location: MESH_INTERNAL
   resolution: STATIC
-  ports: [{ number: ${given.outbound}, name: http, protocol: HTTP }, { number: ${given.tcp}, name: tcp, protocol: TCP }]
-  endpoints: [{ address: 127.0.0.1, ports: { http: ${given.other}, tcp: ${given.other} } }]
+  ports: [{ number: ${ports.outbound}, name: http, protocol: HTTP }, { number: ${ports.tcp}, name: tcp, protocol: TCP }]
+  endpoints: [{ address: 127.0.0.1, ports: { http: ${ports.other}, tcp: ${ports.other} } }]
 ---
 apiVersion: networking.istio.io/v1
 kind: Sidecar
@@ -251,16 +251,16 @@ spec:
   workloadSelector: { labels: { app: own } }
   outboundTrafficPolicy: { mode: REGISTRY_ONLY }
   ingress:
-    - port: { number: ${given.inbound}, name: http, protocol: HTTP }
+    - port: { number: ${ports.inbound}, name: http, protocol: HTTP }
       bind: 127.0.0.1
       captureMode: NONE
-      defaultEndpoint: 127.0.0.1:${given.application}
+      defaultEndpoint: 127.0.0.1:${ports.application}
   egress:
-    - port: { number: ${given.outbound}, name: http, protocol: HTTP }
+    - port: { number: ${ports.outbound}, name: http, protocol: HTTP }
       bind: 127.0.0.1
       captureMode: NONE
       hosts: ["*/other.test"]
-    - port: { number: ${given.tcp}, name: tcp, protocol: TCP }
+    - port: { number: ${ports.tcp}, name: tcp, protocol: TCP }
       bind: 127.0.0.1
       captureMode: NONE
       hosts: ["*/other.test"]

@@ -23,7 +23,7 @@ const isFull = sized({ short: false, full: true });
 const sideBySide = 6;
 
 /** The suite without the tests with these names, which an environment need not pass. */
-const without = (suite: Suite, names: readonly string[]): Suite => ({
+const withoutTests = (suite: Suite, names: readonly string[]): Suite => ({
   ...suite,
   tests: suite.tests.filter(({ name }) => !names.includes(name)),
 });
@@ -44,27 +44,31 @@ interface Drivers {
 async function show(
   machine: 'epoch' | 'supervisor' | 'restart' | 'shutdown',
   { scripted, real, standIn }: Drivers,
-  atLeast: { real: number; standIn: number; either: number },
+  minShown: { real: number; standIn: number; either: number },
 ): Promise<void> {
   const suite = await suiteOf(machine);
   const { notShown } = await runSuite(suite, scripted);
   const impossible = [...notShown].flatMap(([reason, names]) => (isFull || reason === onlyOfTime ? [] : names));
-  const possible = without(suite, impossible);
-  const company = await runSuite(possible, real, sideBySide);
+  const possible = withoutTests(suite, impossible);
+  const sharedReport = await runSuite(possible, real, sideBySide);
   // Envoy may be too slow next to five others; those tests are repeated one at a time.
-  const byItself = await runSuite(without(possible, company.shown), real);
-  const byEnvoy = { ...byItself, shown: [...company.shown, ...byItself.shown] };
-  const byStandIn = await runSuite(isFull ? possible : without(possible, byEnvoy.shown), standIn, sideBySide);
-  for (const report of [company, byItself, byStandIn]) {
+  const singleReport = await runSuite(withoutTests(possible, sharedReport.shown), real);
+  const envoyReport = { ...singleReport, shown: [...sharedReport.shown, ...singleReport.shown] };
+  const standInReport = await runSuite(
+    isFull ? possible : withoutTests(possible, envoyReport.shown),
+    standIn,
+    sideBySide,
+  );
+  for (const report of [sharedReport, singleReport, standInReport]) {
     console.log(formatSuiteReport(report));
     expect(report.deviations).toEqual([]);
   }
-  expect(byEnvoy.shown.length).toBeGreaterThanOrEqual(atLeast.real);
-  expect(byStandIn.shown.length).toBeGreaterThanOrEqual(isFull ? atLeast.real : atLeast.standIn);
-  expect(new Set([...byEnvoy.shown, ...byStandIn.shown]).size).toBeGreaterThanOrEqual(atLeast.either);
+  expect(envoyReport.shown.length).toBeGreaterThanOrEqual(minShown.real);
+  expect(standInReport.shown.length).toBeGreaterThanOrEqual(isFull ? minShown.real : minShown.standIn);
+  expect(new Set([...envoyReport.shown, ...standInReport.shown]).size).toBeGreaterThanOrEqual(minShown.either);
 }
 
-const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((each) => stepLabel(each.do));
+const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((testStep) => stepLabel(testStep.do));
 
 /** Returns the reason if the test needs an Envoy that acts at a given moment. */
 function beyondEnvoy(labels: readonly string[]): string | undefined {

@@ -45,10 +45,10 @@ const sum = async (stat: string): Promise<number> => {
 };
 
 test('pending authorization checks survive when another cluster is abandoned after a reconnect', async () => {
-  const held: (() => void)[] = [];
+  const heldResponses: (() => void)[] = [];
   const [shop, authz] = await Promise.all([
     mesh.http('shop'),
-    mesh.http('authz', { respond: (_request, response) => void held.push(() => response.end()) }),
+    mesh.http('authz', { respond: (_request, response) => void heldResponses.push(() => response.end()) }),
   ]);
   const ports = await mesh.ports(...proxies);
   const files = {
@@ -77,16 +77,16 @@ test('pending authorization checks survive when another cluster is abandoned aft
   const previousConnections = new Set((await connections()).map(({ connectionId }) => connectionId));
   mesh.disconnect();
   const responses = proxies.map((name) => sendRequest({ port: ports[name], host: guarded }));
-  await eventually('the service is asked', () => held.length === proxies.length);
-  const givenUp = await eventually('clusters are given up', async () => {
-    const again = (await connections()).filter(({ connectionId }) => !previousConnections.has(connectionId));
-    const lists = again.map(({ types }) => types.flatMap((type) => type.givenUp ?? []));
+  await eventually('the service is asked', () => heldResponses.length === proxies.length);
+  const givenUpLists = await eventually('clusters are given up', async () => {
+    const newConnections = (await connections()).filter(({ connectionId }) => !previousConnections.has(connectionId));
+    const lists = newConnections.map(({ types }) => types.flatMap((type) => type.givenUp ?? []));
     return lists.filter((list) => list.length > 0).length === proxies.length && lists;
   });
   await eventually('no Envoy warms a cluster', async () => (await sum('cluster_manager.warming_clusters')) === 0);
-  for (const release of held) release();
+  for (const release of heldResponses) release();
   expect((await Promise.all(responses)).map(({ status }) => status)).toEqual([200, 200]);
-  expect(givenUp).toEqual(proxies.map(() => [brokenCluster]));
+  expect(givenUpLists).toEqual(proxies.map(() => [brokenCluster]));
   // Only configuration changes modified the cluster.
   expect((await sum('cluster_manager.cluster_modified')) - modified).toBeLessThanOrEqual(2 * proxies.length);
 });

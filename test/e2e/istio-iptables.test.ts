@@ -38,15 +38,15 @@ async function redirect(side: NetworkSide, ...args: string[]): Promise<void> {
   expect(exitCode).toBe(0);
 }
 
-const everything = ['-b', '*', '-d', '15090,9999', '-i', '*', '-x', '10.88.0.0/16', '-o', '7777', '--force-ipv6=true'];
+const allOptions = ['-b', '*', '-d', '15090,9999', '-i', '*', '-x', '10.88.0.0/16', '-o', '7777', '--force-ipv6=true'];
 
 test('istio-iptables redirects all connections except excluded and local ones and those of the proxy (§10.2)', async () => {
   const { pod, neighbour } = await podNetwork();
   await expectResponses(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
-  await redirect(pod, ...everything);
+  await redirect(pod, ...allOptions);
   for (const family of ['v4', 'v6'] as const) {
     const ownAddressOfFamily = ownAddress[family];
-    const far = other[family];
+    const farAddress = other[family];
     await expectResponses(neighbour, application, {
       [`tcp ${ownAddressOfFamily} 8080`]: `15006 for ${ownAddressOfFamily}:8080`,
       [`tcp ${ownAddressOfFamily} 1`]: `15006 for ${ownAddressOfFamily}:1`,
@@ -54,12 +54,12 @@ test('istio-iptables redirects all connections except excluded and local ones an
       [`tcp ${ownAddressOfFamily} 15008`]: `15008 for ${ownAddressOfFamily}:15008`,
     });
     await expectResponses(pod, application, {
-      [`tcp ${far} 80`]: `15001 for ${far}:80`,
-      [`tcp ${far} 7777`]: `7777 for ${far}:7777`,
+      [`tcp ${farAddress} 80`]: `15001 for ${farAddress}:80`,
+      [`tcp ${farAddress} 7777`]: `7777 for ${farAddress}:7777`,
       [`tcp ${ownAddressOfFamily} 8080`]: `8080 for ${ownAddressOfFamily}:8080`,
     });
     await expectResponses(pod, proxy, {
-      [`tcp ${far} 80`]: `80 for ${far}:80`,
+      [`tcp ${farAddress} 80`]: `80 for ${farAddress}:80`,
       [`tcp ${ownAddressOfFamily} 8080`]: `15006 for ${ownAddressOfFamily}:8080`,
     });
   }
@@ -164,7 +164,7 @@ describe('cleanup of istio-iptables', () => {
   );
 
   test.each([
-    ['REDIRECT', everything],
+    ['REDIRECT', allOptions],
     [
       'TPROXY with all options',
       [
@@ -207,7 +207,7 @@ describe('cleanup of istio-iptables', () => {
 
   test.each(['g3', 'g4'])('leaves no connection redirected, even without other flags (%s)', async (generation) => {
     const { pod, neighbour } = await podNetwork();
-    await redirect(pod, ...everything, '--generation', generation);
+    await redirect(pod, ...allOptions, '--generation', generation);
     await agent(pod, [], { command: 'istio-clean-iptables' });
     await expectResponses(neighbour, application, {
       [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080`,
@@ -221,8 +221,8 @@ test('one iptables command per rule produces the same rules as iptables-restore'
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod, neighbour } = network;
-  await redirect(pod, ...everything);
-  await redirect(neighbour, ...everything, '--restore-format=false');
+  await redirect(pod, ...allOptions);
+  await redirect(neighbour, ...allOptions, '--restore-format=false');
   const rules = async (side: NetworkSide): Promise<string[]> =>
     (await stateOf(side)).split('\n').filter((line) => /^[-:]/.test(line));
   expect(await rules(neighbour)).toEqual(await rules(pod));
@@ -235,8 +235,8 @@ test('a second run as G4 changes nothing, and other flags are rejected without -
   const g4 = ['--generation', 'g4', '-b', '*', '-i', '10.0.0.0/8', '--force-ipv6=true'];
   await redirect(pod, ...g4);
   const first = await stateOf(pod);
-  const again = await agent(pod, g4);
-  expect(again).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('already redirected') });
+  const secondRun = await agent(pod, g4);
+  expect(secondRun).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('already redirected') });
   expect(await stateOf(pod)).toBe(first);
   const otherFlags = [...g4, '-o', '25'];
   expect(await agent(pod, otherFlags)).toMatchObject({
@@ -248,15 +248,15 @@ test('a second run as G4 changes nothing, and other flags are rejected without -
   expect(await agent(pod, [...g4, '--force-apply'])).toMatchObject({ exitCode: 255 });
   expect(await stateOf(pod)).toBe(first);
   await redirect(pod, ...otherFlags, '--reconcile');
-  const replaced = await stateOf(pod);
-  expect(replaced).toContain('--dport 25 -j RETURN');
-  expect(replaced.split('\n').length).toBe(first.split('\n').length + 4);
+  const replacedState = await stateOf(pod);
+  expect(replacedState).toContain('--dport 25 -j RETURN');
+  expect(replacedState.split('\n').length).toBe(first.split('\n').length + 4);
   // The first case has one rule more than these flags create; in the second one, another program replaced a rule.
   expect(await agent(pod, g4)).toMatchObject({ exitCode: 255 });
   await pod.run(['iptables', '-t', 'nat', '-R', 'ISTIO_OUTPUT', '1', '-d', '1.2.3.4', '-j', 'RETURN']);
   expect(await agent(pod, otherFlags)).toMatchObject({ exitCode: 255 });
   await redirect(pod, ...otherFlags, '--reconcile');
-  expect(await stateOf(pod)).toBe(replaced);
+  expect(await stateOf(pod)).toBe(replacedState);
 });
 
 test('G4 replaces G3 with --reconcile, and leaves the rules unchanged if it fails', async () => {
@@ -279,18 +279,18 @@ test('G4 replaces G3 with --reconcile, and leaves the rules unchanged if it fail
   );
   chmodSync(program, 0o755);
   const env = { PATH: `${folder}:${process.env.PATH}` };
-  const half = [...g4, '--redirect-dns', '--capture-all-dns', '--drop-invalid'];
-  expect(await agent(pod, half, { env })).toMatchObject({
+  const partialOptions = [...g4, '--redirect-dns', '--capture-all-dns', '--drop-invalid'];
+  expect(await agent(pod, partialOptions, { env })).toMatchObject({
     exitCode: 255,
     stdout: expect.stringContaining('previous rules restored'),
     stderr: expect.stringContaining('exit code 3'),
   });
   expect(await stateOf(pod)).toBe(first);
   await redirect(pod, ...g4);
-  const replaced = await stateOf(pod);
-  expect(replaced).toContain('-A OUTPUT -j ISTIO_OUTPUT');
-  expect(replaced).not.toContain('-A OUTPUT -p tcp -j ISTIO_OUTPUT');
-  expect(replaced).toContain('-A INPUT -s 1.2.3.4/32 -j DROP');
+  const replacedState = await stateOf(pod);
+  expect(replacedState).toContain('-A OUTPUT -j ISTIO_OUTPUT');
+  expect(replacedState).not.toContain('-A OUTPUT -p tcp -j ISTIO_OUTPUT');
+  expect(replacedState).toContain('-A INPUT -s 1.2.3.4/32 -j DROP');
 });
 
 test('istio-iptables applies the rules in another network namespace that is given as a file', async () => {
@@ -307,12 +307,19 @@ test('the other network namespace determines the IP families, and validation run
   await pod.configure([`addr del ${ownAddress.v4}/24 dev eth0`]);
   await neighbour.configure([`addr del ${other.v6}/64 dev eth0`]);
   await redirect(neighbour, '-b', '*', '-i', '*');
-  const there = ['--network-namespace', pod.namespaceFile, '--cni-mode', '--run-validation', '--probe-timeout', '2s'];
-  expect(await agent(neighbour, [...there, '--skip-rule-apply'])).toMatchObject({
+  const podOptions = [
+    '--network-namespace',
+    pod.namespaceFile,
+    '--cni-mode',
+    '--run-validation',
+    '--probe-timeout',
+    '2s',
+  ];
+  expect(await agent(neighbour, [...podOptions, '--skip-rule-apply'])).toMatchObject({
     exitCode: 126,
     stderr: expect.stringContaining('::6:15002'),
   });
-  await redirect(neighbour, '-b', '*', '-i', '*', ...there);
+  await redirect(neighbour, '-b', '*', '-i', '*', ...podOptions);
   expect((await pod.run(['ip6tables-save'])).stdout).toContain('ISTIO_OUTPUT');
 });
 
@@ -323,9 +330,9 @@ describe('the validation of istio-iptables (§10.5)', () => {
     const { pod } = network;
     const trial = ['--run-validation', '--skip-rule-apply', '--probe-timeout', '2s'];
     for (const ipv6 of ['--force-ipv6=false', '--force-ipv6=true']) {
-      const without = await agent(pod, [...trial, ipv6]);
-      expect(without).toMatchObject({ exitCode: 126 });
-      expect(without.stderr).toMatch(/traffic is not redirected: .*15002.*\n.*CNI/);
+      const failedTrial = await agent(pod, [...trial, ipv6]);
+      expect(failedTrial).toMatchObject({ exitCode: 126 });
+      expect(failedTrial.stderr).toMatch(/traffic is not redirected: .*15002.*\n.*CNI/);
     }
     await redirect(pod, '-b', '*', '-i', '*', '--force-ipv6=true', '--run-validation');
     const otherFlags = [
@@ -408,7 +415,7 @@ describe('istio-iptables reports a failure', () => {
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const mark = join(folder, 'mark');
     const initialState = await stateOf(pod);
-    const wrong = [
+    const invalidOptions = [
       ['--istio-exclude-interfaces', `eth0;touch ${mark}`],
       ['--istio-local-exclude-ports', '80\n-A OUTPUT -j DROP'],
       ['--envoy-port', '15001 -j ACCEPT'],
@@ -417,7 +424,7 @@ describe('istio-iptables reports a failure', () => {
       ['--kube-virt-interfaces', '--to-ports'],
     ] as const;
     // src/iptables/interception-settings.test.ts covers all of them.
-    for (const [flag, value] of wrong.slice(0, sized({ short: 3, full: wrong.length }))) {
+    for (const [flag, value] of invalidOptions.slice(0, sized({ short: 3, full: invalidOptions.length }))) {
       const { exitCode, stderr } = await agent(pod, [flag, value]);
       expect(exitCode).toBe(1);
       expect(stderr).toContain(flag);

@@ -39,19 +39,19 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
     });
     for (const family of ['v4', 'v6'] as const) {
       const podAddress = ownAddress[family];
-      const far = other[family];
+      const farAddress = other[family];
       await expectResponses(neighbour, application, {
         [`tcp ${podAddress} 8080`]: `15006 for ${podAddress}:8080`,
         [`tcp ${podAddress} 9999`]: `9999 for ${podAddress}:9999`,
         [`tcp ${podAddress} 15008`]: `15008 for ${podAddress}:15008`,
       });
       await expectResponses(pod, application, {
-        [`tcp ${far} 80`]: `15001 for ${far}:80`,
-        [`tcp ${far} 7777`]: `7777 for ${far}:7777`,
+        [`tcp ${farAddress} 80`]: `15001 for ${farAddress}:80`,
+        [`tcp ${farAddress} 7777`]: `7777 for ${farAddress}:7777`,
         [`tcp ${podAddress} 8080`]: `8080 for ${podAddress}:8080`,
       });
       await expectResponses(pod, proxy, {
-        [`tcp ${far} 80`]: `80 for ${far}:80`,
+        [`tcp ${farAddress} 80`]: `80 for ${farAddress}:80`,
         [`tcp ${podAddress} 8080`]: `15006 for ${podAddress}:8080`,
         [`tcp ${podAddress} 15008`]: `15008 for ${podAddress}:15008`,
       });

@@ -18,7 +18,7 @@ function launched(
   const bin = join(folder.path, 'bin');
   for (const name of ['bin', 'dist']) mkdirSync(join(folder.path, name));
   const launcher = readFileSync(join(packageRoot(), 'bin/pilot-agent'), 'utf8');
-  const slow = launcher
+  const slowLauncher = launcher
     .replace(/^newcomer_limit=\d+$/m, `newcomer_limit=${newcomerLimit}`)
     .replace(/^( +\{ sleep .*; kill -s ALRM \$\$;)/m, `$1 sleep ${timersLingerS};`)
     // Runs when the first agent has a process, and the launcher does not know its PID yet.
@@ -27,7 +27,7 @@ function launched(
     )
     // Numbers the agents in the launcher, because of two agents started together, the second one may run first.
     .replace(/^ +(?=CHARTPILOT_LAUNCHER=)/m, '  turn=$((turn + 1))\n  TURN=$turn ');
-  writeFileSync(join(bin, 'pilot-agent'), slow);
+  writeFileSync(join(bin, 'pilot-agent'), slowLauncher);
   writeFileSync(join(bin, 'find-node.sh'), 'node=$root/bin/agent\n');
   writeFileSync(join(folder.path, 'dist/pilot-agent.mjs'), '');
   // Without signal handlers, the launcher's `listens` would wait.
@@ -142,8 +142,8 @@ held = socket.socket(socket.AF_UNIX); held.bind("\\0chartpilot_base_id_${process
 print("decides", flush=True)
 while True: time.sleep(1)'`;
   // On a busy machine an agent may not start in time and counts as hanging; then another one starts.
-  const older = 'while :; do kill -s USR2 1; sleep 1; done';
-  const program = launched([older, ...times(25, decides)], { newcomerLimit: 3 });
+  const olderProgram = 'while :; do kill -s USR2 1; sleep 1; done';
+  const program = launched([olderProgram, ...times(25, decides)], { newcomerLimit: 3 });
   await program.line(/the agent that gave way does not end; it is killed/);
   const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
   await eventually('one agent is left', () => childrenOf(launcher).length === 1);

@@ -27,7 +27,7 @@ async function killAgent(agent: ContainedAgent): Promise<void> {
 }
 
 /** Files left in the run directory for the next agent. */
-const leftFor = ({ container }: ContainedAgent): string[] =>
+const restoreFiles = ({ container }: ContainedAgent): string[] =>
   readdirSync(join(container.cwd, 'run')).filter((name) => name.startsWith('live-restore'));
 
 test('the successor of a killed agent keeps its Envoy, hot restarts it, and stops it gracefully', async () => {
@@ -43,7 +43,7 @@ test('the successor of a killed agent keeps its Envoy, hot restarts it, and stop
   agent.container.signal('SIGTERM');
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   expect(envoysIn(agent)).toEqual([]);
-  expect(leftFor(agent)).toEqual([]);
+  expect(restoreFiles(agent)).toEqual([]);
   const { code, output } = await checkTraces([join(agent.container.cwd, 'agent.trace')]);
   expect(code, output).toBe(0);
 });
@@ -120,9 +120,9 @@ test.each([
     await eventually(
       `epoch 1 is ${phase}`,
       () => {
-        const { name, pid, phase: reached } = newestIn(agent) ?? {};
+        const { name, pid, phase: reachedPhase } = newestIn(agent) ?? {};
         // On a busy machine, the test may see the phase `live` first.
-        return name === 'epoch-1' && pid !== 0 && (reached === phase || reached === 'live');
+        return name === 'epoch-1' && pid !== 0 && (reachedPhase === phase || reachedPhase === 'live');
       },
       { everyMs: 0.5 },
     );
@@ -168,7 +168,7 @@ test('the next agent replaces an Envoy that exited while no agent was running', 
 test('an agent ignores an invalid record, kills the running Envoy, and starts a new one', async () => {
   const agent = await readyAgent([], { env });
   const [envoy] = envoysIn(agent);
-  const record = join(agent.container.cwd, 'run', leftFor(agent)[0]!, 'record.json');
+  const record = join(agent.container.cwd, 'run', restoreFiles(agent)[0]!, 'record.json');
   expect(JSON.parse(readFileSync(record, 'utf8'))).toMatchObject({ format: 3 });
   process.kill(agentIn(agent)!, 'SIGSTOP');
   writeFileSync(record, '{"format": 3, "baseIds": [');
@@ -181,5 +181,5 @@ test('a container stops with its agent if LIVE_RESTORE is off', async () => {
   const agent = await readyAgent();
   process.kill(agentIn(agent)!, 'SIGKILL');
   expect(await endOf(agent)).toEqual({ code: 137, signal: null });
-  expect(existsSync(join(agent.container.cwd, 'run')) ? leftFor(agent) : []).toEqual([]);
+  expect(existsSync(join(agent.container.cwd, 'run')) ? restoreFiles(agent) : []).toEqual([]);
 });

@@ -62,15 +62,15 @@ const isReady = async (): Promise<boolean> => {
  * Opens connections from different addresses without sending anything.
  * @returns a function that returns the number of connections that have been open
  */
-function open(count: number, port = grpc): () => number {
-  let opened = 0;
+function openConnections(count: number, port = grpc): () => number {
+  let openedCount = 0;
   for (let i = 0; i < count; i++) {
     const localAddress = `127.1.${i >> 8}.${i & 255}`;
-    const socket = connect({ port, host: '127.0.0.1', localAddress }, () => void opened++);
+    const socket = connect({ port, host: '127.0.0.1', localAddress }, () => void openedCount++);
     socket.on('error', () => {});
     sockets.push(socket);
   }
-  return () => opened;
+  return () => openedCount;
 }
 
 test('a server with few file descriptors serves connected clients and probes, and reports rejected connections', async () => {
@@ -79,19 +79,19 @@ test('a server with few file descriptors serves connected clients and probes, an
   const stream = client.sotw();
   stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
   await stream.next();
-  const opened = open(silentConnections);
-  await eventually('all have tried', () => opened() === silentConnections);
+  const countOpened = openConnections(silentConnections);
+  await eventually('all have tried', () => countOpened() === silentConnections);
   await server.line(loggedLine('connections.limitReached'));
   const cpuBefore = cpuTimeMs(server.pid);
-  const begun = performance.now();
+  const startedAt = performance.now();
   expect(await isReady()).toBe(true);
   stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cartCluster] });
   expect((await stream.next()).typeUrl).toBe(typeUrls.EDS);
   // No client is repeatedly admitted and disconnected.
-  await new Promise((done) => setTimeout(done, 1_000));
-  expect(cpuTimeMs(server.pid) - cpuBefore).toBeLessThan((performance.now() - begun) / 2);
-  const limited = { connections: 128, wanted: 60_000, openFiles: 256 };
-  expect(linesOf(server.lines, 'option.connectionsLimited', limited)).toHaveLength(1);
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  expect(cpuTimeMs(server.pid) - cpuBefore).toBeLessThan((performance.now() - startedAt) / 2);
+  const limitFields = { connections: 128, wanted: 60_000, openFiles: 256 };
+  expect(linesOf(server.lines, 'option.connectionsLimited', limitFields)).toHaveLength(1);
   stream.cancel();
   client.close();
 });
@@ -102,8 +102,8 @@ test('a server with few file descriptors reads changes and responds regardless o
   const stream = client.sotw();
   stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
   await stream.next();
-  const opened = open(silentConnections, http);
-  await eventually('all have tried', () => opened() === silentConnections);
+  const countOpened = openConnections(silentConnections, http);
+  await eventually('all have tried', () => countOpened() === silentConnections);
   const entry = `apiVersion: networking.istio.io/v1
 kind: WorkloadEntry
 metadata: {name: late, namespace: default}
@@ -116,8 +116,8 @@ spec: {address: 10.0.0.1}
   expect(await isReady()).toBe(true);
   stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cartCluster] });
   expect((await stream.next()).typeUrl).toBe(typeUrls.EDS);
-  const held = readdirSync(`/proc/${server.pid}/fd`).length;
-  expect(held).toBeLessThan(openFiles / 2);
+  const openFileCount = readdirSync(`/proc/${server.pid}/fd`).length;
+  expect(openFileCount).toBeLessThan(openFiles / 2);
   stream.cancel();
   client.close();
 });
@@ -127,6 +127,6 @@ test('a briefly busy server rejects no client that connects during that time', a
   if (systemLimit < simultaneousConnections) return context.skip(`the system lets ${systemLimit} wait`);
   await start();
   server.signal('SIGSTOP');
-  const opened = open(simultaneousConnections);
-  await eventually('all are connected though nobody accepts', () => opened() === simultaneousConnections);
+  const countOpened = openConnections(simultaneousConnections);
+  await eventually('all are connected though nobody accepts', () => countOpened() === simultaneousConnections);
 });

@@ -18,7 +18,7 @@ import type { Program } from '../harness/program.ts';
 import { conclude } from './conclude.ts';
 
 /** Lines at level warn or error that a program has printed since an offset. */
-const troubles = (program: Program, from: number): string[] =>
+const problemLines = (program: Program, from: number): string[] =>
   program.lines.slice(from).filter((line) => /\t(warn|error|fatal)\t/.test(line));
 
 const isServing = async (mesh: Mesh): Promise<boolean> => (await probe(mesh.httpTarget)).outcome.ok;
@@ -34,14 +34,14 @@ describe('the control plane', () => {
 
   /** Versions that respond to a hundred requests. */
   const split = async (): Promise<string> => {
-    const seen = new Set<string>();
-    for (let sent = 0; sent < 100; sent++) {
+    const seenVersions = new Set<string>();
+    for (let sentCount = 0; sentCount < 100; sentCount++) {
       const { outcome } = await probe(mesh.httpTarget);
-      seen.add((outcome.ok && outcome.version) || 'none');
+      seenVersions.add((outcome.ok && outcome.version) || 'none');
       // There are only two versions.
-      if (seen.size === 2) break;
+      if (seenVersions.size === 2) break;
     }
-    return [...seen].sort().join(' ');
+    return [...seenVersions].sort().join(' ');
   };
 
   test.each([
@@ -62,31 +62,35 @@ describe('the control plane', () => {
     ],
   ])(
     'reports %s as one error with its location, keeps the last valid state, and applies the repaired file',
-    async (_, spoil, place) => {
+    async (_, spoil, problemPlace) => {
       const { program } = mesh.discovery!;
-      const good = mesh.directory.read('routes.yaml');
+      const validText = mesh.directory.read('routes.yaml');
       const from = program.lines.length;
       mesh.directory.edit('routes.yaml', spoil);
       await eventually(
         'the error is told',
-        () => linesOf(program.lines.slice(from), 'object.rejected', { place: /routes\.yaml/, ...place }).length > 0,
+        () =>
+          linesOf(program.lines.slice(from), 'object.rejected', { place: /routes\.yaml/, ...problemPlace }).length > 0,
       );
       await sleep(500);
-      expect(troubles(program, from).filter((line) => /routes\.yaml/.test(line))).toHaveLength(1);
+      expect(problemLines(program, from).filter((line) => /routes\.yaml/.test(line))).toHaveLength(1);
       expect(await split()).toBe('v1 v2');
 
-      mesh.directory.write('routes.yaml', good.replace('weight: 90', 'weight: 0').replace('weight: 10', 'weight: 100'));
+      mesh.directory.write(
+        'routes.yaml',
+        validText.replace('weight: 90', 'weight: 0').replace('weight: 10', 'weight: 100'),
+      );
       await eventually('the mended file takes effect', async () => (await split()) === 'v2');
-      mesh.directory.write('routes.yaml', good);
+      mesh.directory.write('routes.yaml', validText);
       await eventually('both versions again', async () => (await split()) === 'v1 v2');
     },
   );
 
   test('reports a port in use, and exits', async () => {
     const [port] = await freePorts(1);
-    const holder = createServer().listen(port, '127.0.0.1');
+    const portHolder = createServer().listen(port, '127.0.0.1');
     const exit = await mesh.runDiscovery(['--grpcAddr', `127.0.0.1:${port}`]);
-    holder.close();
+    portHolder.close();
     expect(exit.code).toBe(1);
     expect(exit.output).toContain(`127.0.0.1:${port}`);
     expect(exit.output).not.toMatch(/^\s+at /m);
@@ -122,9 +126,9 @@ describe('the agent', () => {
 
   test('reports a status port in use, and exits', async () => {
     const [port] = await freePorts(1);
-    const holder = createServer().listen(port, '127.0.0.1');
+    const portHolder = createServer().listen(port, '127.0.0.1');
     const exit = await mesh.runAgent(['--statusPort', String(port)]);
-    holder.close();
+    portHolder.close();
     expect(exit.code).not.toBe(0);
     expect(exit.output).toContain(String(port));
     expect(exit.output).not.toMatch(/^\s+at /m);
@@ -133,10 +137,10 @@ describe('the agent', () => {
 
   test('reports an admin port in use at each attempt, and starts Envoy when the port is free', async () => {
     const [adminPort] = await freePorts(1);
-    const holder = createServer().listen(adminPort, '127.0.0.1');
+    const portHolder = createServer().listen(adminPort, '127.0.0.1');
     const agent = await mesh.startExtraAgent(['--proxyAdminPort', String(adminPort)]);
     await agent.program.line(loggedLine('epoch.failed', { reason: /cannot bind.*Address already in use/ }));
-    holder.close();
+    portHolder.close();
     await mesh.waitForAgent(agent);
     await agent.program.stop();
   });

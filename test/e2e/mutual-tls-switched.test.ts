@@ -171,8 +171,8 @@ test('switching clients and servers in one step fails requests, because proxies 
   const load = await start();
   const report = await eventually('requests fail', async () => {
     for (const step of steps) await mesh.apply(configOf(step));
-    const seen = await load.report();
-    return seen.failed > 0 && seen;
+    const loadReport = await load.report();
+    return loadReport.failed > 0 && loadReport;
   });
   await load.stop();
   console.log(`in one step: ${report.failed} of ${report.total} failed`);

@@ -24,7 +24,7 @@ type Family = (typeof families)[number];
 
 const { pod: podAddresses, neighbour: server } = addresses;
 /** Other addresses routed to the neighbour: another host, and a service VIP, which no interface has. */
-const elsewhere = { v4: '10.88.0.1', v6: 'fd88::1' };
+const outsideAddresses = { v4: '10.88.0.1', v6: 'fd88::1' };
 const vip = { v4: '10.96.0.20', v6: 'fd96::20' };
 
 /** Ports of the neighbour. */
@@ -140,8 +140,8 @@ interface Row extends Readonly<Record<Mode, string>> {
 function rows(family: Family): Row[] {
   const at: string = server[family];
   const to = (port: number, address = at): string => `${port} for ${address}:${port}`;
-  const host = (port: number): string => `${inUrl(elsewhere[family])}:${port}`;
-  const everywhere = (title: string, destination: Destination, expectedResponse: string): Row => ({
+  const host = (port: number): string => `${inUrl(outsideAddresses[family])}:${port}`;
+  const rowForAllModes = (title: string, destination: Destination, expectedResponse: string): Row => ({
     ...{ title, destination },
     ...{
       ALLOW_ANY: expectedResponse,
@@ -150,32 +150,32 @@ function rows(family: Family): Row[] {
       egressProxy: expectedResponse,
     },
   });
-  const unknown = (
+  const unknownRow = (
     title: string,
     destination: Destination,
     expectedResponse: string,
-    byName = expectedResponse,
+    nameResponse = expectedResponse,
   ): Row => ({
     ...{ title, destination },
-    ...{ ALLOW_ANY: expectedResponse, REGISTRY_ONLY: 'closed', ALLOW_ANY_DYNAMIC_DNS: byName },
+    ...{ ALLOW_ANY: expectedResponse, REGISTRY_ONLY: 'closed', ALLOW_ANY_DYNAMIC_DNS: nameResponse },
     ...(!destination.startsWith('http') && { egressProxy: to(ports.egressProxy, server.v4) }),
   });
   const { mysql, serverFirst, clientFirst, http, vipServerFirst, vipClientFirst, vipOnlyHttp, serviceHttp } = ports;
   return [
-    unknown('unknown MySQL', `tcp ${at} ${mysql}`, to(mysql)),
-    unknown('unknown server-first TCP', `tcp ${at} ${serverFirst}`, to(serverFirst)),
-    unknown('unknown client-first TCP', `reply ${at} ${clientFirst}`, to(clientFirst)),
-    unknown('unknown HTTP', `http ${at} ${http} ${host(http)}`, to(http), to(http, elsewhere[family])),
-    unknown('HTTP at the port of a VIP', `http ${at} ${vipOnlyHttp} ${host(vipOnlyHttp)}`, to(vipOnlyHttp)),
-    everywhere('server-first TCP of a VIP', `tcp ${vip[family]} ${vipServerFirst}`, to(vipServerFirst)),
-    everywhere('client-first TCP of a VIP', `reply ${vip[family]} ${vipClientFirst}`, to(vipClientFirst)),
-    everywhere('an HTTP service', `http ${at} ${serviceHttp} web-${family}.test`, to(serviceHttp)),
+    unknownRow('unknown MySQL', `tcp ${at} ${mysql}`, to(mysql)),
+    unknownRow('unknown server-first TCP', `tcp ${at} ${serverFirst}`, to(serverFirst)),
+    unknownRow('unknown client-first TCP', `reply ${at} ${clientFirst}`, to(clientFirst)),
+    unknownRow('unknown HTTP', `http ${at} ${http} ${host(http)}`, to(http), to(http, outsideAddresses[family])),
+    unknownRow('HTTP at the port of a VIP', `http ${at} ${vipOnlyHttp} ${host(vipOnlyHttp)}`, to(vipOnlyHttp)),
+    rowForAllModes('server-first TCP of a VIP', `tcp ${vip[family]} ${vipServerFirst}`, to(vipServerFirst)),
+    rowForAllModes('client-first TCP of a VIP', `reply ${vip[family]} ${vipClientFirst}`, to(vipClientFirst)),
+    rowForAllModes('an HTTP service', `http ${at} ${serviceHttp} web-${family}.test`, to(serviceHttp)),
     {
       title: 'an unknown host at the port of an HTTP service',
       destination: `http ${at} ${serviceHttp} ${host(serviceHttp)}`,
       ALLOW_ANY: to(serviceHttp),
       REGISTRY_ONLY: '502',
-      ALLOW_ANY_DYNAMIC_DNS: to(serviceHttp, elsewhere[family]),
+      ALLOW_ANY_DYNAMIC_DNS: to(serviceHttp, outsideAddresses[family]),
     },
   ];
 }
@@ -213,13 +213,13 @@ test.each(sized<readonly Interception[]>({ quick: ['REDIRECT'], short: ['REDIREC
         connections.map(({ title, expectedResponse }) => [title, expectedResponse]),
       );
       responses[policy.name] = await eventuallyEqual(expected[policy.name]!, hopeless, async () => {
-        const received = await pod.query(
+        const queryResponses = await pod.query(
           connections.map(({ destination }) => destination),
           application,
         );
         // Closing a connection with unread bytes resets it.
         return Object.fromEntries(
-          connections.map(({ title }, index) => [title, received[index]!.replace('refused', 'closed')]),
+          connections.map(({ title }, index) => [title, queryResponses[index]!.replace('refused', 'closed')]),
         );
       });
     }
@@ -229,25 +229,28 @@ test.each(sized<readonly Interception[]>({ quick: ['REDIRECT'], short: ['REDIREC
 
 /** Polls until the value is as expected or the deadline has passed, and returns it. */
 async function eventuallyEqual<T>(expected: T, hopeless: () => string | undefined, see: () => Promise<T>): Promise<T> {
-  let seen = await see();
+  let observed = await see();
   await eventually(
     'the answers of the mode',
     async () => {
-      seen = await see();
-      return isDeepStrictEqual(seen, expected);
+      observed = await see();
+      return isDeepStrictEqual(observed, expected);
     },
     { hopeless },
   ).catch((error: unknown) => {
     if (hopeless() !== undefined) throw error;
   });
-  return seen;
+  return observed;
 }
 
 async function networkWithServers(interception: Interception): Promise<PodNetwork> {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod, neighbour } = network;
-  await neighbour.configure([`addr add ${elsewhere.v4}/32 dev lo`, `addr add ${elsewhere.v6}/128 dev lo`]);
+  await neighbour.configure([
+    `addr add ${outsideAddresses.v4}/32 dev lo`,
+    `addr add ${outsideAddresses.v6}/128 dev lo`,
+  ]);
   const first = [ports.mysql, ports.serverFirst, ports.vipServerFirst, ports.egressProxy].map((port) => `tcp ${port}`);
   const replying = [ports.clientFirst, ports.vipClientFirst].map((port) => `reply ${port}`);
   const http = [ports.http, ports.vipOnlyHttp, ports.serviceHttp].map((port) => `http ${port}`);
@@ -287,9 +290,15 @@ function startPrograms(pod: NetworkSide, { root, meshFile, config, interception 
     envoy: [...envoy, '-c', join(root, 'bootstrap.json'), '--disable-hot-restart', '--concurrency', '1'],
   }).map(([name, command]) => {
     const [executable = '', ...args] = pod.within(command);
-    const more = name === 'discovery' ? ['--secureGRPCAddr=', '--httpsAddr=', '--monitoringAddr='] : ['-l', 'warning'];
+    const extraArgs =
+      name === 'discovery' ? ['--secureGRPCAddr=', '--httpsAddr=', '--monitoringAddr='] : ['-l', 'warning'];
     const logFile = join(root, `${name}.log`);
-    const program = Program.run(name, executable, { args: [...args, ...more], env: process.env, cwd: root, logFile });
+    const program = Program.run(name, executable, {
+      args: [...args, ...extraArgs],
+      env: process.env,
+      cwd: root,
+      logFile,
+    });
     onTestFinished(async () => void (await program.stop({ signal: 'SIGKILL' })));
     return program;
   });

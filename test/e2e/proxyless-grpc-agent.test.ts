@@ -67,35 +67,35 @@ it('every target and the server have separate xDS streams, and no stream ends an
 });
 
 it('every xDS stream receives changes', async () => {
-  const moved = await HealthServer.start('moved');
+  const movedServer = await HealthServer.start('moved');
   for (const name of ['a', 'b', 'c']) {
-    plane.write(`${name}.yaml`, service(name, { address: '127.0.0.1', port: moved.port }));
+    plane.write(`${name}.yaml`, service(name, { address: '127.0.0.1', port: movedServer.port }));
   }
   for (const name of ['a', 'b', 'c']) {
     await eventually(`${name} has moved`, async () => (await call(name)).backend === 'moved');
   }
   expect(proxy.events('stream.supersede')).toEqual([]);
-  backends.set('moved', moved);
+  backends.set('moved', movedServer);
 });
 
 it('no call fails while the control plane restarts, and later changes arrive', async () => {
-  const fresh = await HealthServer.start('fresh');
-  backends.set('fresh', fresh);
-  const moved = backends.get('moved')!;
-  let [failed, callCount, isOver] = [0, 0, false];
+  const freshServer = await HealthServer.start('fresh');
+  backends.set('fresh', freshServer);
+  const movedServer = backends.get('moved')!;
+  let [failedCalls, callCount, isOver] = [0, 0, false];
   const calling = (async () => {
-    for (; !isOver; callCount++) if ((await call('a')).code !== 'OK') failed++;
+    for (; !isOver; callCount++) if ((await call('a')).code !== 'OK') failedCalls++;
   })();
   await plane.stop();
   const files = Object.fromEntries(
-    ['a', 'b', 'c'].map((name) => [`${name}.yaml`, service(name, { address: '127.0.0.1', port: moved.port })]),
+    ['a', 'b', 'c'].map((name) => [`${name}.yaml`, service(name, { address: '127.0.0.1', port: movedServer.port })]),
   );
   const ownService = service('own', { address: '127.0.0.3', port });
   plane = await ControlPlane.serving({ grpcAddr: `127.0.0.1:${xdsPort}` }, { ...files, 'own.yaml': ownService });
-  plane.write('a.yaml', service('a', { address: '127.0.0.1', port: fresh.port }));
-  await eventually('a change arrives', () => fresh.calls > 0);
+  plane.write('a.yaml', service('a', { address: '127.0.0.1', port: freshServer.port }));
+  await eventually('a change arrives', () => freshServer.calls > 0);
   await eventually('several calls are complete', () => callCount > 10);
   isOver = true;
   await calling;
-  expect(failed).toBe(0);
+  expect(failedCalls).toBe(0);
 });

@@ -77,21 +77,21 @@ it('a gRPC server and client start from the bootstrap file and use mutual TLS', 
 
 it('new connections use the certificates that the agent renews, and no call fails', async () => {
   const first = (await call(client)).serial;
-  const written = readFileSync(mesh.bootstrap, 'utf8');
-  let [failed, callCount, isOver] = [0, 0, false];
+  const bootstrapText = readFileSync(mesh.bootstrap, 'utf8');
+  let [failedCalls, callCount, isOver] = [0, 0, false];
   const calling = (async () => {
-    for (; !isOver; callCount++) if ((await call(client)).code !== 'OK') failed++;
+    for (; !isOver; callCount++) if ((await call(client)).code !== 'OK') failedCalls++;
   })();
   await eventually('the server has a renewed certificate', async () => {
-    const fresh = await PeerClient.start('go', mesh.bootstrap);
-    const { serial, code, message } = await call(fresh);
-    await fresh.stop();
+    const freshClient = await PeerClient.start('go', mesh.bootstrap);
+    const { serial, code, message } = await call(freshClient);
+    await freshClient.stop();
     if (code !== 'OK') throw new Error(`${code}: ${message}`);
     return serial !== first;
   });
   isOver = true;
   await calling;
-  expect({ failed }).toEqual({ failed: 0 });
+  expect({ failed: failedCalls }).toEqual({ failed: 0 });
   expect(callCount).toBeGreaterThan(10);
-  expect(readFileSync(mesh.bootstrap, 'utf8')).toBe(written);
+  expect(readFileSync(mesh.bootstrap, 'utf8')).toBe(bootstrapText);
 });

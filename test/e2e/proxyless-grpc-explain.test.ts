@@ -71,7 +71,7 @@ const cases: readonly Case[] = [
   { name: 'no-such-subset', http: (to) => [{ route: [to('v3')] }], code: 'Unavailable', isSlow: true },
   { name: 'simple-tls', policy: { tls: { mode: 'SIMPLE' } }, code: 'Unavailable', isSlow: true },
 ];
-const checked = cases.filter(({ isSlow }) => isSlow === undefined || sized({ short: false, full: true }));
+const checkedCases = cases.filter(({ isSlow }) => isSlow === undefined || sized({ short: false, full: true }));
 
 /** `mirror` is a destination and has no weight. */
 function asWritten({ mirror, ...rule }: { readonly mirror: object }): object {
@@ -92,12 +92,12 @@ function objectsOf({ name, http, policy, endpoints = everyone }: Case): string {
     destination: { host, subset },
     ...(weight !== undefined && { weight }),
   });
-  const used = backends.filter((one) => endpoints.includes(one.name));
+  const usedBackends = backends.filter((one) => endpoints.includes(one.name));
   return [
     object('ServiceEntry', {
       ...{ hosts: [host], location: 'MESH_INTERNAL', resolution: 'STATIC' },
       ports: [{ number: 7070, name: 'grpc', protocol: 'GRPC' }],
-      endpoints: used.map((one) => ({
+      endpoints: usedBackends.map((one) => ({
         ...{ address: '127.0.0.1', ports: { grpc: one.port }, labels: { version: one.name } },
       })),
     }),
@@ -111,14 +111,14 @@ function objectsOf({ name, http, policy, endpoints = everyone }: Case): string {
 
 beforeAll(async () => {
   backends = await Promise.all(everyone.map((name) => HealthServer.start(name)));
-  plane = await ControlPlane.serving({}, { 'all.yaml': checked.map(objectsOf).join('') });
+  plane = await ControlPlane.serving({}, { 'all.yaml': checkedCases.map(objectsOf).join('') });
   const serverUri = `127.0.0.1:${plane.port('ads.listening')}`;
   const metadata = { GENERATOR: 'grpc', NAMESPACE: 'shop' };
-  const started = (['go', 'node'] as const).map(async (language) => {
+  const clientStarts = (['go', 'node'] as const).map(async (language) => {
     const bootstrap = writeBootstrap(plane.root, { serverUri, node: { id: node(language), metadata } });
     return [language, await PeerClient.start(language, bootstrap)] as const;
   });
-  clients = Object.fromEntries(await Promise.all(started)) as typeof clients;
+  clients = Object.fromEntries(await Promise.all(clientStarts)) as typeof clients;
 }, 600_000);
 
 afterAll(async () => {
@@ -131,23 +131,26 @@ afterAll(async () => {
 const plainCode = (code: string): string => code.replaceAll('_', '').toUpperCase();
 
 describe.each(['go', 'node'] as const)('explain and a gRPC client in %s', (language) => {
-  it.each(checked)('agree in the case $name: $code', async ({ name, headers = {}, code, backends: expected = [] }) => {
-    const target = `xds:///${hostOf(name)}:7070`;
-    const flags = Object.entries(headers).flatMap(([header, value]) => ['--header', `${header}=${value}`]);
-    const url = `${target}/grpc.health.v1.Health/Check`;
-    const { outcome, steps } = await explainedCall(plane.root, node(language), '--url', url, ...flags);
-    const explained = 'grpcStatus' in outcome ? grpcStatusNames[outcome.grpcStatus!]! : 'OK';
-    expect(plainCode(explained)).toBe(plainCode(code));
-    const clusters = steps.filter(({ what }) => what === 'cluster').map(({ note = '' }) => note);
-    const reached = backends.filter(({ port }) => clusters.some((note) => note.includes(`:${port}`)));
-    if (expected.length > 0) expect(reached.map((one) => one.name)).toEqual(expected);
+  it.each(checkedCases)(
+    'agree in the case $name: $code',
+    async ({ name, headers = {}, code, backends: expected = [] }) => {
+      const target = `xds:///${hostOf(name)}:7070`;
+      const flags = Object.entries(headers).flatMap(([header, value]) => ['--header', `${header}=${value}`]);
+      const url = `${target}/grpc.health.v1.Health/Check`;
+      const { outcome, steps } = await explainedCall(plane.root, node(language), '--url', url, ...flags);
+      const explained = 'grpcStatus' in outcome ? grpcStatusNames[outcome.grpcStatus!]! : 'OK';
+      expect(plainCode(explained)).toBe(plainCode(code));
+      const clusters = steps.filter(({ what }) => what === 'cluster').map(({ note = '' }) => note);
+      const reachedBackends = backends.filter(({ port }) => clusters.some((note) => note.includes(`:${port}`)));
+      if (expected.length > 0) expect(reachedBackends.map((one) => one.name)).toEqual(expected);
 
-    const outcomes: CallOutcome[] = [];
-    for (let call = 0; call < (expected.length > 1 ? 40 : 4); call++) {
-      outcomes.push(await clients[language].call({ target, headers, timeoutMs: 30_000 }));
-    }
-    expect(new Set(outcomes.map((one) => plainCode(one.code)))).toEqual(new Set([plainCode(code)]));
-    const responding = outcomes.flatMap(({ backend }) => backend ?? []);
-    expect([...new Set(responding)].sort()).toEqual([...expected].sort());
-  });
+      const outcomes: CallOutcome[] = [];
+      for (let call = 0; call < (expected.length > 1 ? 40 : 4); call++) {
+        outcomes.push(await clients[language].call({ target, headers, timeoutMs: 30_000 }));
+      }
+      expect(new Set(outcomes.map((one) => plainCode(one.code)))).toEqual(new Set([plainCode(code)]));
+      const responding = outcomes.flatMap(({ backend }) => backend ?? []);
+      expect([...new Set(responding)].sort()).toEqual([...expected].sort());
+    },
+  );
 });

@@ -69,7 +69,7 @@ class Load {
   readonly backends = new Map<string, string>();
   callCount = 0;
   #isOver = false;
-  #running: Promise<void> = Promise.resolve();
+  #loop: Promise<void> = Promise.resolve();
 
   constructor(client: PeerClient) {
     this.client = client;
@@ -86,14 +86,14 @@ class Load {
   }
 
   begin(): void {
-    this.#running = (async () => {
+    this.#loop = (async () => {
       while (!this.#isOver) await this.round();
     })();
   }
 
   async end(): Promise<void> {
     this.#isOver = true;
-    await this.#running;
+    await this.#loop;
     await this.client.stop();
   }
 }
@@ -113,10 +113,10 @@ async function rotated(times: number): Promise<void> {
   }
 }
 
-let turn = 0;
+let serverIndex = 0;
 /** Moves all targets to the other server, and waits until each target uses it. */
-async function moved(): Promise<void> {
-  const { name, port } = servers[++turn % servers.length]!;
+async function moveTargets(): Promise<void> {
+  const { name, port } = servers[++serverIndex % servers.length]!;
   mesh.write('services.yaml', services(port));
   for (const one of load) {
     await eventually(`all targets respond from ${name}`, () => hosts.every((host) => one.backends.get(host) === name));
@@ -125,10 +125,10 @@ async function moved(): Promise<void> {
 
 /** Checks that a client started now connects with the current certificates. */
 async function freshClientCalls(): Promise<void> {
-  const fresh = new Load(await PeerClient.start('go', mesh.bootstrap));
-  await fresh.round();
-  await fresh.client.stop();
-  expect(fresh.failures).toEqual([]);
+  const freshLoad = new Load(await PeerClient.start('go', mesh.bootstrap));
+  await freshLoad.round();
+  await freshLoad.client.stop();
+  expect(freshLoad.failures).toEqual([]);
 }
 
 beforeAll(async () => {
@@ -167,7 +167,7 @@ afterAll(async () => {
   await mesh?.stop();
 });
 
-const failed = (): string[] => load.flatMap(({ failures }) => failures.slice(0, 10));
+const listFailures = (): string[] => load.flatMap(({ failures }) => failures.slice(0, 10));
 
 it(`no call to ${targets} targets fails in ${rotations} rotations and ${restarts} restarts of the control plane`, async () => {
   for (let restart = 0; restart < restarts; restart++) {
@@ -176,8 +176,8 @@ it(`no call to ${targets} targets fails in ${rotations} rotations and ${restarts
     // Alternates between kill and termination: only termination ends streams with a status.
     await mesh.discovery.stop({ signal: restart % 2 === 0 ? 'SIGKILL' : 'SIGTERM' });
     await mesh.startDiscovery();
-    await moved();
-    expect(failed()).toEqual([]);
+    await moveTargets();
+    expect(listFailures()).toEqual([]);
   }
   expect(serials.size).toBeGreaterThan(rotations);
   await freshClientCalls();
@@ -191,10 +191,10 @@ it.each(agentSignals)(
     await mesh.agent.stop({ signal });
     mesh.startAgent();
     await mesh.ready();
-    await moved();
+    await moveTargets();
     await rotated(1);
     await freshClientCalls();
-    expect(failed()).toEqual([]);
+    expect(listFailures()).toEqual([]);
     for (const [index, { callCount }] of load.entries()) expect(callCount).toBeGreaterThan(roundsBefore[index]!);
   },
   600_000,

@@ -84,10 +84,10 @@ beforeAll(async () => {
   peers('STRICT');
   clientTls('ISTIO_MUTUAL');
   server = await PeerServer.start(`${serverIp}:${port}`, 'echo', bootstrapOf('echo', serverIp));
-  const started = languages.map(
+  const clientStarts = languages.map(
     async (language) => [language, await PeerClient.start(language, bootstrapOf(language, '127.0.0.1'))] as const,
   );
-  clients = Object.fromEntries(await Promise.all(started)) as typeof clients;
+  clients = Object.fromEntries(await Promise.all(clientStarts)) as typeof clients;
   await server.serving();
 }, 600_000);
 
@@ -120,9 +120,9 @@ describe.each(languages)('a gRPC client in %s', (language) => {
     );
     // Open connections stay open, so the test uses a new client.
     await eventually('calls of a new client fail', async () => {
-      const fresh = await PeerClient.start(language, bootstrapOf(language, '127.0.0.1'));
-      const { code } = await fresh.call({ target, secure: true, timeoutMs: 4_000 });
-      await fresh.stop();
+      const freshClient = await PeerClient.start(language, bootstrapOf(language, '127.0.0.1'));
+      const { code } = await freshClient.call({ target, secure: true, timeoutMs: 4_000 });
+      await freshClient.stop();
       return code.toUpperCase() !== 'OK';
     });
     clientTls('ISTIO_MUTUAL');
@@ -149,23 +149,23 @@ describe.each(languages)('a gRPC client in %s', (language) => {
 it('a gRPC client completes all calls while certificates are rotated', async () => {
   const call = () => clients.go.call({ target, secure: true });
   await eventually('a call succeeds', async () => (await call()).code === 'OK');
-  let [failed, callCount, isOver] = [0, 0, false];
+  let [failedCalls, callCount, isOver] = [0, 0, false];
   const calling = (async () => {
-    for (; !isOver; callCount++) if ((await call()).code !== 'OK') failed++;
+    for (; !isOver; callCount++) if ((await call()).code !== 'OK') failedCalls++;
   })();
   const serial = issue('echo').toLowerCase().replace(/^0+/, '');
   issue('go');
   // gRPC uses a new certificate for new connections, so the test uses a new client.
   await eventually('the server shows its new certificate', async () => {
-    const fresh = await PeerClient.start('go', bootstrapOf('go', '127.0.0.1'));
-    const { serial: shown, code } = await fresh.call({ target, secure: true });
-    await fresh.stop();
+    const freshClient = await PeerClient.start('go', bootstrapOf('go', '127.0.0.1'));
+    const { serial: shownSerial, code } = await freshClient.call({ target, secure: true });
+    await freshClient.stop();
     if (code !== 'OK') throw new Error(code);
-    return shown === serial;
+    return shownSerial === serial;
   });
   isOver = true;
   await calling;
-  expect(failed).toBe(0);
+  expect(failedCalls).toBe(0);
   expect(callCount).toBeGreaterThan(10);
 });
 
@@ -176,9 +176,9 @@ describe('a gRPC server in Node', () => {
   let ports: readonly number[];
   const start = (at: number, env: NodeJS.ProcessEnv): PeerServer => {
     const bootstrap = bootstrapOf('echo', serverIp);
-    const started = PeerServer.startOnNode(`${serverIp}:${ports[at]}`, `njs-${at}`, bootstrap, env);
-    servers.push(started);
-    return started;
+    const startedServer = PeerServer.startOnNode(`${serverIp}:${ports[at]}`, `njs-${at}`, bootstrap, env);
+    servers.push(startedServer);
+    return startedServer;
   };
   const call = (language: Language, portNumber = 7070) =>
     clients[language].call({ target: `xds:///${nodeHost}:${portNumber}`, secure: true });
@@ -251,17 +251,17 @@ describe('a gRPC server in Node', () => {
     const deny = { action: 'DENY', rules: [{}] };
     const isRejected = (since: number): boolean =>
       plane.lines.slice(since).some((line) => /rejected/.test(line) && /rbac|filter/i.test(line));
-    let logged = plane.lines.length;
+    let lineCount = plane.lines.length;
     authorize(deny);
-    await eventually('the control plane logs the rejection', () => isRejected(logged));
+    await eventually('the control plane logs the rejection', () => isRejected(lineCount));
     await eventually('the other server denies calls', isDenied);
     // This is a limit of the client library, described in docs/proxyless-grpc.md.
     expect((await call('go', 7071)).code).toBe('OK');
 
     await server.stop();
-    logged = plane.lines.length;
+    lineCount = plane.lines.length;
     const restarted = start(1, {});
-    await eventually('the control plane logs the rejection', () => isRejected(logged));
+    await eventually('the control plane logs the rejection', () => isRejected(lineCount));
     expect(restarted.mode?.mode).not.toBe('SERVING');
   });
 });

@@ -14,7 +14,10 @@ let backends: readonly HealthServer[];
 let plane: ControlPlane;
 let clients: Readonly<Record<Language, PeerClient>>;
 
-function service(endpoints: readonly HealthServer[], more: (backend: HealthServer) => object = () => ({})): string {
+function service(
+  endpoints: readonly HealthServer[],
+  extraFields: (backend: HealthServer) => object = () => ({}),
+): string {
   return `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: { name: echo, namespace: shop }
@@ -23,7 +26,7 @@ spec:
   location: MESH_INTERNAL
   resolution: STATIC
   ports: [{ number: 7070, name: grpc, protocol: GRPC }]
-  endpoints: ${JSON.stringify(endpoints.map((one) => ({ address: '127.0.0.1', ports: { grpc: one.port }, labels: { version: one.name }, ...more(one) })))}
+  endpoints: ${JSON.stringify(endpoints.map((one) => ({ address: '127.0.0.1', ports: { grpc: one.port }, labels: { version: one.name }, ...extraFields(one) })))}
 `;
 }
 
@@ -49,7 +52,7 @@ const isOk = (code: string): boolean => code.toUpperCase() === 'OK';
 beforeAll(async () => {
   backends = await Promise.all(['v1', 'v2'].map((name) => HealthServer.start(name)));
   plane = await ControlPlane.serving({}, { 'echo.yaml': service(backends), 'routes.yaml': '', 'rule.yaml': rule() });
-  const started = languages.map(async (language) => {
+  const clientStarts = languages.map(async (language) => {
     const node = {
       id: `sidecar~127.0.0.1~${language}.shop~shop.svc.cluster.local`,
       metadata: { GENERATOR: 'grpc', NAMESPACE: 'shop' },
@@ -57,7 +60,7 @@ beforeAll(async () => {
     const bootstrap = writeBootstrap(plane.root, { serverUri: `127.0.0.1:${plane.port('ads.listening')}`, node });
     return [language, await PeerClient.start(language, bootstrap)] as const;
   });
-  clients = Object.fromEntries(await Promise.all(started)) as typeof clients;
+  clients = Object.fromEntries(await Promise.all(clientStarts)) as typeof clients;
 }, 600_000);
 
 afterAll(async () => {
@@ -79,7 +82,7 @@ afterEach(async () => {
 describe.each(languages)('a gRPC client in %s', (language) => {
   const call = (order: Partial<Parameters<PeerClient['call']>[0]> = {}) => clients[language].call({ target, ...order });
   const backendOf = async (headers: Record<string, string> = {}) => (await call({ headers })).backend;
-  const applied = (name: string, text: string): void => plane.write(name, text);
+  const writeConfig = (name: string, text: string): void => plane.write(name, text);
 
   it.each([`${host}:7070`, 'echo.shop:7070', 'echo:7070', 'echo.shop'])(
     'reaches the service by the target %s',
@@ -100,7 +103,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
   });
 
   it('splits calls by weight, after a header match and a path prefix', async () => {
-    applied(
+    writeConfig(
       'routes.yaml',
       routes(
         { match: [{ headers: { 'x-user': { exact: 'ann' } } }], route: [to('v2')] },
@@ -119,12 +122,12 @@ describe.each(languages)('a gRPC client in %s', (language) => {
   });
 
   it('retries failed calls', async () => {
-    applied('routes.yaml', routes({ route: [to('v1')], retries: { attempts: 3, retryOn: 'unavailable' } }));
+    writeConfig('routes.yaml', routes({ route: [to('v1')], retries: { attempts: 3, retryOn: 'unavailable' } }));
     await eventually('calls are retried', async () => {
       const id = `${language}-${Math.random()}`;
       return isOk((await call({ headers: { 'x-fail': '2', 'x-call': id } })).code);
     });
-    applied('routes.yaml', routes({ route: [to('v1')], retries: { attempts: 0 } }));
+    writeConfig('routes.yaml', routes({ route: [to('v1')], retries: { attempts: 0 } }));
     await eventually('calls are not retried', async () => {
       const id = `${language}-${Math.random()}`;
       return (await call({ headers: { 'x-fail': '1', 'x-call': id } })).code === 'Unavailable';
@@ -132,13 +135,13 @@ describe.each(languages)('a gRPC client in %s', (language) => {
   });
 
   it('injects faults', async () => {
-    applied(
+    writeConfig(
       'routes.yaml',
       routes({ fault: { abort: { grpcStatus: 'RESOURCE_EXHAUSTED', percentage: { value: 100 } } }, route: [to('v1')] }),
     );
     await eventually('calls are aborted', async () => (await call()).code === 'ResourceExhausted');
     const delay = { fixedDelay: '1s', percentage: { value: 100 } };
-    applied('routes.yaml', routes({ fault: { delay }, route: [to('v1')] }));
+    writeConfig('routes.yaml', routes({ fault: { delay }, route: [to('v1')] }));
     await eventually('calls succeed', async () => isOk((await call()).code));
     // The fault applies to every call by now.
     const { code, ms } = await call();
@@ -147,7 +150,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
   });
 
   it('ends calls after the timeout of the route', async () => {
-    applied('routes.yaml', routes({ timeout: '0.2s', route: [to('v1')] }));
+    writeConfig('routes.yaml', routes({ timeout: '0.2s', route: [to('v1')] }));
     await eventually('calls time out', async () => {
       return (await call({ headers: { 'x-delay-ms': '3000' } })).code === 'DeadlineExceeded';
     });
@@ -156,7 +159,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
   it.each(['LEAST_REQUEST', 'RANDOM', 'ROUND_ROBIN'])(
     'balances load as specified by a DestinationRule with %s',
     async (simple) => {
-      applied(
+      writeConfig(
         'rule.yaml',
         rule({ loadBalancer: { simple }, connectionPool: { http: { http2MaxRequests: 100 + simple.length } } }),
       );
@@ -178,7 +181,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
   );
 
   it('sends calls with the same header to one backend', async () => {
-    applied('rule.yaml', rule({ loadBalancer: { consistentHash: { httpHeaderName: 'x-user' } } }));
+    writeConfig('rule.yaml', rule({ loadBalancer: { consistentHash: { httpHeaderName: 'x-user' } } }));
     await eventually('calls are hashed', async () => {
       const split = await clients[language].split(15, { target, headers: { 'x-user': 'ann' } });
       return Object.keys(split).length === 1;
@@ -186,7 +189,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
   });
 
   it('keeps working without features that gRPC lacks, which are logged', async () => {
-    applied(
+    writeConfig(
       'routes.yaml',
       routes({
         match: [{ uri: { prefix: '/' } }],
@@ -241,9 +244,9 @@ describe.each(languages)('a gRPC client in %s', (language) => {
     ];
     const failures = await failuresDuring(async () => {
       for (const loadBalancer of policies.slice(0, sized({ short: 2, full: 4 }))) {
-        applied('rule.yaml', rule({ loadBalancer: { consistentHash } }));
+        writeConfig('rule.yaml', rule({ loadBalancer: { consistentHash } }));
         await eventually('calls are hashed', async () => (await backendsOfUser(15)).length === 1);
-        applied('rule.yaml', rule({ loadBalancer }));
+        writeConfig('rule.yaml', rule({ loadBalancer }));
         const isSpread = async (): Promise<boolean> => (await backendsOfUser(20)).join() === 'v1,v2';
         await eventually(`calls are balanced by ${JSON.stringify(loadBalancer)}`, isSpread);
       }
@@ -261,13 +264,13 @@ describe.each(languages)('a gRPC client in %s', (language) => {
         [9, 1, 'v1', 'v2'],
         [1, 9, 'v2', 'v1'],
       ] as const) {
-        applied('echo.yaml', weighted(weightOfV1, weightOfV2));
+        writeConfig('echo.yaml', weighted(weightOfV1, weightOfV2));
         await eventually(`${maxShare} gets most calls`, async () => {
           const counts = await clients[language].split(60, { target });
           return counts[maxShare]! > 3 * counts[minShare]!;
         });
       }
-      applied('echo.yaml', service(backends));
+      writeConfig('echo.yaml', service(backends));
     });
     expect(failures).toEqual([]);
   });
@@ -275,18 +278,18 @@ describe.each(languages)('a gRPC client in %s', (language) => {
   it('loses no call while endpoints are added and removed', async () => {
     const failures = await failuresDuring(async () => {
       for (let change = 0; change < 4; change++) {
-        const extra = await HealthServer.start(`extra-${change}`);
-        applied('echo.yaml', service([...backends, extra]));
-        await eventually('the new endpoint is used', () => extra.calls > 0);
-        applied('echo.yaml', service(backends));
+        const extraServer = await HealthServer.start(`extra-${change}`);
+        writeConfig('echo.yaml', service([...backends, extraServer]));
+        await eventually('the new endpoint is used', () => extraServer.calls > 0);
+        writeConfig('echo.yaml', service(backends));
         await eventually('the endpoint is left', async () => {
-          const { calls } = extra;
+          const { calls } = extraServer;
           await call();
           await call();
           await call();
-          return extra.calls === calls;
+          return extraServer.calls === calls;
         });
-        await extra.drain();
+        await extraServer.drain();
       }
     });
     expect(failures).toEqual([]);

@@ -79,7 +79,7 @@ test.concurrent.each([
   async (_name, delta, later) => {
     const [port] = (await freePorts(1)) as [number];
     const files = { 's0.yaml': service(0, port), 's1.yaml': service(1, port) };
-    const stuck = { 'filter.yaml': awaitsSecret(clusterOf(0, port)) };
+    const stuckFiles = { 'filter.yaml': awaitsSecret(clusterOf(0, port)) };
     const first = await controlPlane(files, '60s');
     const balancer = await Balancer.to(first.port('ads.listening'));
     balancers.push(balancer);
@@ -92,19 +92,22 @@ test.concurrent.each([
     await eventually('Envoy has its clusters', async () =>
       (await envoy.admin('/clusters')).includes(clusterOf(1, port)),
     );
-    first.write('filter.yaml', stuck['filter.yaml']);
+    first.write('filter.yaml', stuckFiles['filter.yaml']);
     await eventually('the cluster warms', async () => (await warming(envoy)) === 1);
 
-    const { 's0.yaml': _s0, ...withoutFirst } = files;
-    const second = await controlPlane({ ...(later === 'present' ? { ...files, ...stuck } : withoutFirst) }, '1s');
-    balancer.switchTo(second.port('ads.listening'));
+    const { 's0.yaml': _s0, ...filesWithoutFirst } = files;
+    const secondPlane = await controlPlane(
+      { ...(later === 'present' ? { ...files, ...stuckFiles } : filesWithoutFirst) },
+      '1s',
+    );
+    balancer.switchTo(secondPlane.port('ads.listening'));
     await eventually('no cluster warms', async () => (await warming(envoy)) === 0);
-    second.write('s2.yaml', service(2, port));
+    secondPlane.write('s2.yaml', service(2, port));
     await eventually('a later cluster arrives', async () =>
       (await envoy.admin('/clusters')).includes(clusterOf(2, port)),
     );
     if (later === 'present') {
-      expect((await second.get('/debug/proxyz')).text).toContain(`"givenUp":["${clusterOf(0, port)}"]`);
+      expect((await secondPlane.get('/debug/proxyz')).text).toContain(`"givenUp":["${clusterOf(0, port)}"]`);
       // The cluster that Envoy used stays.
       expect(await envoy.admin('/clusters')).toContain(`${clusterOf(0, port)}::10.1.0.1:`);
     } else {
@@ -113,6 +116,6 @@ test.concurrent.each([
         async () => !(await envoy.admin('/clusters')).includes(clusterOf(0, port)),
       );
     }
-    expect(second.deviations()).toEqual([]);
+    expect(secondPlane.deviations()).toEqual([]);
   },
 );

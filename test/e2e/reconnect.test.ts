@@ -118,7 +118,7 @@ async function isSettled(envoy: RealEnvoy): Promise<boolean> {
   return of('control_plane.connected_state') === 1 && warming === 0 && of('listener_manager.lds.update_success') > 0;
 }
 
-async function settled(envoy: RealEnvoy): Promise<void> {
+async function waitUntilSettled(envoy: RealEnvoy): Promise<void> {
   await eventually('Envoy has everything', () => isSettled(envoy));
 }
 
@@ -133,7 +133,7 @@ async function bytesOfReturn(envoy: RealEnvoy, balancer: Balancer, to: number): 
   const [bytesBefore, responsesBefore] = [await bytesReceived(envoy), await responsesOf(envoy)];
   balancer.switchTo(to);
   await eventually('Envoy was answered again', async () => (await responsesOf(envoy)) >= responsesBefore + 2);
-  await settled(envoy);
+  await waitUntilSettled(envoy);
   return (await quietBytes(envoy)) - bytesBefore;
 }
 
@@ -148,13 +148,13 @@ test.each<Way>(['directly', 'through the agent'])(
     const one = await ControlPlane.serving({}, files);
     const balancer = await balancerTo(xdsPortOf(one));
     const envoy = await startDelta(balancer.port, way);
-    await settled(envoy);
+    await waitUntilSettled(envoy);
     await eventually('Envoy has its routes', async () => (await envoy.admin('/config_dump')).includes('"r29"'));
     const initial = await quietBytes(envoy);
     expect(initial).toBeGreaterThan(30_000);
 
-    const same = await bytesOfReturn(envoy, balancer, xdsPortOf(one));
-    expect(same).toBeLessThan(emptyResponsesBytes);
+    const sameBytes = await bytesOfReturn(envoy, balancer, xdsPortOf(one));
+    expect(sameBytes).toBeLessThan(emptyResponsesBytes);
 
     // A replica that read its files in another order, some of them changed.
     const changedEntry = serviceFiles(3, port, '10.1.0.9');
@@ -168,20 +168,22 @@ test.each<Way>(['directly', 'through the agent'])(
     expect(addressesIn((await beforehand.next()).resources)).toContain('10.1.0.9');
     other.write('entry-3.yaml', files['entry-3.yaml']!);
     expect(addressesIn((await beforehand.next()).resources)).not.toContain('10.1.0.9');
-    const another = await bytesOfReturn(envoy, balancer, xdsPortOf(other));
-    expect(another).toBeLessThan(emptyResponsesBytes);
+    const otherBytes = await bytesOfReturn(envoy, balancer, xdsPortOf(other));
+    expect(otherBytes).toBeLessThan(emptyResponsesBytes);
 
     // Changes are sent, and removed resources are reported.
-    const { 'entry-7.yaml': _, 'route-7.yaml': __, ...rest } = { ...files, ...changedEntry };
-    const last = await ControlPlane.serving({}, rest);
-    const changed = await bytesOfReturn(envoy, balancer, xdsPortOf(last));
+    const { 'entry-7.yaml': _, 'route-7.yaml': __, ...remainingFiles } = { ...files, ...changedEntry };
+    const last = await ControlPlane.serving({}, remainingFiles);
+    const changedBytes = await bytesOfReturn(envoy, balancer, xdsPortOf(last));
     await eventually('Envoy has what has changed', async () => {
       const clusters = await envoy.admin('/clusters');
       return clusters.includes(`${clusterOf(3, port)}::10.1.0.9:`) && !clusters.includes(hostOf(7));
     });
     // The routes of a port are one resource.
-    expect(changed).toBeLessThan(initial / 2);
-    console.log(`${way}, bytes: at first ${initial}, then ${same} and ${another}, with two changes ${changed}`);
+    expect(changedBytes).toBeLessThan(initial / 2);
+    console.log(
+      `${way}, bytes: at first ${initial}, then ${sameBytes} and ${otherBytes}, with two changes ${changedBytes}`,
+    );
   },
 );
 
@@ -189,12 +191,12 @@ test('an Envoy whose cluster waits for known endpoints receives them from any re
   const [port] = (await freePorts(1)) as [number];
   const plane = await ControlPlane.serving({}, mesh(port, 2));
   const reader = plane.client('ads.listening').delta();
-  const waiting = clusterOf(0, port);
+  const waitingCluster = clusterOf(0, port);
   const standIn = new ScriptedSource();
   // Equals the control plane's state, apart from a cluster that is still warming.
   for (const [typeUrl, names] of [
     [typeUrls.CDS, []],
-    [typeUrls.EDS, [waiting, clusterOf(1, port)]],
+    [typeUrls.EDS, [waitingCluster, clusterOf(1, port)]],
   ] as const) {
     reader.send({ node: sidecar, typeUrl, resourceNamesSubscribe: [...names] });
     const { resources } = await reader.next();
@@ -205,21 +207,24 @@ test('an Envoy whose cluster waits for known endpoints receives them from any re
   }
   standIn.types.set(typeUrls.LDS, new Map());
   const clusters = standIn.types.get(typeUrls.CDS)!;
-  const later = clusters.get(waiting)!;
-  const message = fromBinary(ClusterSchema, valueOf(later));
+  const laterCluster = clusters.get(waitingCluster)!;
+  const message = fromBinary(ClusterSchema, valueOf(laterCluster));
   const sooner = toBinary(ClusterSchema, { ...message, connectTimeout: create(DurationSchema, { seconds: 77n }) });
-  standIn.types.set(typeUrls.CDS, new Map(clusters).set(waiting, encodeValue(typeUrls.CDS, sooner, waiting)));
+  standIn.types.set(
+    typeUrls.CDS,
+    new Map(clusters).set(waitingCluster, encodeValue(typeUrls.CDS, sooner, waitingCluster)),
+  );
 
   const server = createAdsServer({ source: standIn, logger: silentLogger, resendsEndpoints: false });
   try {
     const balancer = await balancerTo((await server.listen('127.0.0.1:0')).port);
     const envoy = await startDelta(balancer.port);
-    await settled(envoy);
+    await waitUntilSettled(envoy);
     standIn.types.set(typeUrls.CDS, clusters);
     server.push(standIn.change());
     await eventually('the cluster waits', async () => (await statsOf(envoy))('cluster_manager.warming_clusters') === 1);
     balancer.switchTo(xdsPortOf(plane));
-    await settled(envoy);
+    await waitUntilSettled(envoy);
     expect(await envoy.admin('/config_dump?resource=dynamic_active_clusters')).not.toContain('"77s"');
   } finally {
     server.close();

@@ -22,8 +22,8 @@ function putRefusedCertificate(): void {
   const { authorityDirectory, directory, hosts } = mesh.certificates;
   const read = (name: string): string => readFileSync(join(authorityDirectory, name), 'utf8');
   const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
-  const issued = loadAuthority(read('ca.crt'), read('ca.key')).issue(hosts, weak);
-  swapMountedFiles(directory, { 'tls.crt': issued.certificate, 'tls.key': issued.privateKey });
+  const issuedCertificate = loadAuthority(read('ca.crt'), read('ca.key')).issue(hosts, weak);
+  swapMountedFiles(directory, { 'tls.crt': issuedCertificate.certificate, 'tls.key': issuedCertificate.privateKey });
 }
 
 const readiness = async (): Promise<number> =>

@@ -93,10 +93,10 @@ test('a test generated from a recorded trace passes with the installed package',
 });
 
 test('each push is linked to its Envoy and the ACK on one axis, which aligns the clocks', async () => {
-  const merged = join(mesh.root, 'merged.trace');
-  const { code, output } = await chartpilot('trace', '--merge', merged, ...mesh.traceFiles);
+  const mergedFile = join(mesh.root, 'merged.trace');
+  const { code, output } = await chartpilot('trace', '--merge', mergedFile, ...mesh.traceFiles);
   expect(code, output).toBe(0);
-  const lines = readFileSync(merged, 'utf8').trimEnd().split('\n');
+  const lines = readFileSync(mergedFile, 'utf8').trimEnd().split('\n');
   const events = lines.map((line) => JSON.parse(line) as TraceRecord).filter((record) => record.kind === 'event');
   const eventsOfType = (type: string) => events.filter(({ event }) => event.type === type);
   const pushes = eventsOfType('xds.push');
@@ -110,13 +110,13 @@ test('each push is linked to its Envoy and the ACK on one axis, which aligns the
   const [, plusMinus] = /^gateway: .*\(± (\d+) ms, from \d\d+ messages\)$/m.exec(output) ?? [];
   expect(Number(plusMinus)).toBeLessThan(100);
   // First pushes of new connections have no order.
-  const ofWeights = eventsOfType('connection.push').flatMap(({ seq: orderedAt, to }) => {
+  const weightPushes = eventsOfType('connection.push').flatMap(({ seq: orderedAt, to }) => {
     return pushes.filter(({ seq, from }) => seq > orderedAt && from === `${to}/stream`).slice(0, 1);
   });
-  const why = await chartpilot('trace', merged, '--why', String(ofWeights.at(-1)!.seq));
-  expect(why.output).toMatch(/← pilot-discovery:ads-connection-\d+\/stream → .*response\.sent/);
+  const whyOutput = await chartpilot('trace', mergedFile, '--why', String(weightPushes.at(-1)!.seq));
+  expect(whyOutput.output).toMatch(/← pilot-discovery:ads-connection-\d+\/stream → .*response\.sent/);
   // Weights changed in a file: the output names the file and the time.
-  expect(why.output).toMatch(
+  expect(whyOutput.output).toMatch(
     /connection\.push[\s\S]*push\.request .*VirtualService\/demo\/sample[\s\S]*source\.changed/,
   );
 });

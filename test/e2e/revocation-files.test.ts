@@ -38,8 +38,8 @@ function client(): { cert: string; key: string; serialNumber: string } {
   return { cert: leaf.pem, key, serialNumber: leaf.serialNumber };
 }
 
-function list(number: number, ...revoked: readonly string[]): string {
-  const entries = revoked.map((serialNumber) => ({ serialNumber, at: hours(-1) }));
+function list(number: number, ...revokedSerials: readonly string[]): string {
+  const entries = revokedSerials.map((serialNumber) => ({ serialNumber, at: hours(-1) }));
   return issueRevocationList(root, { number, thisUpdate: hours(-1), nextUpdate: hours(900), revoked: entries });
 }
 
@@ -65,7 +65,7 @@ async function outcomeWith({ cert, key }: { cert: string; key: string }): Promis
   });
 }
 
-const both = async (): Promise<string> => `${await outcomeWith(first)} ${await outcomeWith(second)}`;
+const outcomesOfBoth = async (): Promise<string> => `${await outcomeWith(first)} ${await outcomeWith(second)}`;
 
 beforeAll(async () => {
   write(caFile, root.certificate.pem);
@@ -97,18 +97,18 @@ afterAll(async () => {
 });
 
 test('an unusable CRL file does not affect clients, and the next usable file applies', async () => {
-  expect(await both()).toBe('refused 200');
-  for (const bad of [
+  expect(await outcomesOfBoth()).toBe('refused 200');
+  for (const invalidList of [
     'garbage',
     issueRevocationList(rootOf('another'), { number: 2, thisUpdate: hours(-1), nextUpdate: hours(9), revoked: [] }),
   ]) {
     const previousCount = secrets.events('secret.unavailable').length;
-    write(listFile, bad);
+    write(listFile, invalidList);
     await eventually('it is reported', () => secrets.events('secret.unavailable').length > previousCount);
-    expect(await both()).toBe('refused 200');
+    expect(await outcomesOfBoth()).toBe('refused 200');
   }
   write(listFile, list(3, second.serialNumber));
-  await eventually('the new list applies', async () => (await both()) === '200 refused');
+  await eventually('the new list applies', async () => (await outcomesOfBoth()) === '200 refused');
 });
 
 function bootstrap(socket: string): object {

@@ -36,16 +36,16 @@ class RotatedMesh {
   readonly mesh: Mesh;
   readonly extra: AgentProgram;
 
-  private constructor(mesh: Mesh, extra: AgentProgram) {
+  private constructor(mesh: Mesh, extraAgent: AgentProgram) {
     this.mesh = mesh;
-    this.extra = extra;
+    this.extra = extraAgent;
   }
 
   static async start(options: MeshOptions): Promise<RotatedMesh> {
     const mesh = await startMesh({ mutualTls: true, ...options });
-    const extra = await mesh.startExtraAgent([]);
-    await mesh.waitForAgent(extra);
-    return new RotatedMesh(mesh, extra);
+    const extraAgent = await mesh.startExtraAgent([]);
+    await mesh.waitForAgent(extraAgent);
+    return new RotatedMesh(mesh, extraAgent);
   }
 
   get envoys(): AgentProgram[] {
@@ -96,22 +96,22 @@ class RotatedMesh {
   /** Waits until the authority and every Envoy trust only the next root. */
   async rotated(
     previousPage: AuthorityPage,
-    seen: (now: AuthorityPage) => Promise<void> = async () => {},
+    onPage: (now: AuthorityPage) => Promise<void> = async () => {},
   ): Promise<void> {
     const page = await eventually(
       'the next root is the only one',
       async () => {
         const now = await this.page();
-        await seen(now);
+        await onPage(now);
         return now.stage === 'steady' && now.signer.id !== previousPage.signer.id && now;
       },
       { everyMs: 100 },
     );
-    const only = page.roots.map(({ serialNumber }) => serialNumber).join();
+    const onlySerials = page.roots.map(({ serialNumber }) => serialNumber).join();
     for (const envoy of this.envoys) {
       await eventually('an Envoy trusts it alone', async () => {
         const roots = (await secret(envoy, 'ROOTCA')).map(({ serialNumber }) => serialNumber).join();
-        if (roots !== only) throw new Error(`it trusts ${roots}, not ${only}`);
+        if (roots !== onlySerials) throw new Error(`it trusts ${roots}, not ${onlySerials}`);
         return true;
       });
     }
@@ -131,8 +131,8 @@ async function secret({ adminPort }: AgentProgram, name: 'ROOTCA' | 'default'): 
       };
     }[];
   };
-  const found = configs.find((config) => config.name === name)?.secret;
-  const bytes = found?.validation_context?.trusted_ca ?? found?.tls_certificate?.certificate_chain;
+  const namedSecret = configs.find((config) => config.name === name)?.secret;
+  const bytes = namedSecret?.validation_context?.trusted_ca ?? namedSecret?.tls_certificate?.certificate_chain;
   const pem = Buffer.from(bytes?.inline_bytes ?? '', 'base64').toString();
   const certificates = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return certificates.map((certificate) => new X509Certificate(certificate));
@@ -254,10 +254,11 @@ async function expectListed(rotated: RotatedMesh, { roots, revoked: { lists } }:
     return join(directory, name);
   };
   try {
-    const [leaf, ...between] = await secret(rotated.mesh.gateway!, 'default');
+    const [leaf, ...intermediates] = await secret(rotated.mesh.gateway!, 'default');
     const trusted = (await secret(rotated.mesh.gateway!, 'ROOTCA')).map(String).join('\n');
     const args = ['verify', '-crl_check', '-CAfile', write('roots.pem', trusted), '-CRLfile', write('crl.pem', lists)];
-    const chain = between.length === 0 ? [] : ['-untrusted', write('between.pem', between.map(String).join('\n'))];
+    const chain =
+      intermediates.length === 0 ? [] : ['-untrusted', write('between.pem', intermediates.map(String).join('\n'))];
     execFileSync('openssl', [...args, ...chain, write('leaf.pem', String(leaf))], { stdio: 'pipe' });
   } finally {
     rmSync(directory, { recursive: true });
@@ -268,10 +269,10 @@ async function expectListed(rotated: RotatedMesh, { roots, revoked: { lists } }:
  * Modes, each with the stages in which the control plane is killed, for consecutive rotations; the long form kills it in each stage. The tainted
  * roots below are self-generated consecutively: a rotation on request differs only in its time.
  */
-const everywhere = [[], ['trusting'], ['signing'], ['dropping']];
+const allStages = [[], ['trusting'], ['signing'], ['dropping']];
 const rotations = sized<Readonly<Record<string, readonly (readonly string[])[]>>>({
   short: { 'plugged in': [['signing']] },
-  full: { 'self-signed': everywhere, 'plugged in': everywhere },
+  full: { 'self-signed': allStages, 'plugged in': allStages },
 });
 
 describe.each(Object.entries(rotations))('consecutive rotations with %s', (mode, kills) => {
@@ -295,7 +296,7 @@ describe.each(Object.entries(rotations))('consecutive rotations with %s', (mode,
   });
 
   test(`distribute ${kills.length} roots before any workload has a certificate signed by them; the control plane is killed in ${kills.map((stages) => stages.join(' and ') || 'none').join(', ')}`, async () => {
-    const started = rotated.pids;
+    const startedPids = rotated.pids;
     client = new ResumingClient(rotated.mesh);
     const first = client.identity();
     client.start();
@@ -307,18 +308,18 @@ describe.each(Object.entries(rotations))('consecutive rotations with %s', (mode,
       expect(previousPage.stage).toBe('steady');
       if (mode === 'plugged in') plug(plugged, `root ${index + 1}`);
       else await rotated.order('rotate');
-      const left = new Set(stages);
-      const listed = new Set<string>();
+      const remainingStages = new Set(stages);
+      const listedNames = new Set<string>();
       await rotated.rotated(previousPage, async (now) => {
-        if (left.delete(now.stage)) await rotated.restartDiscovery();
-        else if (!listed.has(now.stage)) {
-          listed.add(now.stage);
+        if (remainingStages.delete(now.stage)) await rotated.restartDiscovery();
+        else if (!listedNames.has(now.stage)) {
+          listedNames.add(now.stage);
           await expectListed(rotated, now);
         }
       });
       // The stage in which the control plane was killed may be over after the restart.
-      if (!stages.includes('signing')) expect(listed).toContain('signing');
-      expect(left).toEqual(new Set());
+      if (!stages.includes('signing')) expect(listedNames).toContain('signing');
+      expect(remainingStages).toEqual(new Set());
     }
     // The authority's port now has a certificate of the last root. Agents have the first root in their files: they verify new connections with the
     // received roots.
@@ -340,7 +341,7 @@ describe.each(Object.entries(rotations))('consecutive rotations with %s', (mode,
     // Certificates and sessions of a removed root are rejected.
     expect(await client.request({ ...first, ca: client.identity().ca }, firstSession)).toEqual(expect.any(String));
     // No Envoy was restarted.
-    expect(rotated.pids).toEqual(started);
+    expect(rotated.pids).toEqual(startedPids);
   });
 });
 
@@ -397,8 +398,8 @@ describe('a tainted root', () => {
           const page = await rotated.page();
           return page.stage === stage && page.waitsFor?.missing === 1;
         });
-        const refused = await rotated.request('POST', '?order=proceed');
-        expect(refused).toMatchObject({ status: 409, text: expect.stringContaining(spiffeIdOf('extra')) });
+        const refusedResponse = await rotated.request('POST', '?order=proceed');
+        expect(refusedResponse).toMatchObject({ status: 409, text: expect.stringContaining(spiffeIdOf('extra')) });
         expect((await rotated.page()).stage).toBe(stage);
         await rotated.order('proceed&force=true');
       }

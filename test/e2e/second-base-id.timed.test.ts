@@ -17,9 +17,9 @@ import { conclude } from './conclude.ts';
 let mesh: Mesh | undefined;
 
 afterEach(async () => {
-  const ended = mesh;
+  const endedMesh = mesh;
   mesh = undefined;
-  await conclude(ended);
+  await conclude(endedMesh);
 });
 
 const clients: readonly ClientPlan[] = [
@@ -29,7 +29,7 @@ const clients: readonly ClientPlan[] = [
   { kind: 'h2', count: 1, pauseMs: 5 },
 ];
 /** Connections that may carry a request when their Envoy is killed: `h2` has two. */
-const atMostInFlight = 6;
+const maxInFlight = 6;
 /** On a busy machine a client notices a closed connection late. */
 const killSeenWithinMs = 2_000;
 /** The load generator measures time from its start. */
@@ -102,10 +102,10 @@ async function adminEpoch(port: number): Promise<number> {
 
 /** Writes the mark that a child leaves in shared memory if it exits during its start, in an unknown layout, so that it cannot be repaired. */
 function breakHotRestart(baseId: number): void {
-  const memory = openSync(sharedMemoryFile(baseId), 'r+');
-  writeSync(memory, Buffer.from([0x01]), 0, 1, 96);
-  ftruncateSync(memory, 112);
-  closeSync(memory);
+  const sharedMemoryFd = openSync(sharedMemoryFile(baseId), 'r+');
+  writeSync(sharedMemoryFd, Buffer.from([0x01]), 0, 1, 96);
+  ftruncateSync(sharedMemoryFd, 112);
+  closeSync(sharedMemoryFd);
 }
 
 test('the next Envoy starts in parallel to the old one with the spare base ID after a permanently stuck hot restart (S19)', async () => {
@@ -119,8 +119,8 @@ test('the next Envoy starts in parallel to the old one with the spare base ID af
   await servedCertificate(mesh, mesh.renewCertificate());
   const replacement = await soleEnvoy(mesh);
   expect(replacement).toMatchObject({ epoch: 0, baseId: expect.not.toSatisfy((id) => id === first.baseId) });
-  const moved = await gateway.program.line(loggedLine('admin.moved'));
-  const sparePort = Number(/address=127\.0\.0\.1:(\d+)/.exec(moved)![1]);
+  const movedLine = await gateway.program.line(loggedLine('admin.moved'));
+  const sparePort = Number(/address=127\.0\.0\.1:(\d+)/.exec(movedLine)![1]);
   await expect(adminEpoch(gateway.adminPort)).rejects.toThrow('fetch failed');
 
   // From here on the spare base ID is an ordinary one.
@@ -142,10 +142,10 @@ test('the next Envoy starts in parallel to the old one with the spare base ID af
     `stuck for good: ${probeCount} times asked for readiness, ${failures.length} not ready\n${formatReport(report)}`,
   );
   expect(failures).toEqual([]);
-  const { new: newConnections, ...kept } = report.kinds;
+  const { new: newConnections, ...keptKinds } = report.kinds;
   expect(newConnections!.failed, formatReport(report)).toBeLessThanOrEqual(resetsAllowed);
   expect(
-    Object.values(kept).map(({ failed }) => failed),
+    Object.values(keptKinds).map(({ failed }) => failed),
     formatReport(report),
   ).toEqual([0, 0, 0]);
 });
@@ -172,14 +172,14 @@ test('a child is doomed if its parent exits early, and is replaced before it abo
     `parent killed early: replaced after ${Math.round(replacedAfterMs)} ms, ${probeCount} times asked for readiness, ` +
       `${failures.length} not ready\n${formatReport(report)}`,
   );
-  const why = { 'restart.reason': 'parent died early', 'restart.how': 'replacement' };
-  expect(linesOf(gateway.program.lines, 'restart.ended.live', { epoch: 'epoch-0b', ...why })).toHaveLength(1);
+  const restartFields = { 'restart.reason': 'parent died early', 'restart.how': 'replacement' };
+  expect(linesOf(gateway.program.lines, 'restart.ended.live', { epoch: 'epoch-0b', ...restartFields })).toHaveLength(1);
   expect(replacedAfterMs).toBeLessThan(blockedAfterMs);
   expect(failures).toEqual([]);
-  const cut = Object.values(report.kinds)
+  const cutAfterKillMs = Object.values(report.kinds)
     .flatMap(({ failures }) => failures)
     .map(({ atMs }) => report.startedAt + atMs - killedAt)
     .filter((afterKillMs) => afterKillMs > -clockSkewMs && afterKillMs < killSeenWithinMs);
-  expect(cut.length, formatReport(report)).toBeLessThanOrEqual(atMostInFlight);
-  expect(report.failed - cut.length, formatReport(report)).toBeLessThanOrEqual(resetsAllowed);
+  expect(cutAfterKillMs.length, formatReport(report)).toBeLessThanOrEqual(maxInFlight);
+  expect(report.failed - cutAfterKillMs.length, formatReport(report)).toBeLessThanOrEqual(resetsAllowed);
 });

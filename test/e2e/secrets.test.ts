@@ -34,13 +34,13 @@ let listening: TLSSocket;
 
 beforeAll(async () => {
   root = mkdtempSync(join(tmpdir(), 'secrets-'));
-  const [grpc, secure, http, monitoring, admin, status, listener] = (await freePorts(7)) as number[];
-  ports = { admin: admin!, status: status!, listener: listener!, secure: secure! };
+  const [grpc, securePort, http, monitoring, admin, status, listener] = (await freePorts(7)) as number[];
+  ports = { admin: admin!, status: status!, listener: listener!, secure: securePort! };
   mkdirSync(join(root, 'mesh'));
   const at = (port: number | undefined): string => `127.0.0.1:${port}`;
   discovery = Program.start('pilot-discovery', {
     args: [
-      ...['discovery', '--grpcAddr', at(grpc), '--secureGRPCAddr', at(secure), '--httpAddr', at(http)],
+      ...['discovery', '--grpcAddr', at(grpc), '--secureGRPCAddr', at(securePort), '--httpAddr', at(http)],
       ...['--monitoringAddr', at(monitoring), '--httpsAddr=', '--registries=', '--configDir', join(root, 'mesh')],
     ],
     env: { ...process.env, SELF_SIGNED_CA_DIR: join(root, 'ca') },
@@ -66,7 +66,7 @@ beforeAll(async () => {
     ],
     env: {
       ...process.env,
-      CA_ADDR: at(secure),
+      CA_ADDR: at(securePort),
       POD_NAME: 'cart-0',
       POD_NAMESPACE: 'shop',
       SERVICE_ACCOUNT: 'cart',
@@ -207,19 +207,19 @@ test(`Envoy serves ${rotations} consecutive certificates under load, and no requ
   listening = connect(tlsOptions());
   let isLost = false;
   listening.once('close', () => (isLost = true));
-  const kept = new Agent({ keepAlive: true, maxSockets: 1 });
+  const keepAliveAgent = new Agent({ keepAlive: true, maxSockets: 1 });
   const serials = new Set<string>();
   const failures: Error[] = [];
   let requests = 0;
   const deadline = performance.now() + limitMs;
   while (serials.size <= rotations && performance.now() < deadline) {
-    for (const outcome of await Promise.all([requestSerial(false), requestSerial(kept)])) {
+    for (const outcome of await Promise.all([requestSerial(false), requestSerial(keepAliveAgent)])) {
       requests++;
       if (typeof outcome === 'string') serials.add(outcome);
       else failures.push(outcome);
     }
   }
-  kept.destroy();
+  keepAliveAgent.destroy();
   expect(failures).toEqual([]);
   expect(serials.size).toBeGreaterThan(rotations);
   expect(requests).toBeGreaterThan(100);
@@ -236,10 +236,10 @@ test(`Envoy serves ${rotations} consecutive certificates under load, and no requ
   expect(current).toBeGreaterThanOrEqual(rotations);
   expect(events('restart.decided')).toHaveLength(1);
   const times = events('secret.obtained').flatMap(({ t, event }) => {
-    const taken = events('sds.acknowledged').find(
+    const acknowledgement = events('sds.acknowledged').find(
       (one) => one.event.name === 'default' && one.event.version === event.version,
     );
-    return taken === undefined ? [] : [taken.t - t];
+    return acknowledgement === undefined ? [] : [acknowledgement.t - t];
   });
   times.sort((one, other) => one - other);
   const median = times[Math.floor(times.length / 2)]!;

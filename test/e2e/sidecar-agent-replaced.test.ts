@@ -66,7 +66,7 @@ class NameClient {
   queryCount = 0;
   readonly responses = new Map<number, number>();
   /** Several open sockets: a single one could not buffer all responses of a new agent. */
-  readonly #lasting: readonly Socket[] = Array.from({ length: 16 }, () => this.#opened());
+  readonly #lasting: readonly Socket[] = Array.from({ length: 16 }, () => this.#openSocket());
   #isOver = false;
   readonly #run: Promise<void>;
 
@@ -74,7 +74,7 @@ class NameClient {
     this.#run = this.#query(port);
   }
 
-  #opened(): Socket {
+  #openSocket(): Socket {
     const socket = createSocket('udp4');
     return socket.on('message', (message) => this.responses.set(message.readUInt16BE(0), message.readUInt16BE(6)));
   }
@@ -84,15 +84,15 @@ class NameClient {
       const id = ++this.queryCount;
       const query = encode({ type: 'query', id, questions: [{ type: 'A', name: sampleHost }] });
       // Every second query uses a new socket, because the kernel assigns each client address to one of two sockets that share a port.
-      const socket = id % 2 === 0 ? this.#lasting[(id / 2) % this.#lasting.length]! : this.#once();
+      const socket = id % 2 === 0 ? this.#lasting[(id / 2) % this.#lasting.length]! : this.#openQuerySocket();
       socket.send(query, port, '127.0.0.1');
       await sleep(4);
     }
   }
 
   /** A socket that closes after its response or timeout. */
-  #once(): Socket {
-    const socket = this.#opened();
+  #openQuerySocket(): Socket {
+    const socket = this.#openSocket();
     const limit = setTimeout(() => socket.close(), queryTimeoutMs).unref();
     socket.once('message', () => socket.close()).once('close', () => clearTimeout(limit));
     return socket;
@@ -105,8 +105,8 @@ class NameClient {
     const limit = performance.now() + queryTimeoutMs;
     while (this.responses.size < this.queryCount && performance.now() < limit) await sleep(20);
     for (const socket of this.#lasting) socket.close();
-    const empty = [...this.responses.values()].filter((count) => count === 0).length;
-    return { queryCount: this.queryCount, lost: this.queryCount - this.responses.size, empty };
+    const emptyCount = [...this.responses.values()].filter((count) => count === 0).length;
+    return { queryCount: this.queryCount, lost: this.queryCount - this.responses.size, empty: emptyCount };
   }
 }
 
@@ -167,11 +167,11 @@ test(`${times} replacements of a sidecar's agent with a newer one, with hot rest
       const [previous] = nodes();
       sidecar.container.signal('SIGUSR2');
       // A hot restart is requested during the start of the newer agent, during the hand-over, and after it.
-      const ordered =
+      const orderedRestart =
         time % 3 === 1 ? sleep((time * 97) % 1_200).then(() => sidecar.container.signal('SIGHUP')) : undefined;
       await eventually('a newer agent is alone', () => nodes().length === 1 && nodes()[0] !== previous, { everyMs: 5 });
       if (time === 0) expect(envoys()).toEqual(first);
-      await ordered;
+      await orderedRestart;
       await eventually('it is ready', isReady, { everyMs: 10 });
       await sleep((time * 137) % 700);
     }
@@ -188,11 +188,11 @@ test(`${kills} kills of either agent during a hand-over, and of a single agent, 
     for (let kill = 0; kill < kills; kill++) {
       // The launcher exits after ten consecutive agents that run for less than two seconds.
       if (kill % 5 === 4) await sleep(2_500);
-      const [older] = nodes();
+      const [olderPid] = nodes();
       if (kill % 4 !== 3) sidecar.container.signal('SIGUSR2');
       const isNewer = kill % 2 === 0;
       await sleep(kill % 4 === 3 ? 0 : 300 + ((kill * 83) % 400));
-      const victim = isNewer ? nodes().find((pid) => pid !== older) : older;
+      const victim = isNewer ? nodes().find((pid) => pid !== olderPid) : olderPid;
       try {
         if (victim !== undefined) process.kill(victim, 'SIGKILL');
       } catch {
@@ -223,25 +223,25 @@ const allSteps = [
   'takeover.confirm',
   'successor.confirmed',
 ] as const;
-const both = (steps: readonly (typeof allSteps)[number][]) =>
+const onBothSides = (steps: readonly (typeof allSteps)[number][]) =>
   steps.flatMap((step) => [['newer', step] as const, ['older', step] as const]);
 const { killedAt } = sized({
-  quick: { killedAt: both(['successor.grant']) },
-  short: { killedAt: both(['succession.begin', 'succession.taken']) },
-  full: { killedAt: both(allSteps) },
+  quick: { killedAt: onBothSides(['successor.grant']) },
+  short: { killedAt: onBothSides(['succession.begin', 'succession.taken']) },
+  full: { killedAt: onBothSides(allSteps) },
 });
 
 test(`killing either agent at each of ${killedAt.length} steps fails no request, and hot restarts still work`, async () => {
   const folder = join(mesh!.root, 'traces');
   // Polled each millisecond, so sizes and counts are cached: most of the fifty agents have exited.
-  const counted = new Map<string, { size: number; count: number }>();
+  const countsByFile = new Map<string, { size: number; count: number }>();
   const timesRecordedIn = (name: string, step: string): number => {
     const file = join(folder, name);
     const { size } = statSync(file);
-    const known = counted.get(`${file} ${step}`);
-    if (known?.size === size) return known.count;
+    const cachedCount = countsByFile.get(`${file} ${step}`);
+    if (cachedCount?.size === size) return cachedCount.count;
     const count = readFileSync(file, 'utf8').split(`"event":{"type":"${step}"`).length - 1;
-    counted.set(`${file} ${step}`, { size, count });
+    countsByFile.set(`${file} ${step}`, { size, count });
     return count;
   };
   const timesReported = (step: string): number =>
@@ -249,21 +249,21 @@ test(`killing either agent at each of ${killedAt.length} steps fails no request,
       .filter((name) => name.startsWith('sidecar'))
       .reduce((sum, name) => sum + timesRecordedIn(name, step), 0);
   const { maxMs, names, lost, empty } = await underLoad(async () => {
-    for (const [index, [side, step]] of killedAt.entries()) {
+    for (const [index, [agentSide, step]] of killedAt.entries()) {
       // The launcher exits after ten consecutive agents that run for less than two seconds.
       if (index % 5 === 4) await sleep(2_500);
-      const [older] = nodes();
+      const [olderPid] = nodes();
       const previous = timesReported(step);
       sidecar.container.signal('SIGUSR2');
-      const newer = await eventually('a newer agent', () => nodes().find((pid) => pid !== older), { everyMs: 1 });
+      const newer = await eventually('a newer agent', () => nodes().find((pid) => pid !== olderPid), { everyMs: 1 });
       await eventually(`it is told: ${step}`, () => timesReported(step) > previous, { everyMs: 1 });
       try {
-        process.kill(side === 'older' ? older! : newer!, 'SIGKILL');
+        process.kill(agentSide === 'older' ? olderPid! : newer!, 'SIGKILL');
       } catch {
         // The agent exited before it could be killed.
       }
       await eventually(
-        `${side} killed at ${step}: one agent is left, and ready`,
+        `${agentSide} killed at ${step}: one agent is left, and ready`,
         async () => nodes().length === 1 && (await isReady()),
         { everyMs: 5 },
       );

@@ -103,9 +103,9 @@ test('the agent reads every line of an Envoy that floods its log', async () => {
   const envoy = await control.epoch(0);
   const lines = 15_000;
   await envoy.order({ order: 'flood', lines });
-  const logged = (): string[] => readFileSync(log, 'utf8').match(/\bflood \d+ of \d+/g) ?? [];
-  await eventually('the last line is there', () => logged().at(-1) === `flood ${lines} of ${lines}`);
-  expect(logged()).toEqual(Array.from({ length: lines }, (_, index) => `flood ${index + 1} of ${lines}`));
+  const readFloodLines = (): string[] => readFileSync(log, 'utf8').match(/\bflood \d+ of \d+/g) ?? [];
+  await eventually('the last line is there', () => readFloodLines().at(-1) === `flood ${lines} of ${lines}`);
+  expect(readFloodLines()).toEqual(Array.from({ length: lines }, (_, index) => `flood ${index + 1} of ${lines}`));
   expect(await readiness()).toBe(200);
 });
 
@@ -162,8 +162,8 @@ test('the agent exits even if the admin interface rejects the drain request', as
   const envoy = await control.epoch(0);
   await envoy.order({ order: 'admin', behaviour: 'fails' });
   expect(await agent.program.stop()).toEqual({ code: 0, signal: null });
-  const failed = { actor: 'epoch-0', reason: /POST .*: status 500/ };
-  expect(linesOf(agent.program.lines, 'epoch.drain-failed', failed)).toHaveLength(1);
+  const failedFields = { actor: 'epoch-0', reason: /POST .*: status 500/ };
+  expect(linesOf(agent.program.lines, 'epoch.drain-failed', failedFields)).toHaveLength(1);
   expect(linesOf(agent.program.lines, 'actor.failed')).toEqual([]);
   expect(envoy.signals()).toEqual(['SIGTERM']);
 });

@@ -48,17 +48,19 @@ async function samples(pod: Pod, metric: string): Promise<Sample[]> {
   });
 }
 
-const total = (found: readonly Sample[]): number => found.reduce((sum, [, value]) => sum + value, 0);
+const total = (foundSamples: readonly Sample[]): number => foundSamples.reduce((sum, [, value]) => sum + value, 0);
 
 async function requests(pod: Pod, labels: Readonly<Record<string, string>> = {}): Promise<number> {
   const all = await samples(pod, 'istio_requests_total');
-  return total(all.filter(([found]) => Object.entries(labels).every(([label, value]) => found[label] === value)));
+  return total(
+    all.filter(([sampleLabels]) => Object.entries(labels).every(([label, value]) => sampleLabels[label] === value)),
+  );
 }
 
 /** Sends requests until both versions have responded. */
 async function sendRequests(times: number, ...headers: string[]): Promise<string> {
   const { client } = mesh.pods;
-  const given = headers.flatMap((header) => ['--header', header]);
+  const headerArgs = headers.flatMap((header) => ['--header', header]);
   const urls = Array.from({ length: times }, () => `http://${podService.host}/`);
   const { stdout, exitCode } = await client.side.run([
     'curl',
@@ -66,7 +68,7 @@ async function sendRequests(times: number, ...headers: string[]): Promise<string
     '--fail',
     '--max-time',
     '10',
-    ...given,
+    ...headerArgs,
     ...urls,
   ]);
   expect(exitCode).toBe(0);
@@ -82,13 +84,15 @@ test("client and server count each request with all of Istio's labels", async ()
     async () => (await requests(client, { response_code: '200' })) >= initial + 20,
   );
   await eventually('the servers have counted as many', async () => {
-    const counted = await Promise.all(
+    const countedRequests = await Promise.all(
       [v1, v2].map((pod) => requests(pod, { reporter: 'destination', response_code: '200' })),
     );
-    return counted[0]! + counted[1]! >= initial + 20 && counted.every((count) => count > 0);
+    return countedRequests[0]! + countedRequests[1]! >= initial + 20 && countedRequests.every((count) => count > 0);
   });
-  const ofClient = (await samples(client, 'istio_requests_total')).filter(([one]) => one.destination_version === 'v1');
-  expect(ofClient[0]![0]).toEqual({
+  const clientSamples = (await samples(client, 'istio_requests_total')).filter(
+    ([one]) => one.destination_version === 'v1',
+  );
+  expect(clientSamples[0]![0]).toEqual({
     reporter: 'source',
     source_workload: 'client',
     source_canonical_service: 'client',
@@ -115,8 +119,8 @@ test("client and server count each request with all of Istio's labels", async ()
     response_flags: '-',
     connection_security_policy: 'unknown',
   });
-  const ofServer = (await samples(v1, 'istio_requests_total')).find(([one]) => one.source_workload === 'client');
-  expect(ofServer?.[0]).toMatchObject({
+  const serverSample = (await samples(v1, 'istio_requests_total')).find(([one]) => one.source_workload === 'client');
+  expect(serverSample?.[0]).toMatchObject({
     reporter: 'destination',
     source_workload: 'client',
     source_canonical_service: 'client',
@@ -127,7 +131,7 @@ test("client and server count each request with all of Istio's labels", async ()
     destination_principal: expect.stringContaining('/ns/demo/sa/'),
     connection_security_policy: 'mutual_tls',
   });
-  expect(Object.keys(ofServer![0]).sort()).toEqual([...connectionLabels, ...requestLabels].sort());
+  expect(Object.keys(serverSample![0]).sort()).toEqual([...connectionLabels, ...requestLabels].sort());
   for (const metric of ['istio_request_duration_milliseconds', 'istio_request_bytes', 'istio_response_bytes']) {
     expect(total(await samples(client, `${metric}_count`))).toBe(await requests(client));
     expect(total(await samples(client, `${metric}_sum`))).toBeGreaterThan(0);
@@ -181,9 +185,11 @@ test('Telemetry objects change labels and disable metrics under load', async () 
     await sendRequests(2);
     return (await requests(client, { request_method: 'GET', mesh_name: 'shop' })) > 0;
   });
-  const [changed] = (await samples(client, 'istio_requests_total')).filter(([one]) => one.request_method === 'GET');
-  expect(changed![0]).not.toHaveProperty('response_flags');
-  expect(changed![0].destination_port).toMatch(/^\d+$/);
+  const [changedSample] = (await samples(client, 'istio_requests_total')).filter(
+    ([one]) => one.request_method === 'GET',
+  );
+  expect(changedSample![0]).not.toHaveProperty('response_flags');
+  expect(changedSample![0].destination_port).toMatch(/^\d+$/);
   const sized = await samples(client, 'istio_request_bytes_count');
   expect(sized.filter(([one]) => one.request_method !== undefined)).toEqual([]);
   writeFileSync(telemetryFile(), `${telemetry}      overrides: [{ disabled: true }]\n`);
@@ -197,7 +203,7 @@ test('Telemetry objects change labels and disable metrics under load', async () 
 });
 
 /** Number of entries that Envoy could not send. */
-async function dropped(pod: Pod): Promise<number> {
+async function countDropped(pod: Pod): Promise<number> {
   return total(await samples(pod, 'envoy_access_logs_grpc_access_log_logs_dropped'));
 }
 
@@ -209,7 +215,7 @@ test('requests continue while the agent does not read log entries, and each requ
     await new Promise((resolve) => setTimeout(resolve, 2_000));
     return (await requests(client)) > initial;
   });
-  const initial = { counted: await requests(client), lost: await dropped(client) };
+  const initial = { counted: await requests(client), lost: await countDropped(client) };
   const agent = client.agent!.pid;
   const load = await mesh.startLoad({ clients: [{ kind: 'ka', count: 8 }], maxDurationMs: 300_000 });
   let report: LoadReport;
@@ -230,14 +236,16 @@ test('requests continue while the agent does not read log entries, and each requ
     process.kill(agent, 'SIGCONT');
   }
   expect(report.failed).toBe(0);
-  const served = (): Promise<number[]> => Promise.all([requests(client), dropped(client)]);
+  const countServed = (): Promise<number[]> => Promise.all([requests(client), countDropped(client)]);
   await eventually('all are accounted for', async () => {
-    const [counted = 0, lost = 0] = await served();
-    return counted - initial.counted + lost - initial.lost >= report.total;
+    const [countedRequests = 0, lostCount = 0] = await countServed();
+    return countedRequests - initial.counted + lostCount - initial.lost >= report.total;
   });
-  const [counted = 0, lost = 0] = await served();
-  expect({ lost: lost > initial.lost, sum: counted - initial.counted + lost - initial.lost }).toEqual({
-    lost: true,
-    sum: report.total,
-  });
+  const [countedRequests = 0, lostCount = 0] = await countServed();
+  expect({ lost: lostCount > initial.lost, sum: countedRequests - initial.counted + lostCount - initial.lost }).toEqual(
+    {
+      lost: true,
+      sum: report.total,
+    },
+  );
 });

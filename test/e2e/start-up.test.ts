@@ -53,12 +53,12 @@ test('pilot-agent does not load unused Node modules that its libraries import: t
 });
 
 test.each(programs)('%s contains only Latin-1 characters, so that V8 stores one byte per character', (program) => {
-  const whole = (file: string): string[] => {
+  const chunkFiles = (file: string): string[] => {
     const text = readFileSync(join(root, 'dist', file), 'utf8');
     const chunks = [...text.matchAll(/^(?:import|\} from) "\.\/(chunk-\w+\.mjs)";$/gm)].map(([, name]) => name!);
-    return [...(/[^\0-\x7f]/.test(text) ? [file] : []), ...chunks.flatMap(whole)];
+    return [...(/[^\0-\x7f]/.test(text) ? [file] : []), ...chunks.flatMap(chunkFiles)];
   };
-  expect(whole(`${program}.mjs`)).toEqual([]);
+  expect(chunkFiles(`${program}.mjs`)).toEqual([]);
 });
 
 test.each(['pilot-agent', 'pilot-discovery'])(
@@ -77,10 +77,11 @@ test.each(['pilot-agent', 'pilot-discovery'])(
 
 test('the next start reuses compiled code, and works even if the compiled code is damaged or missing', async () => {
   const folder = scratch();
-  for (const part of ['bin', 'dist', 'package.json']) cpSync(join(root, part), join(folder, part), { recursive: true });
+  for (const packagePart of ['bin', 'dist', 'package.json'])
+    cpSync(join(root, packagePart), join(folder, packagePart), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   const cache = join(folder, 'dist/compile-cache');
-  const kept = (): string[] =>
+  const cachedFiles = (): string[] =>
     readdirSync(cache, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name));
@@ -92,8 +93,8 @@ test('the next start reuses compiled code, and works even if the compiled code i
   const firstOutput = await version();
   expect(firstOutput).toMatch(/^version/);
   // The cache contains the program, node-version.cjs, and chunks.
-  expect(kept().length).toBeGreaterThan(2);
-  for (const file of kept()) writeFileSync(file, 'no code');
+  expect(cachedFiles().length).toBeGreaterThan(2);
+  for (const file of cachedFiles()) writeFileSync(file, 'no code');
   expect(await version()).toBe(firstOutput);
   rmSync(cache, { recursive: true });
   writeFileSync(cache, 'no folder');

@@ -28,9 +28,9 @@ test('the agent clears the flag of an exited child and starts the same epoch aga
     maxDurationMs: 60_000,
   });
   const [first] = mesh.envoysOf(mesh.gateway!);
-  const memory = openSync(`/dev/shm/envoy_shared_memory_${first!.baseId * 10}`, 'r+');
-  writeSync(memory, Buffer.from([0x01]), 0, 1, 96);
-  closeSync(memory);
+  const sharedMemoryFd = openSync(`/dev/shm/envoy_shared_memory_${first!.baseId * 10}`, 'r+');
+  writeSync(sharedMemoryFd, Buffer.from([0x01]), 0, 1, 96);
+  closeSync(sharedMemoryFd);
 
   const serial = mesh.renewCertificate();
   await eventually('the new certificate is served', async () => {

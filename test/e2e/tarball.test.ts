@@ -41,14 +41,14 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-let beside: Promise<string> | undefined;
+let besideFolder: Promise<string> | undefined;
 
 /** A folder with its own copy of the chart library, for users with Node; runs npm once. */
 async function installBeside(name: string): Promise<string> {
-  beside ??= install('beside', [tarball, '--omit=optional', 'xstate@5.33.3']);
-  const into = join(folder, name);
-  cpSync(await beside, into, { recursive: true, verbatimSymlinks: true });
-  return into;
+  besideFolder ??= install('beside', [tarball, '--omit=optional', 'xstate@5.33.3']);
+  const targetFolder = join(folder, name);
+  cpSync(await besideFolder, targetFolder, { recursive: true, verbatimSymlinks: true });
+  return targetFolder;
 }
 
 /**
@@ -56,10 +56,10 @@ async function installBeside(name: string): Promise<string> {
  * @returns the folder
  */
 async function install(name: string, args: readonly string[]): Promise<string> {
-  const into = join(folder, name);
-  mkdirSync(into);
-  await execa('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', ...args], { cwd: into });
-  return into;
+  const targetFolder = join(folder, name);
+  mkdirSync(targetFolder);
+  await execa('npm', ['install', '--no-audit', '--no-fund', '--prefer-offline', ...args], { cwd: targetFolder });
+  return targetFolder;
 }
 
 describe('the tarball', () => {
@@ -100,8 +100,8 @@ describe('the tarball', () => {
   test('names the license of each package whose code it contains, and the location of the source of elkjs', () => {
     const notices = readFileSync(join(unpacked, 'package/dist/THIRD-PARTY.txt'), 'utf8');
     const heads = [...notices.matchAll(/^-+\n\n(.*)\n(.*)\n(.*)$/gm)].map(([, ...lines]) => lines.join(', '));
-    const named = heads.map((head) => head.split(' ')[0]!);
-    expect(named).toEqual(
+    const packageNames = heads.map((head) => head.split(' ')[0]!);
+    expect(packageNames).toEqual(
       expect.arrayContaining(['@bufbuild/protobuf', '@grpc/grpc-js', 'pino', 'preact', 're2js', 'xstate']),
     );
     expect(heads.find((head) => head.startsWith('elkjs '))).toMatch(
@@ -164,16 +164,16 @@ describe('the tarball installed in an empty folder', () => {
       expect(await mesh.stop({ keepDirectory: true })).toEqual([]);
 
       expect(mesh.traceFiles).toHaveLength(3);
-      const checked = await run('chartpilot', ['check', ...mesh.traceFiles]);
-      expect(checked.exitCode, checked.all).toBe(0);
+      const checkResult = await run('chartpilot', ['check', ...mesh.traceFiles]);
+      expect(checkResult.exitCode, checkResult.all).toBe(0);
       const explained = await run('pilot-discovery', [
         'validate',
         join(installedIn, 'node_modules/chartpilot/examples/mesh'),
       ]);
       expect(explained.exitCode, explained.all).toBe(0);
       const page = join(installedIn, 'page.html');
-      const drawn = await run('chartpilot', ['visualize', ...mesh.traceFiles, '--output', page]);
-      expect(drawn.exitCode, drawn.all).toBe(0);
+      const drawResult = await run('chartpilot', ['visualize', ...mesh.traceFiles, '--output', page]);
+      expect(drawResult.exitCode, drawResult.all).toBe(0);
       expect(readFileSync(page, 'utf8')).toContain('<script');
       const explored = await run('chartpilot', ['explore', '--triggers', '0', '--faults', '1', '--minutes', '1']);
       expect(explored.exitCode, explored.all).toBe(0);
@@ -181,17 +181,17 @@ describe('the tarball installed in an empty folder', () => {
   );
 
   test('exports code and types for tests', async () => {
-    const into = await installBeside('tests');
-    cpSync(join(root, 'examples/generate'), into, { recursive: true });
+    const targetFolder = await installBeside('tests');
+    cpSync(join(root, 'examples/generate'), targetFolder, { recursive: true });
     const outputFile = await execa(
-      join(into, 'node_modules/.bin/chartpilot'),
+      join(targetFolder, 'node_modules/.bin/chartpilot'),
       ['generate', './reservation.machine.ts', '--output', 'made.test.ts'],
-      { cwd: into, env: { PATH: process.env.PATH! } },
+      { cwd: targetFolder, env: { PATH: process.env.PATH! } },
     );
     expect(outputFile.stderr).toContain('states');
-    expect(readFileSync(join(into, 'made.test.ts'), 'utf8')).toContain("from 'chartpilot/machine-test'");
+    expect(readFileSync(join(targetFolder, 'made.test.ts'), 'utf8')).toContain("from 'chartpilot/machine-test'");
     writeFileSync(
-      join(into, 'uses.mts'),
+      join(targetFolder, 'uses.mts'),
       `import { startMachine } from 'chartpilot/machine-test';
        import { replayLines, type ReplayedLines } from 'chartpilot/replay-test';
        const replayed: (lines: readonly string[]) => Promise<ReplayedLines> = replayLines;
@@ -200,44 +200,44 @@ describe('the tarball installed in an empty folder', () => {
        console.log(typeof replayed, typeof wrong, typeof startMachine);`,
     );
     const flags = ['--ignoreConfig', '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024'];
-    await execa(join(root, 'node_modules/.bin/tsc'), [...flags, 'uses.mts'], { cwd: into });
-    const { stdout } = await execa(process.execPath, ['uses.mts'], { cwd: into });
+    await execa(join(root, 'node_modules/.bin/tsc'), [...flags, 'uses.mts'], { cwd: targetFolder });
+    const { stdout } = await execa(process.execPath, ['uses.mts'], { cwd: targetFolder });
     expect(stdout).toBe('function function function');
   });
 
   test('records, displays, checks, replays, explores and tests the door lock example', async () => {
-    const into = await installBeside('lock');
-    cpSync(join(root, 'examples/door-lock'), into, { recursive: true });
+    const targetFolder = await installBeside('lock');
+    cpSync(join(root, 'examples/door-lock'), targetFolder, { recursive: true });
     const path = `${dirname(process.execPath)}:${systemPath}`;
     const run = async (command: string, ...args: string[]) => {
       const { exitCode, all } = await execa(command, args, {
-        cwd: into,
+        cwd: targetFolder,
         env: { PATH: path },
         reject: false,
         all: true,
       });
       return { code: exitCode, all };
     };
-    const chartpilot = (...args: string[]) => run(join(into, 'node_modules/.bin/chartpilot'), ...args);
-    await execa('npm', ['pkg', 'set', 'type=module'], { cwd: into });
+    const chartpilot = (...args: string[]) => run(join(targetFolder, 'node_modules/.bin/chartpilot'), ...args);
+    await execa('npm', ['pkg', 'set', 'type=module'], { cwd: targetFolder });
 
     expect(await run('node', 'lock.js')).toEqual({ code: 0, all: '' });
-    const lines = readFileSync(join(into, 'lock.trace'), 'utf8').trimEnd().split('\n');
+    const lines = readFileSync(join(targetFolder, 'lock.trace'), 'utf8').trimEnd().split('\n');
     expect(JSON.parse(lines[0]!)).toMatchObject({ program: 'door lock', machines: [{ id: 'lock' }] });
 
     const visualized = await chartpilot('visualize', 'lock.trace', '--output', 'lock.html');
     expect(visualized.code, visualized.all).toBe(0);
-    expect(readFileSync(join(into, 'lock.html'), 'utf8')).toContain('door lock');
+    expect(readFileSync(join(targetFolder, 'lock.html'), 'utf8')).toContain('door lock');
     expect((await chartpilot('trace', 'lock.trace')).all).toContain('[opening] → [open] on bolt.drawn');
 
-    const checked = await chartpilot('check', 'lock.trace', '--diagrams', 'sequences');
-    expect(checked, checked.all).toMatchObject({ code: 0, all: expect.stringContaining('2 completed') });
+    const checkResult = await chartpilot('check', 'lock.trace', '--diagrams', 'sequences');
+    expect(checkResult, checkResult.all).toMatchObject({ code: 0, all: expect.stringContaining('2 completed') });
 
-    const replayed = await chartpilot('replay', 'lock.trace', '--machine', './lock.machine.js');
-    expect(replayed, replayed.all).toMatchObject({ code: 0, all: expect.stringContaining('no difference') });
-    const machine = readFileSync(join(into, 'lock.machine.js'), 'utf8');
+    const replayResult = await chartpilot('replay', 'lock.trace', '--machine', './lock.machine.js');
+    expect(replayResult, replayResult.all).toMatchObject({ code: 0, all: expect.stringContaining('no difference') });
+    const machine = readFileSync(join(targetFolder, 'lock.machine.js'), 'utf8');
     writeFileSync(
-      join(into, 'other.machine.js'),
+      join(targetFolder, 'other.machine.js'),
       machine.replace("'door.closed': 'closing'", "'door.closed': 'locked'"),
     );
     expect(await chartpilot('replay', 'lock.trace', '--machine', './other.machine.js')).toMatchObject({
@@ -248,8 +248,8 @@ describe('the tarball installed in an empty folder', () => {
     const explored = await chartpilot('explore', '--machine', './lock.machine.js');
     expect(explored, explored.all).toMatchObject({ code: 0, all: expect.stringContaining('complete, no violation') });
     writeFileSync(
-      join(into, 'other.samples.js'),
-      readFileSync(join(into, 'lock.samples.js'), 'utf8').replace('<= 3', '<= 2'),
+      join(targetFolder, 'other.samples.js'),
+      readFileSync(join(targetFolder, 'lock.samples.js'), 'utf8').replace('<= 3', '<= 2'),
     );
     expect(await chartpilot('explore', '--machine', './other.machine.js')).toMatchObject({
       code: 1,
@@ -260,8 +260,8 @@ describe('the tarball installed in an empty folder', () => {
       ['lock.test.js', ['./lock.machine.js']],
       ['epoch.test.js', ['epoch', '--cover', 'states']],
     ] as const) {
-      const generated = await chartpilot('generate', ...args, '--format', 'node', '--output', outputFile);
-      expect(generated.code, generated.all).toBe(0);
+      const generateResult = await chartpilot('generate', ...args, '--format', 'node', '--output', outputFile);
+      expect(generateResult.code, generateResult.all).toBe(0);
       const tested = await run('node', '--test', outputFile);
       expect(tested, tested.all).toMatchObject({ code: 0, all: expect.stringMatching(/fail 0/) });
     }
@@ -269,16 +269,20 @@ describe('the tarball installed in an empty folder', () => {
 });
 
 test('a test that the page exports passes with the installed tarball', async () => {
-  const into = await installBeside('exported');
-  symlinkSync(join(root, 'node_modules/vitest'), join(into, 'node_modules/vitest'));
+  const targetFolder = await installBeside('exported');
+  symlinkSync(join(root, 'node_modules/vitest'), join(targetFolder, 'node_modules/vitest'));
   const { header, records } = recordedLife([]);
   const { source } = formatReplayTest({ header, records, name: 'an agent as it was' });
-  writeFileSync(join(into, 'exported.test.js'), source);
-  const tested = await execa(join(root, 'node_modules/.bin/vitest'), ['run', '--root', into, '--testTimeout=120000'], {
-    cwd: into,
-    reject: false,
-    all: true,
-  });
+  writeFileSync(join(targetFolder, 'exported.test.js'), source);
+  const tested = await execa(
+    join(root, 'node_modules/.bin/vitest'),
+    ['run', '--root', targetFolder, '--testTimeout=120000'],
+    {
+      cwd: targetFolder,
+      reject: false,
+      all: true,
+    },
+  );
   expect(tested.exitCode, tested.all).toBe(0);
   expect(tested.all).toMatch(/1 passed/);
 });

@@ -20,12 +20,12 @@ test('chartpilot check accepts the trace of a real run, and names the record of 
   const trace = lines.map((line) => JSON.parse(line) as TraceLine);
   const indexOf = (type: string): number =>
     trace.findIndex((line) => line.kind === 'event' && line.event.type === type);
-  const [started, live] = [indexOf('epoch.started'), indexOf('epoch.live')];
+  const [startedIndex, live] = [indexOf('epoch.started'), indexOf('epoch.live')];
   expect((await checkTraces([mesh.gateway!.traceFile])).code).toBe(0);
 
   // Epoch 0 reports that it is live before it reports its start; record numbers and times stay in order.
   const swapped = trace.map((line, index) => {
-    const other = index === started ? trace[live]! : index === live ? trace[started]! : undefined;
+    const other = index === startedIndex ? trace[live]! : index === live ? trace[startedIndex]! : undefined;
     return other === undefined || line.kind === 'header' ? line : { ...other, seq: line.seq, t: line.t };
   });
   const file = join(mesh.root, 'swapped.trace.ndjson');

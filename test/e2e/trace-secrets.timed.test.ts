@@ -23,7 +23,7 @@ import { msWithoutQueueing } from '../harness/without-queueing.ts';
 import { conclude } from './conclude.ts';
 
 const random = (): string => randomBytes(18).toString('base64url');
-const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+const encodeJson = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 const ownKey = createAuthority().privateKey;
 const env = {
@@ -35,7 +35,7 @@ const env = {
   TLS_PRIVATE_KEY: ownKey,
 };
 /** Stored in a file next to the certificates; a client sends it through Envoy. */
-const fileToken = `${encoded({ alg: 'RS256' })}.${encoded({ sub: random() })}.${random()}`;
+const fileToken = `${encodeJson({ alg: 'RS256' })}.${encodeJson({ sub: random() })}.${random()}`;
 const cookie = random();
 
 /** Secrets by description. */
@@ -58,7 +58,7 @@ function addKey(description: string, pem: string): void {
   secrets.set(`the number of ${description} in hexadecimal`, Buffer.from(number, 'base64url').toString('hex'));
 }
 
-function found(text: string): string[] {
+function foundSecrets(text: string): string[] {
   return [...secrets].filter(([, secret]) => text.includes(secret)).map(([description]) => description);
 }
 
@@ -77,8 +77,10 @@ async function sendIdentified(port: number): Promise<void> {
     'x-access-token': env.ISTIO_META_CLIENT_SECRET,
   };
   // Values without a context that marks them as secrets.
-  const bare = [env.API_TOKEN, env.DB_PASSWORD, env.AWS_SECRET_ACCESS_KEY, env.DATABASE_URL].map(encodeURIComponent);
-  const path = `/${bare.join('/')}?password=${env.ISTIO_META_CLIENT_SECRET}`;
+  const encodedSecrets = [env.API_TOKEN, env.DB_PASSWORD, env.AWS_SECRET_ACCESS_KEY, env.DATABASE_URL].map(
+    encodeURIComponent,
+  );
+  const path = `/${encodedSecrets.join('/')}?password=${env.ISTIO_META_CLIENT_SECRET}`;
   const [status] = await responseTo(port, headers, { path });
   expect(status).toBe(200);
 }
@@ -144,10 +146,10 @@ describe('a run with secrets in all inputs', () => {
     expect(files).toHaveLength(2);
     for (const text of [...files, ...viewers.map((viewer) => viewer.text)]) {
       expect(text.length).toBeGreaterThan(10_000);
-      expect(found(text)).toEqual([]);
+      expect(foundSecrets(text)).toEqual([]);
     }
     // Checks that the search finds secrets.
-    expect(found(JSON.stringify({ x: `${env.API_TOKEN} ${ownKey}` })).length).toBeGreaterThanOrEqual(3);
+    expect(foundSecrets(JSON.stringify({ x: `${env.API_TOKEN} ${ownKey}` })).length).toBeGreaterThanOrEqual(3);
   });
 
   test('contains no debugger token in traces and logs', () => {
@@ -158,10 +160,12 @@ describe('a run with secrets in all inputs', () => {
 
   test('contains no secret in the agent’s log, and no key in Envoy’s debug log', () => {
     // Envoy logs client input to the same file.
-    const isOfEnvoy = (line: string): boolean => line.includes('\tenvoy\t');
-    const ownLines = mesh.gateway!.program.lines.filter((line) => !isOfEnvoy(line)).join('\n');
-    expect(found(ownLines)).toEqual([]);
-    const keys = found(mesh.gateway!.program.output()).filter((description) => /^(line|the number) /.test(description));
+    const isEnvoyLine = (line: string): boolean => line.includes('\tenvoy\t');
+    const ownLines = mesh.gateway!.program.lines.filter((line) => !isEnvoyLine(line)).join('\n');
+    expect(foundSecrets(ownLines)).toEqual([]);
+    const keys = foundSecrets(mesh.gateway!.program.output()).filter((description) =>
+      /^(line|the number) /.test(description),
+    );
     expect(keys).toEqual([]);
   });
 
@@ -203,10 +207,10 @@ describe('the trace stream of a running agent', () => {
     ['a foreign name of this host', { host: 'evil.example' }, 403, /names localhost/],
     ['a page of another web site', { origin: 'https://evil.example' }, 403, /web site/],
     ['an element of another web site', { 'sec-fetch-site': 'cross-site' }, 403, /web site/],
-  ])('rejects %s', async (_, headers, status, why) => {
+  ])('rejects %s', async (_, headers, status, reason) => {
     const otherHeaders: Record<string, string> = status === 403 ? { authorization } : {};
     const [responseStatus, text] = await responseTo(port, { ...otherHeaders, ...(headers as Record<string, string>) });
-    expect([responseStatus, text]).toEqual([status, expect.stringMatching(why)]);
+    expect([responseStatus, text]).toEqual([status, expect.stringMatching(reason)]);
     expect(text).not.toContain(authorization.slice(7));
   });
 
@@ -222,11 +226,11 @@ describe('the trace stream of a running agent', () => {
   test('continues for its readers while stalled readers are disconnected', async () => {
     await failHealthCheck(mesh.gateway!);
     const pids = [process.pid, mesh.gateway!.program.pid];
-    const alone = await readinessTookMs(pids, port);
-    const stuck = await Promise.all(Array.from({ length: 3 }, () => stuckViewer(port, authorization)));
+    const aloneMs = await readinessTookMs(pids, port);
+    const stuckViewers = await Promise.all(Array.from({ length: 3 }, () => stuckViewer(port, authorization)));
     const viewer = await Viewer.attach(port);
     expect((await responseTo(port, { authorization }))[0]).toBe(503);
-    expect(await readinessTookMs(pids, port)).toBeLessThan(2 * alone + 2);
+    expect(await readinessTookMs(pids, port)).toBeLessThan(2 * aloneMs + 2);
 
     await eventually(
       'the stuck ones are cut off',
@@ -250,12 +254,12 @@ describe('the trace stream of a running agent', () => {
     );
     expect(viewer.isWhole).toBeUndefined();
     expect(viewer.lines.length).toBe(last.seq + 1);
-    for (const socket of stuck) socket.destroy();
+    for (const socket of stuckViewers) socket.destroy();
   });
 
   test("does not delay the agent's exit if a reader stalls", async () => {
     const { program, traceFile } = mesh.gateway!;
-    const stuck = await stuckViewer(port, authorization);
+    const stuckClient = await stuckViewer(port, authorization);
     await failHealthCheck(mesh.gateway!);
     // Exceeds the buffers of the connection and the pending batch.
     await readinessMs(port, 500);
@@ -265,7 +269,7 @@ describe('the trace stream of a running agent', () => {
     const endedAt = header?.kind === 'header' ? Date.parse(header.startedAt) + (records.at(-1) as TraceRecord).t : 0;
     // Without a limit, the agent would wait for a stalled reader forever.
     expect(exitedAt - endedAt).toBeLessThan(sized({ short: 10_000, full: 1_500 }));
-    stuck.destroy();
+    stuckClient.destroy();
   });
 });
 

@@ -12,7 +12,7 @@ import { expectTranscript, type ProgramOutput, troubles } from '../harness/trans
 let mesh: Mesh;
 let sidecar: ContainedSidecar;
 /** Number of lines that each program had logged before the current scene. */
-const seen = new Map<Program, number>();
+const seenLineCounts = new Map<Program, number>();
 
 beforeAll(async () => {
   mesh = await Mesh.create({
@@ -31,12 +31,12 @@ function outputSince(otherAgents: Readonly<Record<string, AgentProgram>> = {}): 
   const programs = { 'control plane': mesh.discovery!, gateway: mesh.gateway!, sidecar, ...otherAgents };
   return Object.entries(programs).map(([name, { program }]) => {
     const lines = linesSince(program).filter((line) => !slowTakeover.test(line));
-    seen.set(program, program.lines.length);
+    seenLineCounts.set(program, program.lines.length);
     return { program: name, lines };
   });
 }
 
-const linesSince = (program: Program): string[] => program.lines.slice(seen.get(program) ?? 0);
+const linesSince = (program: Program): string[] => program.lines.slice(seenLineCounts.get(program) ?? 0);
 
 /** @param shell output of the launcher's shell about a killed child */
 function expectHealthy(scene: string, shell: readonly string[] = []): void {
@@ -46,7 +46,7 @@ function expectHealthy(scene: string, shell: readonly string[] = []): void {
 }
 
 /** Whether a program has logged a message in this scene. */
-const logged = (program: Program, message: RegExp): boolean => linesSince(program).some((line) => message.test(line));
+const isLogged = (program: Program, message: RegExp): boolean => linesSince(program).some((line) => message.test(line));
 
 test('no warning is logged when a mesh starts', async () => {
   await Promise.all([mesh.startSamples(), mesh.startDiscovery(['--log_as_json'])]);
@@ -66,11 +66,11 @@ async function renewWatchedFiles(epoch: number): Promise<void> {
   const gateway = mesh.gateway!;
   mesh.renewCertificate();
   await eventually('the next epoch serves', () =>
-    logged(gateway.program, loggedLine('restart.ended.live', { epoch: `epoch-${epoch}` })),
+    isLogged(gateway.program, loggedLine('restart.ended.live', { epoch: `epoch-${epoch}` })),
   );
   await eventually('its parent has ended', () => mesh.envoysOf(gateway).length === 1);
   await eventually('its end is logged', () =>
-    logged(gateway.program, loggedLine('state.changed', { actor: `epoch-${epoch - 1}`, to: 'exited' })),
+    isLogged(gateway.program, loggedLine('state.changed', { actor: `epoch-${epoch - 1}`, to: 'exited' })),
   );
 }
 
@@ -101,13 +101,13 @@ const troubleEvents = (program: Program): string[] =>
 
 test('an invalid object and an invalid certificate file are logged as one error each, and so is their repair', async () => {
   const [controlPlane, gateway] = [mesh.discovery!.program, mesh.gateway!.program];
-  const good = mesh.directory.read('routes.yaml');
+  const validText = mesh.directory.read('routes.yaml');
   mesh.directory.edit('routes.yaml', (text) => text.replace('weight: 10', 'weight: ten'));
-  await eventually('the object is rejected', () => logged(controlPlane, loggedLine('object.rejected')));
-  mesh.directory.write('routes.yaml', good);
-  await eventually('the object is valid again', () => logged(controlPlane, loggedLine('config.recovered')));
+  await eventually('the object is rejected', () => isLogged(controlPlane, loggedLine('object.rejected')));
+  mesh.directory.write('routes.yaml', validText);
+  await eventually('the object is valid again', () => isLogged(controlPlane, loggedLine('config.recovered')));
   replaceFiles(mesh.certificates.directory, { 'tls.crt': 'garbage' });
-  await eventually('the certificate is rejected', () => logged(gateway, loggedLine('config.rejected')));
+  await eventually('the certificate is rejected', () => isLogged(gateway, loggedLine('config.rejected')));
   rmSync(mesh.certificates.directory, { recursive: true });
   await renewWatchedFiles(3);
   expect(troubleEvents(controlPlane)).toEqual(['object.rejected']);
@@ -134,7 +134,7 @@ test('no warning is logged when a newer agent takes over from a running one', as
   sidecar.container.signal('SIGUSR2');
   await eventually('the newer agent is alone', () => agents().length === 1 && agents()[0] !== previousAgent);
   await mesh.waitForAgent(sidecar);
-  await eventually('Envoy is connected again', () => logged(mesh.discovery!.program, loggedLine('client.connected')));
+  await eventually('Envoy is connected again', () => isLogged(mesh.discovery!.program, loggedLine('client.connected')));
   await mesh.waitForResponse(mesh.sidecarTarget);
   expectHealthy('hand-over');
 });
@@ -144,14 +144,14 @@ test('no warning is logged when an agent takes over from a killed one', async ()
   process.kill(previousAgent!, 'SIGKILL');
   await eventually('the next agent is alone', () => agents().length === 1 && agents()[0] !== previousAgent);
   await mesh.waitForAgent(sidecar);
-  await eventually('Envoy is connected again', () => logged(mesh.discovery!.program, loggedLine('client.connected')));
+  await eventually('Envoy is connected again', () => isLogged(mesh.discovery!.program, loggedLine('client.connected')));
   await mesh.waitForResponse(mesh.sidecarTarget);
   expectHealthy('takeover', ['sidecar: Killed']);
 });
 
 test('no warning is logged during a drain and a stop', async () => {
   await fetch(`http://127.0.0.1:${mesh.gateway!.statusPort}/drain`, { method: 'POST' });
-  await eventually('Envoy drains', () => logged(mesh.gateway!.program, loggedLine('drain.ordered')));
+  await eventually('Envoy drains', () => isLogged(mesh.gateway!.program, loggedLine('drain.ordered')));
   sidecar.container.signal('SIGTERM');
   await Promise.all([sidecar.container.ended(), mesh.gateway!.program.stop()]);
   await mesh.discovery!.program.stop();

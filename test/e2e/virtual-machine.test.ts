@@ -124,14 +124,14 @@ describe('agent whose own connections would be redirected to itself', () => {
     ['root, by iptables', {}, [0, 0], 'uid 1337, gid 1337'],
     ['root, by nft', { nativeNftables: true }, [0, 0], 'uid 1337, gid 1337'],
     ['root, where another user is excluded', { proxyUid: '2000' }, [0, 0], 'uid 2000, gid 2000'],
-  ])('exits without starting Envoy if it runs as %s', async (_, flags, [uid, gid], excluded) => {
+  ])('exits without starting Envoy if it runs as %s', async (_, flags, [uid, gid], excludedIds) => {
     const { pod } = await redirectedHost(flags);
     const { folder, program } = startAgent(pod, [uid, gid]);
-    const started = program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' })).catch(() => 'not started');
-    expect(await Promise.race([program.exited, started])).toEqual({ code: 255, signal: null });
+    const startLine = program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' })).catch(() => 'not started');
+    expect(await Promise.race([program.exited, startLine])).toEqual({ code: 255, signal: null });
     expect(program.output()).toContain(
       'connections of this agent would be redirected to itself: rules of this network namespace redirect connections ' +
-        `of uid ${uid}, gid ${gid}; excluded are ${excluded} [REDIRECTION_LOOP]\n  → Run the agent as the user and group`,
+        `of uid ${uid}, gid ${gid}; excluded are ${excludedIds} [REDIRECTION_LOOP]\n  → Run the agent as the user and group`,
     );
     expect(linesOf(program.lines, 'agent.runsAsRoot')).toEqual([]);
     expect(program.output()).not.toMatch(/^ +at /m);
@@ -179,11 +179,11 @@ test("the systemd unit and docs/virtual-machines.md contain the same command, wh
     expect(await pod.run(['sh', '-ec', commands])).toMatchObject({ exitCode: 0, stderr: '' });
   };
   await run('redirection');
-  const applied = await stateOf(pod);
+  const appliedState = await stateOf(pod);
   await run('redirection');
-  expect(await stateOf(pod)).toBe(applied);
+  expect(await stateOf(pod)).toBe(appliedState);
   for (const id of ['uid', 'gid'] as const) {
-    expect(applied).toContain(`-m owner --${id}-owner ${setting(id === 'uid' ? 'User' : 'Group')} -j RETURN`);
+    expect(appliedState).toContain(`-m owner --${id}-owner ${setting(id === 'uid' ? 'User' : 'Group')} -j RETURN`);
   }
   const [, ownerCheck = ''] = block('check').split('\n');
   expect(await pod.mustRun('sh', '-ec', ownerCheck)).toContain('ISTIO_OUTPUT');

@@ -90,11 +90,11 @@ test.each([false, true])(
     // A module with a different checksum is not used, and the plugin keeps its current module.
     applyPlugin({ url: `${origin}/429`, sha256 });
     await eventuallyResponds(418);
-    const wrong = 'a'.repeat(64);
-    applyPlugin({ url: `${origin}/429`, sha256: wrong });
+    const wrongDigest = 'a'.repeat(64);
+    applyPlugin({ url: `${origin}/429`, sha256: wrongDigest });
     await eventually('the plugin is rejected', async () =>
       (await rejection()).includes(
-        `extension demo.answers: failed to fetch Wasm module ${origin}/429: SHA-256 must be ${wrong}`,
+        `extension demo.answers: failed to fetch Wasm module ${origin}/429: SHA-256 must be ${wrongDigest}`,
       ),
     );
     expect(await status()).toBe(418);
@@ -172,14 +172,14 @@ test.each([false, true])(
 
     const { adminPort, statusPort, traceFile, program } = mesh.gateway!;
     const secret = Buffer.from(`${user.name}:${user.password}`).toString('base64');
-    const ofEnvoy = await textAt(adminPort, '/config_dump');
-    expect(ofEnvoy).toContain('demo.answers');
-    expect(ofEnvoy).not.toMatch(/ISTIO_META_WASM/);
+    const envoyDump = await textAt(adminPort, '/config_dump');
+    expect(envoyDump).toContain('demo.answers');
+    expect(envoyDump).not.toMatch(/ISTIO_META_WASM/);
     const { httpPort } = mesh.discovery!;
-    const id = /"id": "(router~[^"]+)"/.exec(ofEnvoy)![1]!;
-    const ofControlPlane = await textAt(httpPort, `/debug/config_dump?proxyID=${id}`);
-    expect(ofControlPlane).toContain('[redacted]');
-    for (const text of [ofEnvoy, ofControlPlane, readFileSync(traceFile, 'utf8'), program.lines.join('\n')]) {
+    const id = /"id": "(router~[^"]+)"/.exec(envoyDump)![1]!;
+    const controlPlaneDump = await textAt(httpPort, `/debug/config_dump?proxyID=${id}`);
+    expect(controlPlaneDump).toContain('[redacted]');
+    for (const text of [envoyDump, controlPlaneDump, readFileSync(traceFile, 'utf8'), program.lines.join('\n')]) {
       expect(text.includes(secret)).toBe(false);
       expect(text.includes(user.password)).toBe(false);
     }

@@ -57,16 +57,16 @@ describe.each([
     const shareBefore = share(0, at(editedAt) - 100);
     const newAt = inForceAt(report, editedAt)!;
     // Excludes the slice that detected the change, because it was selected by its share.
-    const after = share(newAt + 100, report.durationMs);
+    const shareAfter = share(newAt + 100, report.durationMs);
     const inForceMs = Math.round(newAt - at(editedAt));
     console.log(
-      `after ${inForceMs} ms; share of v2: ${shareBefore.v2.toFixed(3)} of ${shareBefore.total}, then ${after.v2.toFixed(3)} of ${after.total}`,
+      `after ${inForceMs} ms; share of v2: ${shareBefore.v2.toFixed(3)} of ${shareBefore.total}, then ${shareAfter.v2.toFixed(3)} of ${shareAfter.total}`,
     );
     // Includes the detection window and delays on a busy machine; the long form requires one second.
     expect(inForceMs).toBeLessThan(sized({ short: 5_000, full: 1_000 }));
     expect(shareBefore.total).toBeGreaterThan(200);
     // Four standard deviations of a binomial at these numbers of requests.
     expect(Math.abs(shareBefore.v2 - 0.1)).toBeLessThan(4 * Math.sqrt((0.1 * 0.9) / shareBefore.total));
-    expect(Math.abs(after.v2 - 0.8)).toBeLessThan(4 * Math.sqrt((0.8 * 0.2) / after.total));
+    expect(Math.abs(shareAfter.v2 - 0.8)).toBeLessThan(4 * Math.sqrt((0.8 * 0.2) / shareAfter.total));
   });
 });

@@ -25,28 +25,36 @@ export interface KnownKeys {
 }
 
 /** Changes the messages in place. */
-export function instrument(generated: Record<Section, EnvoyResource[]>, logFile: string, { keySet }: KnownKeys): void {
-  for (const { message } of generated.listeners) {
+export function instrument(
+  generatedResources: Record<Section, EnvoyResource[]>,
+  logFile: string,
+  { keySet }: KnownKeys,
+): void {
+  for (const { message } of generatedResources.listeners) {
     const listener = message as Listener;
     listener.accessLog = [logTo(logFile, 'connection')];
     for (const chain of chainsOf(listener)) {
       for (const { configType } of chain.filters) {
         if (configType.case !== 'typedConfig') continue;
-        configType.value = changed(configType.value, HttpConnectionManagerSchema, (manager) => {
+        configType.value = changeMessage(configType.value, HttpConnectionManagerSchema, (manager) => {
           manager.accessLog = [logTo(logFile, 'stream')];
           for (const filter of manager.httpFilters) {
             if (filter.configType.case !== 'typedConfig') continue;
-            filter.configType.value = changed(filter.configType.value, JwtAuthenticationSchema, ({ providers }) => {
-              for (const { jwksSourceSpecifier: source } of Object.values(providers)) {
-                const specifier = source.case === 'localJwks' ? source.value.specifier : undefined;
-                // The placeholder of a key set that was not fetched has no private keys and stays.
-                if (specifier?.case === 'inlineString' && !specifier.value.includes('"kid":"unknown"'))
-                  specifier.value = keySet;
-              }
-            });
+            filter.configType.value = changeMessage(
+              filter.configType.value,
+              JwtAuthenticationSchema,
+              ({ providers }) => {
+                for (const { jwksSourceSpecifier: source } of Object.values(providers)) {
+                  const specifier = source.case === 'localJwks' ? source.value.specifier : undefined;
+                  // The placeholder of a key set that was not fetched has no private keys and stays.
+                  if (specifier?.case === 'inlineString' && !specifier.value.includes('"kid":"unknown"'))
+                    specifier.value = keySet;
+                }
+              },
+            );
           }
         });
-        configType.value = changed(configType.value, TcpProxySchema, (proxy) => {
+        configType.value = changeMessage(configType.value, TcpProxySchema, (proxy) => {
           proxy.accessLog = [logTo(logFile, 'stream')];
         });
       }
@@ -54,14 +62,14 @@ export function instrument(generated: Record<Section, EnvoyResource[]>, logFile:
   }
 }
 
-export function configurationOf(generated: Record<Section, EnvoyResource[]>): ProxyConfiguration {
-  const byName = <Message>(resources: readonly EnvoyResource[]): Map<string, Message> =>
+export function configurationOf(generatedResources: Record<Section, EnvoyResource[]>): ProxyConfiguration {
+  const messagesByName = <Message>(resources: readonly EnvoyResource[]): Map<string, Message> =>
     new Map(resources.map(({ name, message }) => [name, message as Message]));
   return {
-    listeners: generated.listeners.map(({ message }) => message as Listener),
-    routes: byName<RouteConfiguration>(generated.routes),
-    clusters: byName<Cluster>(generated.clusters),
-    endpoints: byName<ClusterLoadAssignment>(generated.endpoints),
+    listeners: generatedResources.listeners.map(({ message }) => message as Listener),
+    routes: messagesByName<RouteConfiguration>(generatedResources.routes),
+    clusters: messagesByName<Cluster>(generatedResources.clusters),
+    endpoints: messagesByName<ClusterLoadAssignment>(generatedResources.endpoints),
   };
 }
 
@@ -69,9 +77,13 @@ export function chainsOf({ filterChains, defaultFilterChain }: Listener): readon
   return [...filterChains, ...(defaultFilterChain ? [defaultFilterChain] : [])];
 }
 
-function changed<Desc extends DescMessage>(any: Any, schema: Desc, change: (message: MessageShape<Desc>) => void): Any {
-  const message = anyUnpack(any, schema);
-  if (message === undefined) return any;
+function changeMessage<Desc extends DescMessage>(
+  packed: Any,
+  schema: Desc,
+  change: (message: MessageShape<Desc>) => void,
+): Any {
+  const message = anyUnpack(packed, schema);
+  if (message === undefined) return packed;
   change(message as MessageShape<Desc>);
   return anyPack(schema, message as MessageShape<Desc>);
 }

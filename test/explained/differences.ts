@@ -20,29 +20,33 @@ export const logFormat = {
 export type Logged = Readonly<Record<keyof typeof logFormat, unknown>>;
 
 /** One sentence for each difference; empty if explain and Envoy agree. */
-export function differencesOf({ chain, virtualHost, route, targets, outcome }: Explanation, logged: Logged): string[] {
-  const found: string[] = [];
-  const compare = (aspect: string, ours: string, theirs: string): void => {
-    if (theirs !== '' && ours !== theirs) found.push(`${aspect}: explain reports ${ours || 'none'}, Envoy ${theirs}`);
+export function differencesOf(
+  { chain, virtualHost, route, targets, outcome }: Explanation,
+  logEntry: Logged,
+): string[] {
+  const differences: string[] = [];
+  const compare = (aspect: string, explainText: string, envoyText: string): void => {
+    if (envoyText !== '' && explainText !== envoyText)
+      differences.push(`${aspect}: explain reports ${explainText || 'none'}, Envoy ${envoyText}`);
   };
   // A listener filter without a decision precedes the choice of a filter chain.
   const isChainKnown = chain !== undefined || outcome.kind !== 'not decided';
-  if (isChainKnown && textOf(logged, 'chain') !== (chain?.name ?? ''))
-    found.push(`filter chain: explain reports ${chain?.name}, Envoy ${textOf(logged, 'chain')}`);
-  compare('virtual host', virtualHost?.name ?? '', textOf(logged, 'virtual_host'));
-  compare('route', route?.name ?? '', textOf(logged, 'route'));
-  const cluster = textOf(logged, 'cluster');
+  if (isChainKnown && textOf(logEntry, 'chain') !== (chain?.name ?? ''))
+    differences.push(`filter chain: explain reports ${chain?.name}, Envoy ${textOf(logEntry, 'chain')}`);
+  compare('virtual host', virtualHost?.name ?? '', textOf(logEntry, 'virtual_host'));
+  compare('route', route?.name ?? '', textOf(logEntry, 'route'));
+  const cluster = textOf(logEntry, 'cluster');
   const possible = targets.filter(({ weight }) => weight > 0).map(({ name }) => name);
   if (cluster !== '' && !possible.includes(cluster)) {
-    found.push(`cluster: explain reports ${possible.join(' or ') || 'none'}, Envoy ${cluster}`);
+    differences.push(`cluster: explain reports ${possible.join(' or ') || 'none'}, Envoy ${cluster}`);
   }
-  return agreesWith(outcome, logged)
-    ? found
-    : [...found, `outcome: explain reports ${JSON.stringify(outcome)}, Envoy ${lineText(logged)}`];
+  return agreesWith(outcome, logEntry)
+    ? differences
+    : [...differences, `outcome: explain reports ${JSON.stringify(outcome)}, Envoy ${lineText(logEntry)}`];
 }
 
-function agreesWith(outcome: RequestOutcome, logged: Logged): boolean {
-  const isHttp = textOf(logged, 'code') !== '0' && textOf(logged, 'code') !== '';
+function agreesWith(outcome: RequestOutcome, logEntry: Logged): boolean {
+  const isHttp = textOf(logEntry, 'code') !== '0' && textOf(logEntry, 'code') !== '';
   switch (outcome.kind) {
     case 'not decided':
     case 'other':
@@ -52,51 +56,53 @@ function agreesWith(outcome: RequestOutcome, logged: Logged): boolean {
       return false;
     case 'forwarded':
       return isHttp
-        ? isFromUpstream(logged)
-        : localFlags(logged).filter((flag) => flag !== 'UF').length === 0 && textOf(logged, 'termination') === '';
+        ? isFromUpstream(logEntry)
+        : localFlags(logEntry).filter((flag) => flag !== 'UF').length === 0 && textOf(logEntry, 'termination') === '';
     case 'closed':
-      return !isHttp && (localFlags(logged).join() === (outcome.flag ?? '') || textOf(logged, 'termination') !== '');
+      return (
+        !isHttp && (localFlags(logEntry).join() === (outcome.flag ?? '') || textOf(logEntry, 'termination') !== '')
+      );
     case 'divided':
-      return outcome.shares.some((share) => agreesWith(share.outcome, logged));
+      return outcome.shares.some((share) => agreesWith(share.outcome, logEntry));
     case 'redirected':
     case 'answered':
-      return isLocal({ status: outcome.status, details: 'direct_response' }, logged);
+      return isLocal({ status: outcome.status, details: 'direct_response' }, logEntry);
     default:
-      return isLocal(outcome, logged);
+      return isLocal(outcome, logEntry);
   }
 }
 
-function isLocal({ status, flag = '', details = '' }: LocalResponse, logged: Logged): boolean {
-  const code = textOf(logged, 'code');
+function isLocal({ status, flag = '', details = '' }: LocalResponse, logEntry: Logged): boolean {
+  const code = textOf(logEntry, 'code');
   return (
     (status === undefined ? code === '0' || code === '' : code === String(status)) &&
-    localFlags(logged).join() === flag &&
-    textOf(logged, 'details').startsWith(details) &&
-    (flag === 'UF' || !isFromUpstream(logged))
+    localFlags(logEntry).join() === flag &&
+    textOf(logEntry, 'details').startsWith(details) &&
+    (flag === 'UF' || !isFromUpstream(logEntry))
   );
 }
 
 /** Whether an upstream server responded or failed: explain does not know whether servers are up. */
-function isFromUpstream(logged: Logged): boolean {
+function isFromUpstream(logEntry: Logged): boolean {
   return /^(via_upstream|upstream_|response_timeout|duration_timeout|downstream_remote)/.test(
-    textOf(logged, 'details'),
+    textOf(logEntry, 'details'),
   );
 }
 
 /** Response flags of events that explain does not predict: delays, retries, timeouts and resets. */
 const flagsOnTheWay = new Set(['DI', 'URX', 'UC', 'UR', 'UT', 'DC', 'UPE', 'LR']);
 
-function localFlags(logged: Logged): string[] {
-  const flags = textOf(logged, 'flags').split(',');
+function localFlags(logEntry: Logged): string[] {
+  const flags = textOf(logEntry, 'flags').split(',');
   return flags.filter((flag) => flag !== '' && !flagsOnTheWay.has(flag));
 }
 
-function textOf(logged: Logged, key: keyof Logged): string {
-  const value = logged[key];
+function textOf(logEntry: Logged, key: keyof Logged): string {
+  const value = logEntry[key];
   return value === null || value === undefined || value === '-' ? '' : String(value);
 }
 
-function lineText(logged: Logged): string {
+function lineText(logEntry: Logged): string {
   const keys = ['code', 'flags', 'details', 'termination', 'cluster'] as const;
-  return JSON.stringify(Object.fromEntries(keys.map((key) => [key, textOf(logged, key)])));
+  return JSON.stringify(Object.fromEntries(keys.map((key) => [key, textOf(logEntry, key)])));
 }

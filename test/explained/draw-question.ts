@@ -22,7 +22,7 @@ export class TokenKeys {
   }
 
   sign(claims: object): string {
-    const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url');
+    const encode = (payload: object): string => Buffer.from(JSON.stringify(payload)).toString('base64url');
     const text = `${encode({ alg: 'ES256', kid: 'known', typ: 'JWT' })}.${encode(claims)}`;
     const signature = sign('sha256', Buffer.from(text), { key: this.#key, dsaEncoding: 'ieee-p1363' });
     return `${text}.${signature.toString('base64url')}`;
@@ -77,8 +77,8 @@ export function drawQuestion(context: DrawContext): Question {
       transportSocket !== undefined || filterChainMatch?.transportProtocol === 'tls',
   );
   const tls = draw.chance(hasTls ? 0.6 : 0.03) ? drawTls(context, names) : undefined;
-  const usual = draw.chance(0.85) ? drawHttp(context, tls?.alpn.includes('h2') ?? draw.chance(0.1)) : undefined;
-  const http = usual && draw.chance(unusualShare) ? withUnusualProperty(usual, draw) : usual;
+  const usualRequest = draw.chance(0.85) ? drawHttp(context, tls?.alpn.includes('h2') ?? draw.chance(0.1)) : undefined;
+  const http = usualRequest && draw.chance(unusualShare) ? withUnusualProperty(usualRequest, draw) : usualRequest;
   return {
     direction: inbound ? 'inbound' : 'outbound',
     destination: { address, port },
@@ -95,15 +95,16 @@ export function drawQuestion(context: DrawContext): Question {
  */
 function placesOf({ configuration, draw, proxyAddress }: DrawContext): Place[] {
   return configuration.listeners.flatMap((listener): Place[] => {
-    const place = listener.address?.address;
-    if (place?.case !== 'socketAddress' || listener.udpListenerConfig !== undefined) return [];
-    const { address, portSpecifier } = place.value;
+    const hostAddress = listener.address?.address;
+    if (hostAddress?.case !== 'socketAddress' || listener.udpListenerConfig !== undefined) return [];
+    const { address, portSpecifier } = hostAddress.value;
     if (address.includes(':')) return [];
     const port = portSpecifier.case === 'portValue' ? portSpecifier.value : 0;
     const inbound = listener.trafficDirection === TrafficDirection.INBOUND;
     const redirected = isRedirected(listener);
-    const any = inbound ? proxyAddress : draw.pick(otherAddresses);
-    const at = address === '0.0.0.0' ? (listener.bindToPort === false || redirected ? any : '127.0.0.1') : address;
+    const anyAddress = inbound ? proxyAddress : draw.pick(otherAddresses);
+    const at =
+      address === '0.0.0.0' ? (listener.bindToPort === false || redirected ? anyAddress : '127.0.0.1') : address;
     if (!redirected) return [{ listener, address: at, port, isExpected: true }];
     const ports = chainsOf(listener).flatMap(({ filterChainMatch }) => filterChainMatch?.destinationPort ?? []);
     // Rarely the listener's own port, as in a connection that was not redirected.
@@ -140,7 +141,7 @@ function drawHttp(context: DrawContext, http2: boolean): HttpQuestion {
   const authority = domain === '*' ? 'any.test' : domain.replace(/^\*/, draw.pick(['x', 'y.z'])).replace(/\*$/, 'x');
   const path =
     words.paths.length > 0 && draw.chance(0.8) ? draw.pick(words.paths) : draw.pick(['/', '/other', '/a//b/../c']);
-  const ended = `${path.startsWith('/') ? path : `/${path}`}${draw.pick(['', '', '', '/more', 'x'])}`;
+  const fullPath = `${path.startsWith('/') ? path : `/${path}`}${draw.pick(['', '', '', '/more', 'x'])}`;
   const parameters = words.parameters
     .filter(() => draw.chance(0.6))
     .map((word) => `${word.name}=${valueFor(word, draw)}`);
@@ -160,7 +161,7 @@ function drawHttp(context: DrawContext, http2: boolean): HttpQuestion {
   return {
     version: http2 ? 'HTTP/2' : 'HTTP/1.1',
     authority,
-    path: `${ended.replaceAll(/[^\x21-\x7e]/g, '')}${parameters.length > 0 ? `?${parameters.join('&')}` : ''}`,
+    path: `${fullPath.replaceAll(/[^\x21-\x7e]/g, '')}${parameters.length > 0 ? `?${parameters.join('&')}` : ''}`,
     method,
     headers: method === 'POST' ? { ...headers, 'content-length': '0' } : headers,
   };

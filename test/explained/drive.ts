@@ -76,11 +76,11 @@ export async function compareCase(
       everyMs: 20,
     });
     if (ads.refusals.length > 0) throw new Error(`${name}: ${ads.refusals.join('\n')}`);
-    const sent: SentRequest[] = [];
+    const sentRequests: SentRequest[] = [];
     for (const direction of ['outbound', 'inbound'] as const) {
       const clientsTo = redirectionPort(configuration.listeners, direction);
       redirect({ backendPort, dnsPort, clientsTo });
-      sent.push(
+      sentRequests.push(
         ...(await sendAll(
           questions.filter((one) => one.direction === direction),
           configuration.listeners,
@@ -88,8 +88,8 @@ export async function compareCase(
         )),
       );
     }
-    const logged = await readLines(logFile, sent);
-    return resultOf(name, sent, (question) => explain(configuration, question), logged);
+    const loggedLines = await readLines(logFile, sentRequests);
+    return resultOf(name, sentRequests, (question) => explain(configuration, question), loggedLines);
   } finally {
     await envoy.stop();
     ads.close();
@@ -105,8 +105,8 @@ async function isListening(envoy: RealEnvoy, listeners: number): Promise<boolean
 
 function redirectionPort(listeners: Listeners, direction: Question['direction']): number | undefined {
   const name = direction === 'inbound' ? 'virtualInbound' : 'virtualOutbound';
-  const place = listeners.find((listener) => listener.name === name && isRedirected(listener))?.address?.address;
-  const port = place?.case === 'socketAddress' ? place.value.portSpecifier : undefined;
+  const hostAddress = listeners.find((listener) => listener.name === name && isRedirected(listener))?.address?.address;
+  const port = hostAddress?.case === 'socketAddress' ? hostAddress.value.portSpecifier : undefined;
   return port?.case === 'portValue' ? port.value : undefined;
 }
 
@@ -120,24 +120,25 @@ async function sendAll(
   listeners: Listeners,
   { authority }: CaseCertificates,
 ): Promise<SentRequest[]> {
-  const issued = new Map<string, IssuedCertificate>();
-  const left = [...questions];
-  const sent: SentRequest[] = [];
+  const certificatesByHost = new Map<string, IssuedCertificate>();
+  const remainingQuestions = [...questions];
+  const sentRequests: SentRequest[] = [];
   const worker = async (): Promise<void> => {
-    for (let question = left.shift(); question !== undefined; question = left.shift()) {
+    for (let question = remainingQuestions.shift(); question !== undefined; question = remainingQuestions.shift()) {
       const principal = question.tls?.principal;
-      if (principal !== undefined && !issued.has(principal)) issued.set(principal, authority.issue([principal]));
+      if (principal !== undefined && !certificatesByHost.has(principal))
+        certificatesByHost.set(principal, authority.issue([principal]));
       const { isConnected } = await send(question, {
-        certificate: principal === undefined ? undefined : issued.get(principal),
+        certificate: principal === undefined ? undefined : certificatesByHost.get(principal),
         proxyProtocol: takesProxyProtocol(listeners, question),
       });
       const { source, destination } = question;
       const line = `${source!.address}:${source!.port} ${destination.address}:${destination.port}`;
-      sent.push({ question, line, isConnected });
+      sentRequests.push({ question, line, isConnected });
     }
   };
   await Promise.all(Array.from({ length: maxConcurrent }, worker));
-  return sent;
+  return sentRequests;
 }
 
 interface Lines {
@@ -146,7 +147,7 @@ interface Lines {
 }
 
 /** Log lines by client address and port. Each connection has a line after it has ended. */
-async function readLines(file: string, sent: readonly SentRequest[]): Promise<ReadonlyMap<string, Lines>> {
+async function readLines(file: string, sentRequests: readonly SentRequest[]): Promise<ReadonlyMap<string, Lines>> {
   const lines = new Map<string, Lines>();
   const complete = (): boolean => {
     lines.clear();
@@ -155,7 +156,7 @@ async function readLines(file: string, sent: readonly SentRequest[]): Promise<Re
       const key = `${String(line.remote)} ${String(line.local)}`;
       lines.set(key, { ...lines.get(key), [line.level]: line });
     }
-    return sent.every(({ line, isConnected }) => !isConnected || lines.get(line)?.connection !== undefined);
+    return sentRequests.every(({ line, isConnected }) => !isConnected || lines.get(line)?.connection !== undefined);
   };
   await eventually('all connections are logged', complete, { everyMs: 20, deadlineMs: 3_000 }).catch(() => {});
   return lines;
@@ -163,23 +164,23 @@ async function readLines(file: string, sent: readonly SentRequest[]): Promise<Re
 
 function resultOf(
   name: string,
-  sent: readonly SentRequest[],
+  sentRequests: readonly SentRequest[],
   explained: (question: Question) => Explanation,
-  logged: ReadonlyMap<string, Lines>,
+  loggedLines: ReadonlyMap<string, Lines>,
 ): CaseResult {
   const outcomes: Record<string, number> = {};
   const notDecided: Record<string, number> = {};
   const differences: string[] = [];
-  for (const { question, line, isConnected } of sent) {
+  for (const { question, line, isConnected } of sentRequests) {
     const explanation = explained(question);
     const { outcome } = explanation;
     outcomes[outcome.kind] = (outcomes[outcome.kind] ?? 0) + 1;
     for (const filter of undecidedBy(outcome)) notDecided[filter] = (notDecided[filter] ?? 0) + 1;
-    const { stream, connection } = logged.get(line) ?? {};
-    const found = differencesFrom(explanation, isConnected, stream ?? connection);
-    for (const difference of found) differences.push(`${questionText(question)}: ${difference}`);
+    const { stream, connection } = loggedLines.get(line) ?? {};
+    const foundDifferences = differencesFrom(explanation, isConnected, stream ?? connection);
+    for (const difference of foundDifferences) differences.push(`${questionText(question)}: ${difference}`);
   }
-  return { name, compared: sent.length, outcomes, notDecided, differences };
+  return { name, compared: sentRequests.length, outcomes, notDecided, differences };
 }
 
 /** Returns at most one filter: of several weighted targets, the first undecided one. */

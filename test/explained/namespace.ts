@@ -32,7 +32,7 @@ export interface Redirection {
 
 /** Replaces the rules of this process's namespace. */
 export function redirect({ backendPort, dnsPort, clientsTo }: Redirection): void {
-  const ofClients = `ip saddr { ${clientAddresses.join(', ')} }`;
+  const clientMatch = `ip saddr { ${clientAddresses.join(', ')} }`;
   const rules = `
 table ip explained
 delete table ip explained
@@ -42,8 +42,8 @@ table ip explained {
     udp dport 53 redirect to :${dnsPort}
     ip daddr 127.0.0.1 tcp dport >= ${firstFreePort} accept
     meta mark ${originalSourceMark} meta l4proto tcp redirect to :${backendPort}
-    ${ofClients} ip daddr 127.0.0.0/8 accept
-    ${ofClients} meta l4proto tcp ${clientsTo === undefined ? 'accept' : `redirect to :${clientsTo}`}
+    ${clientMatch} ip daddr 127.0.0.0/8 accept
+    ${clientMatch} meta l4proto tcp ${clientsTo === undefined ? 'accept' : `redirect to :${clientsTo}`}
     meta l4proto tcp redirect to :${backendPort}
   }
 }

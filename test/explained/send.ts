@@ -50,7 +50,7 @@ export async function send(
         ...(certificate && { cert: certificate.certificate, key: certificate.privateKey }),
       });
       socket.on('error', () => {});
-      if (await withinLimit(precedesClose(socket, 'secureConnect'))) await finish(socket);
+      if (await withTimeout(precedesClose(socket, 'secureConnect'))) await finish(socket);
     }
   } finally {
     raw.destroy();
@@ -66,7 +66,7 @@ function precedesClose(socket: Socket, event: 'connect' | 'secureConnect'): Prom
   });
 }
 
-function withinLimit<Value>(value: Promise<Value>): Promise<Value | undefined> {
+function withTimeout<Value>(value: Promise<Value>): Promise<Value | undefined> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<undefined>((resolve) => {
     timer = setTimeout(resolve, responseLimitMs, undefined);
@@ -75,13 +75,13 @@ function withinLimit<Value>(value: Promise<Value>): Promise<Value | undefined> {
 }
 
 async function exchange(socket: Socket, text: string): Promise<void> {
-  const ended = new Promise<void>((resolve) => {
+  const endEvent = new Promise<void>((resolve) => {
     socket.once('close', () => resolve());
     socket.once('end', () => resolve());
   });
   socket.resume();
   socket.write(text, 'latin1');
-  await withinLimit(ended);
+  await withTimeout(endEvent);
 }
 
 function textOfRequest({ method, path, authority, headers, version }: HttpQuestion): string {
@@ -108,10 +108,10 @@ async function sendHttp2(socket: Socket, { method, path, authority, headers }: H
   });
   stream.on('error', () => {});
   stream.resume();
-  const ended = new Promise<void>((resolve) => {
+  const endEvent = new Promise<void>((resolve) => {
     stream.once('close', () => resolve());
     session.once('close', () => resolve());
   });
-  await withinLimit(ended);
+  await withTimeout(endEvent);
   session.destroy();
 }

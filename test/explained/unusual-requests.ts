@@ -28,10 +28,10 @@ const changes: readonly Change[] = [
   (_, draw) => ({ method: draw.pick(['get', 'FOO']) }),
   ({ version, authority = '' }, draw) => ({ method: 'CONNECT', ...connectTarget(version, authority, draw) }),
   ({ path }, draw) => {
-    const [whole = '', ...query] = path.split('?');
-    const at = draw.int(0, whole.length);
-    const changed = `${whole.slice(0, at)}${draw.pick(pathParts)}${whole.slice(at)}`;
-    return { path: [changed.startsWith('/') ? changed : `/${changed}`, ...query].join('?') };
+    const [pathname = '', ...query] = path.split('?');
+    const at = draw.int(0, pathname.length);
+    const changedPath = `${pathname.slice(0, at)}${draw.pick(pathParts)}${pathname.slice(at)}`;
+    return { path: [changedPath.startsWith('/') ? changedPath : `/${changedPath}`, ...query].join('?') };
   },
   ({ path }, draw) => ({ path: `${path}${'a'.repeat(draw.pick([300, 3_000, 30_000, 70_000]))}` }),
   ({ headers }, draw) => ({ headers: { ...headers, 'x-large': 'a'.repeat(draw.pick([30_000, 61_500, 90_000])) } }),

@@ -27,7 +27,7 @@ export interface Words {
 
 /** @param resources generated listeners, routes and extensions as JSON */
 export function wordsOf(resources: readonly JsonValue[]): Words {
-  const found = {
+  const foundWords = {
     domains: new Set<string>(),
     paths: new Set<string>(),
     headers: new Map<string, Set<string>>(),
@@ -39,13 +39,14 @@ export function wordsOf(resources: readonly JsonValue[]): Words {
   const visit = (json: JsonValue): void => {
     if (Array.isArray(json)) for (const item of json) visit(item);
     if (Array.isArray(json) || typeof json !== 'object' || json === null) return;
-    for (const domain of listOf(json.domains)) found.domains.add(domain);
-    if (isObject(json.match)) for (const path of matchedTexts(json.match)) found.paths.add(path);
-    if (isObject(json.urlPath)) for (const path of matchedTexts(json.urlPath)) found.paths.add(path);
-    if (typeof json.pathTemplate === 'string') found.paths.add(json.pathTemplate.replaceAll('*', 'x'));
-    for (const header of [json.headers, json.header].flat().filter(isObject)) addTo(found.headers, header);
-    for (const parameter of [json.queryParameters].flat().filter(isObject)) addTo(found.parameters, parameter);
-    if (isObject(json.principalName)) for (const text of matchedTexts(json.principalName)) found.principals.add(text);
+    for (const domain of listOf(json.domains)) foundWords.domains.add(domain);
+    if (isObject(json.match)) for (const path of matchedTexts(json.match)) foundWords.paths.add(path);
+    if (isObject(json.urlPath)) for (const path of matchedTexts(json.urlPath)) foundWords.paths.add(path);
+    if (typeof json.pathTemplate === 'string') foundWords.paths.add(json.pathTemplate.replaceAll('*', 'x'));
+    for (const header of [json.headers, json.header].flat().filter(isObject)) addTo(foundWords.headers, header);
+    for (const parameter of [json.queryParameters].flat().filter(isObject)) addTo(foundWords.parameters, parameter);
+    if (isObject(json.principalName))
+      for (const text of matchedTexts(json.principalName)) foundWords.principals.add(text);
     if (isObject(json.providers)) {
       for (const [name, provider] of Object.entries(json.providers)) {
         if (!isObject(provider)) continue;
@@ -53,7 +54,7 @@ export function wordsOf(resources: readonly JsonValue[]): Words {
           .flat()
           .filter(isObject)
           .map((header) => String(header.name));
-        found.tokens.set(name, {
+        foundWords.tokens.set(name, {
           issuer: String(provider.issuer ?? ''),
           audiences: listOf(provider.audiences),
           headers,
@@ -70,30 +71,30 @@ export function wordsOf(resources: readonly JsonValue[]): Words {
       .filter(isObject)
       .map(({ key }) => String(key));
     for (const value of matchedTexts(matcher.value ?? null))
-      found.claims.set(`${path.join('/')}=${value}`, { path: path.slice(1), value });
+      foundWords.claims.set(`${path.join('/')}=${value}`, { path: path.slice(1), value });
   };
   for (const resource of resources) visit(resource);
   return {
-    domains: [...found.domains],
-    paths: [...found.paths],
-    headers: wordsFrom(found.headers),
-    parameters: wordsFrom(found.parameters),
-    principals: [...found.principals],
-    tokens: [...found.tokens.values()],
-    claims: [...found.claims.values()],
+    domains: [...foundWords.domains],
+    paths: [...foundWords.paths],
+    headers: wordsFrom(foundWords.headers),
+    parameters: wordsFrom(foundWords.parameters),
+    principals: [...foundWords.principals],
+    tokens: [...foundWords.tokens.values()],
+    claims: [...foundWords.claims.values()],
   };
 }
 
-function wordsFrom(found: ReadonlyMap<string, ReadonlySet<string>>): HeaderWord[] {
-  return [...found].map(([name, values]) => ({ name, values: [...values] }));
+function wordsFrom(valuesByName: ReadonlyMap<string, ReadonlySet<string>>): HeaderWord[] {
+  return [...valuesByName].map(([name, values]) => ({ name, values: [...values] }));
 }
 
-function addTo(found: Map<string, Set<string>>, matcher: Record<string, JsonValue>): void {
+function addTo(valuesByName: Map<string, Set<string>>, matcher: Record<string, JsonValue>): void {
   // `header` is also the key of headers that are added to responses.
   if (typeof matcher.name !== 'string' || matcher.name.startsWith(':')) return;
-  const values = found.get(matcher.name) ?? new Set();
+  const values = valuesByName.get(matcher.name) ?? new Set();
   for (const text of matchedTexts(matcher)) values.add(text);
-  found.set(matcher.name, values);
+  valuesByName.set(matcher.name, values);
 }
 
 const textKeys = ['prefix', 'path', 'exact', 'suffix', 'contains', 'pathSeparatedPrefix', 'regex'];

@@ -10,7 +10,7 @@ import { subjects } from './subjects.ts';
 
 const update = process.env.UPDATE_TABLES === '1';
 const file = join(packageRoot(), 'docs/compatibility.md');
-const begin = '<!-- fields: begin -->\n';
+const startMarker = '<!-- fields: begin -->\n';
 const end = '<!-- fields: end -->\n';
 
 const introduction = `| kind or field | status | remarks |
@@ -23,23 +23,23 @@ const policyOfPart = /^(subsets\[\]\.)?trafficPolicy\.(portLevelSettings\[\]\.)?
 /** Two API groups have a kind of this name. */
 const writtenNames: Readonly<Record<string, string>> = { KubernetesGateway: 'Gateway (Gateway API)' };
 
-function rowsOf({ name: known, decoder }: FieldSubject): string {
-  const name = writtenNames[known] ?? known;
+function rowsOf({ name: subjectName, decoder }: FieldSubject): string {
+  const name = writtenNames[subjectName] ?? subjectName;
   const fields = fieldsWithin(decoder);
   const outer = fields.filter(({ path }) => !path.includes('.') && !isWithoutEffect(path, fields));
-  const marked = rowsOfMarked(name, fields);
+  const markedRows = rowsOfMarked(name, fields);
   const count = fields.filter(
     ({ isLeaf, effect }) => isLeaf && (effect === undefined || effect.type.startsWith('some')),
   );
-  const used =
+  const usageText =
     count.length === 0
       ? 'no field is used'
       : count.length === 1
         ? '1 field is used'
         : `${count.length} fields are used`;
   return [
-    `| **${name}**: ${outer.map(({ path }) => code(path)).join(', ') || 'none'} | ${count.length === 0 ? 'no' : 'done'} | ${used} |`,
-    ...marked,
+    `| **${name}**: ${outer.map(({ path }) => code(path)).join(', ') || 'none'} | ${count.length === 0 ? 'no' : 'done'} | ${usageText} |`,
+    ...markedRows,
   ].join('\n');
 }
 
@@ -53,7 +53,7 @@ function rowsOfMetadata(metadataKind: string, keys: Readonly<Record<string, Meta
         : `no | warning: ${reason}`,
   );
   return [...groups].map(
-    ([about, entries]) => `| ${metadataKind} ${entries.map(([key]) => code(key)).join(', ')} | ${about} |`,
+    ([description, entries]) => `| ${metadataKind} ${entries.map(([key]) => code(key)).join(', ')} | ${description} |`,
   );
 }
 
@@ -63,10 +63,10 @@ function isWithoutEffect(path: string, fields: readonly SchemaField[]): boolean 
 
 /** Fields with the same remark share a row. */
 function rowsOfMarked(kind: string, fields: readonly SchemaField[]): readonly string[] {
-  const marked = fields.flatMap(({ path, effect }) =>
+  const markedFields = fields.flatMap(({ path, effect }) =>
     effect === undefined ? [] : [{ path, remark: remarkOf(effect) }],
   );
-  const groups = Map.groupBy(marked, ({ remark }) => remark);
+  const groups = Map.groupBy(markedFields, ({ remark }) => remark);
   return [...groups].map(([remark, of]) => {
     const paths = new Set(of.map(({ path }) => path.replace(policyOfPart, 'trafficPolicy.')));
     return `| ${kind} ${[...paths].map(code).join(', ')} | ${remark} |`;
@@ -74,13 +74,13 @@ function rowsOfMarked(kind: string, fields: readonly SchemaField[]): readonly st
 }
 
 function remarkOf({ type, reason }: NonNullable<SchemaField['effect']>): string {
-  const about = {
+  const descriptions = {
     none: 'no | warning',
     'some values': 'other | warning for some values',
     'some objects': 'other | warning with some values of other fields',
     refused: 'no | rejected',
   } as const;
-  return `${about[type]}: ${reason.replaceAll('|', '\\|')}`;
+  return `${descriptions[type]}: ${reason.replaceAll('|', '\\|')}`;
 }
 
 function code(text: string): string {
@@ -89,15 +89,15 @@ function code(text: string): string {
 
 it('docs/compatibility.md has the field rows generated from the marks in the decoders', () => {
   const text = readFileSync(file, 'utf8');
-  const [head, rest] = text.split(begin);
-  const [, after] = rest?.split(end) ?? [];
-  expect(after, `${file} has the markers ${begin} and ${end}`).toBeDefined();
+  const [head, rest] = text.split(startMarker);
+  const [, textAfter] = rest?.split(end) ?? [];
+  expect(textAfter, `${file} has the markers ${startMarker} and ${end}`).toBeDefined();
   const rows = [
     ...subjects.map(rowsOf),
     ...rowsOfMetadata('annotations', knownAnnotations),
     ...rowsOfMetadata('labels', knownLabels),
   ];
-  const current = `${head}${begin}${introduction}${rows.join('\n')}\n${end}${after}`;
+  const current = `${head}${startMarker}${introduction}${rows.join('\n')}\n${end}${textAfter}`;
   if (update) writeFileSync(file, current);
   expect(readFileSync(file, 'utf8') === current, `${file}: run with UPDATE_TABLES=1`).toBe(true);
 });

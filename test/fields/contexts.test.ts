@@ -26,23 +26,23 @@ type Make = (part: object) => WorldObject;
 
 const kind =
   (name: string, apiVersion: string, specOf: (part: object) => object): Make =>
-  (part) => ({ apiVersion, kind: name, metadata: { name: 'b', namespace: 'shop' }, spec: specOf(part) });
+  (fragment) => ({ apiVersion, kind: name, metadata: { name: 'b', namespace: 'shop' }, spec: specOf(fragment) });
 
 const networking = 'networking.istio.io/v1';
 const http = kind('VirtualService', networking, (route) => ({ hosts: ['a.test'], http: [route] }));
 const policy = (of: (part: object) => object): Make =>
-  kind('DestinationRule', networking, (part) => ({
+  kind('DestinationRule', networking, (fragment) => ({
     host: 'a.test',
     workloadSelector: { matchLabels: { app: 'web' } },
-    trafficPolicy: { outlierDetection: { consecutive5xxErrors: 1 }, ...of(part) },
+    trafficPolicy: { outlierDetection: { consecutive5xxErrors: 1 }, ...of(fragment) },
   }));
-const tls = policy((part) => ({ tls: part }));
-const balancer = policy((part) => ({ loadBalancer: part }));
-const locality = policy((part) => ({ loadBalancer: { localityLbSetting: part } }));
-const zones = policy((part) => ({ loadBalancer: { zoneAwareLbSetting: part } }));
-const wasm = kind('WasmPlugin', 'extensions.istio.io/v1alpha1', (part) => part);
-const log = kind('Telemetry', 'telemetry.istio.io/v1', (part) => ({ accessLogging: [part] }));
-const jwt = kind('RequestAuthentication', 'security.istio.io/v1', (part) => ({ jwtRules: [part] }));
+const tls = policy((fragment) => ({ tls: fragment }));
+const balancer = policy((fragment) => ({ loadBalancer: fragment }));
+const locality = policy((fragment) => ({ loadBalancer: { localityLbSetting: fragment } }));
+const zones = policy((fragment) => ({ loadBalancer: { zoneAwareLbSetting: fragment } }));
+const wasm = kind('WasmPlugin', 'extensions.istio.io/v1alpha1', (fragment) => fragment);
+const log = kind('Telemetry', 'telemetry.istio.io/v1', (fragment) => ({ accessLogging: [fragment] }));
+const jwt = kind('RequestAuthentication', 'security.istio.io/v1', (fragment) => ({ jwtRules: [fragment] }));
 
 const destination = { host: 'a.test' };
 const redirect = { redirect: { uri: '/x' } };
@@ -52,7 +52,7 @@ const hash = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 
 type Row = readonly [make: Make, base: object, field: object];
 
-const withoutEffect: readonly Row[] = [
+const rowsWithoutEffect: readonly Row[] = [
   ...[redirect, directReply].flatMap((base): Row[] => [
     [http, base, { timeout: '3s' }],
     [http, base, { retries: { attempts: 3 } }],
@@ -121,15 +121,15 @@ function warnedOf(object: WorldObject): readonly string[] {
 }
 
 const rows = (all: readonly Row[]) =>
-  all.map(([make, base, field]) => ({
-    title: `${make({}).kind} ${JSON.stringify(field)} beside ${JSON.stringify(base)}`,
-    without: make(base),
-    given: make({ ...base, ...field }),
+  all.map(([createObject, base, field]) => ({
+    title: `${createObject({}).kind} ${JSON.stringify(field)} beside ${JSON.stringify(base)}`,
+    without: createObject(base),
+    given: createObject({ ...base, ...field }),
     name: Object.keys(field)[0]!,
   }));
 
 describe('a warning reports a field without an effect in the combination', () => {
-  it.each(rows(withoutEffect))('$title', ({ without, given, name }) => {
+  it.each(rows(rowsWithoutEffect))('$title', ({ without, given, name }) => {
     const { text, requested } = outputOf(worldOf(without));
     expect(outputOf(worldOf(given), requested).text === text).toBe(true);
     expect(warnedOf(given)).toEqual([name]);

@@ -37,22 +37,22 @@ export interface FieldOccurrence {
 export function subjectOfKind(name: keyof typeof kinds): FieldSubject {
   const kind = kinds[name];
   const { decoder, body, group, writtenAs = name } = kind;
-  const isOfKind = (object: WorldObject): boolean =>
+  const hasKind = (object: WorldObject): boolean =>
     object.kind === writtenAs && object.apiVersion.slice(0, Math.max(0, object.apiVersion.lastIndexOf('/'))) === group;
   return {
     ...{ name, decoder },
     specimensIn: (world) =>
       world.objects.flatMap((object, index): Specimen[] => {
-        if (!isOfKind(object)) return [];
-        const { apiVersion, kind: written, metadata, ...rest } = object;
+        if (!hasKind(object)) return [];
+        const { apiVersion, kind: writtenKind, metadata, ...rest } = object;
         return [
           {
             value: body === 'spec' ? object.spec : rest,
             isValid: (value) => E.isRight(kind.decode(value, String(metadata.namespace ?? 'default'))),
             worldWith: (value) => {
               const bodyOf = body === 'spec' ? { ...rest, spec: value } : (value as object);
-              const changed = { apiVersion, kind: written, metadata, ...bodyOf } as WorldObject;
-              return { ...world, objects: world.objects.with(index, changed) };
+              const changedObject = { apiVersion, kind: writtenKind, metadata, ...bodyOf } as WorldObject;
+              return { ...world, objects: world.objects.with(index, changedObject) };
             },
           },
         ];
@@ -89,15 +89,18 @@ export class Effects {
 
   /** Occurrences by field path. */
   placesOf({ name, decoder, specimensIn }: FieldSubject): ReadonlyMap<string, readonly FieldOccurrence[]> {
-    const found = new Map<string, FieldOccurrence[][]>();
+    const occurrencesByPath = new Map<string, FieldOccurrence[][]>();
     for (const world of this.#worlds)
       for (const specimen of specimensIn(world)) {
-        const places = new Map<string, Place[]>();
-        addPlaces(decoder, specimen.value, places);
-        for (const [path, all] of places)
-          found.set(path, [...(found.get(path) ?? []), all.map((place) => ({ world, specimen, place }))]);
+        const placesByPath = new Map<string, Place[]>();
+        addPlaces(decoder, specimen.value, placesByPath);
+        for (const [path, all] of placesByPath)
+          occurrencesByPath.set(path, [
+            ...(occurrencesByPath.get(path) ?? []),
+            all.map((place) => ({ world, specimen, place })),
+          ]);
       }
-    return new Map([...found].map(([path, all]) => [path, inTurns(all, `${name} ${path}`)]));
+    return new Map([...occurrencesByPath].map(([path, all]) => [path, inTurns(all, `${name} ${path}`)]));
   }
 
   /**
@@ -106,9 +109,9 @@ export class Effects {
    * @returns the first pair of values with different outputs, or `undefined`
    */
   difference({ path, decoder }: SchemaField, occurrences: readonly FieldOccurrence[]): string | undefined {
-    let left = maxTries;
+    let remainingTries = maxTries;
     for (const { world, specimen, place } of occurrences) {
-      let leftHere = maxTriesAtOnePlace;
+      let remainingPlaceTries = maxTriesAtOnePlace;
       const original = valueAt(specimen.value, place);
       const [first, ...moreValues] = otherValues(decoder, original, path);
       for (const other of [...(first === undefined ? [] : [first]), undefined, ...moreValues]) {
@@ -120,10 +123,10 @@ export class Effects {
         if (output !== base.text) {
           return `${world.name}: ${place.join('.')}: ${JSON.stringify(original)} → ${JSON.stringify(other) ?? 'absent'}`;
         }
-        left -= 1;
-        leftHere -= 1;
-        if (left === 0) return undefined;
-        if (leftHere === 0) break;
+        remainingTries -= 1;
+        remainingPlaceTries -= 1;
+        if (remainingTries === 0) return undefined;
+        if (remainingPlaceTries === 0) break;
       }
     }
     return undefined;
@@ -150,9 +153,9 @@ export class Effects {
   }
 
   #baseOf(specimen: Specimen): Output {
-    const known = this.#bases.get(specimen) ?? outputOf(specimen.worldWith(specimen.value));
-    this.#bases.set(specimen, known);
-    return known;
+    const baseOutput = this.#bases.get(specimen) ?? outputOf(specimen.worldWith(specimen.value));
+    this.#bases.set(specimen, baseOutput);
+    return baseOutput;
   }
 }
 

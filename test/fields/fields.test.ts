@@ -59,13 +59,16 @@ describe('comparison of worlds', () => {
   const subject = subjectOfKind('PeerAuthentication');
   const shape = shapeOf(subject.decoder, '');
   const fields = shape.type === 'object' ? shape.fields : [];
-  const another = (name: string): FieldDescription => ({
+  const extraField = (name: string): FieldDescription => ({
     ...{ name, decoder: text, isRequired: false, refusesNull: false },
   });
-  const withFields = (described: readonly FieldDescription[]): FieldSubject['decoder'] =>
-    describedAs((value: unknown, path: string) => subject.decoder(value, path), { type: 'object', fields: described });
+  const withFields = (fieldDescriptions: readonly FieldDescription[]): FieldSubject['decoder'] =>
+    describedAs((value: unknown, path: string) => subject.decoder(value, path), {
+      type: 'object',
+      fields: fieldDescriptions,
+    });
   /** The control plane reads the changed value instead of the written one. */
-  const seenAs = (change: (value: object) => object): FieldSubject['specimensIn'] => {
+  const specimensReadAs = (change: (value: object) => object): FieldSubject['specimensIn'] => {
     return (world) =>
       subject.specimensIn(world).map((specimen) => ({
         ...specimen,
@@ -75,7 +78,7 @@ describe('comparison of worlds', () => {
   };
 
   it('the comparison reports a field that generators no longer read', () => {
-    const specimensIn = seenAs(({ portLevelMtls: _, ...read }: { portLevelMtls?: unknown }) => read);
+    const specimensIn = specimensReadAs(({ portLevelMtls: _, ...read }: { portLevelMtls?: unknown }) => read);
     expect(markErrorsOf({ ...subject, specimensIn })).toEqual([
       expect.stringMatching(/portLevelMtls.* changes nothing in/),
     ]);
@@ -97,9 +100,9 @@ describe('comparison of worlds', () => {
 
   function withoutField({ decoder }: FieldSubject, path: string): (value: unknown) => unknown {
     return (value) => {
-      const found = new Map<string, (readonly (string | number)[])[]>();
-      addPlaces(decoder, value, found as Parameters<typeof addPlaces>[2]);
-      return (found.get(path) ?? []).reduce((changed, place) => withValueAt(changed, place, undefined), value);
+      const placesByPath = new Map<string, (readonly (string | number)[])[]>();
+      addPlaces(decoder, value, placesByPath as Parameters<typeof addPlaces>[2]);
+      return (placesByPath.get(path) ?? []).reduce((result, place) => withValueAt(result, place, undefined), value);
     };
   }
 
@@ -122,11 +125,11 @@ describe('comparison of worlds', () => {
 
   it('the comparison reports a field that the decoder accepts but no code reads', () => {
     const specimensIn: FieldSubject['specimensIn'] = (world) =>
-      seenAs(({ comment: _, ...read }: { comment?: unknown }) => read)(world).map((specimen) => ({
+      specimensReadAs(({ comment: _, ...read }: { comment?: unknown }) => read)(world).map((specimen) => ({
         ...specimen,
         value: { ...(specimen.value as object), comment: 'x' },
       }));
-    const decoder = withFields([...fields, another('comment')]);
+    const decoder = withFields([...fields, extraField('comment')]);
     expect(markErrorsOf({ ...subject, decoder, specimensIn })).toEqual([
       expect.stringMatching(/PeerAuthentication comment is accepted and changes nothing in/),
     ]);
@@ -134,8 +137,8 @@ describe('comparison of worlds', () => {
 
   it('the comparison reports a field without a world, and an incorrect mark', () => {
     const effect = { type: 'none', reason: 'x', warns: () => true } as const;
-    const marked = fields.map((field) => (field.name === 'mtls' ? { ...field, effect } : field));
-    const decoder = withFields([...marked, another('absent')]);
+    const markedFields = fields.map((field) => (field.name === 'mtls' ? { ...field, effect } : field));
+    const decoder = withFields([...markedFields, extraField('absent')]);
     expect(markErrorsOf({ ...subject, decoder })).toEqual([
       expect.stringMatching(/PeerAuthentication mtls is marked as without effect, and has one: /),
       expect.stringMatching(/PeerAuthentication absent is in no object/),
@@ -159,13 +162,13 @@ describe('exceptions', () => {
   });
 
   const places = new Map(subjects.map((subject) => [subject.name, effects.placesOf(subject)]));
-  const named = subjects.flatMap((subject) =>
+  const namedFields = subjects.flatMap((subject) =>
     leavesOf(subject).map((field) => ({ name: `${subject.name} ${field.path}`, subject: subject.name, field })),
   );
   it.each(unobserved.map((exception) => [exception.field.source, exception] as const))(
     'the exception %s is needed and its reason is correct',
     (_, { field: pattern, readBy }) => {
-      for (const { name, subject, field } of named.filter((one) => pattern.test(one.name))) {
+      for (const { name, subject, field } of namedFields.filter((one) => pattern.test(one.name))) {
         const at = places.get(subject)!.get(field.path) ?? [];
         expect(at.length === 0 && !Array.isArray(readBy) ? `${name} is in no world` : undefined).toBeUndefined();
         expect(effects.difference(field, at)).toBeUndefined();

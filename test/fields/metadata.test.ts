@@ -26,7 +26,7 @@ const uses: readonly Use[] = (['annotations', 'labels'] as const).flatMap((part)
 );
 
 /** Keys that other code than the generators reads, with a text of the reading file as evidence. */
-const readElsewhere: readonly { readonly use: RegExp; readonly file: string; readonly text: string }[] = [
+const otherReaders: readonly { readonly use: RegExp; readonly file: string; readonly text: string }[] = [
   {
     use: /^KubernetesGateway annotations (gateway\.istio\.io\/(name-override|service-account)|networking\.istio\.io\/service-type)$/,
     file: 'src/injection/gateway/gateway-deployment.ts',
@@ -92,20 +92,20 @@ const worlds = readWorlds();
 const outputs = new Map<FieldWorld, ReturnType<typeof outputOf>>();
 
 function baseOf(world: FieldWorld): ReturnType<typeof outputOf> {
-  const known = outputs.get(world) ?? outputOf(world);
-  outputs.set(world, known);
-  return known;
+  const cachedOutput = outputs.get(world) ?? outputOf(world);
+  outputs.set(world, cachedOutput);
+  return cachedOutput;
 }
 
-function isOfKind(object: WorldObject, kind: KindName): boolean {
+function hasKind(object: WorldObject, kind: KindName): boolean {
   const { group, writtenAs = kind } = kinds[kind];
   return object.kind === writtenAs && object.apiVersion.startsWith(group === '' ? 'v1' : `${group}/`);
 }
 
 function withMetadata(world: FieldWorld, index: number, part: Part, texts: Texts): FieldWorld {
   const object = world.objects[index]!;
-  const changed = { ...object, metadata: { ...object.metadata, [part]: texts } };
-  return { ...world, objects: world.objects.with(index, changed) };
+  const changedObject = { ...object, metadata: { ...object.metadata, [part]: texts } };
+  return { ...world, objects: world.objects.with(index, changedObject) };
 }
 
 /** Whether the output differs without the text, or with another text. */
@@ -114,17 +114,17 @@ function hasEffect({ part, key, kind }: Use): boolean | 'in no world' {
   for (const world of worlds)
     for (const [index, object] of world.objects.entries()) {
       const texts = (object.metadata[part] ?? {}) as Texts;
-      if (!isOfKind(object, kind) || !Object.hasOwn(texts, key)) continue;
+      if (!hasKind(object, kind) || !Object.hasOwn(texts, key)) continue;
       isThere = true;
       const { [key]: _, ...rest } = texts;
       const base = baseOf(world);
       const variants = [rest, { ...rest, [key]: 'x' }, { ...rest, [key]: 'true' }];
-      if (variants.some((other) => isOtherWith(withMetadata(world, index, part, other), base))) return true;
+      if (variants.some((other) => changesOutput(withMetadata(world, index, part, other), base))) return true;
     }
   return isThere ? false : 'in no world';
 }
 
-function isOtherWith(world: FieldWorld, { requested, text }: ReturnType<typeof outputOf>): boolean {
+function changesOutput(world: FieldWorld, { requested, text }: ReturnType<typeof outputOf>): boolean {
   try {
     return outputOf(world, requested).text !== text;
   } catch {
@@ -134,40 +134,42 @@ function isOtherWith(world: FieldWorld, { requested, text }: ReturnType<typeof o
 
 describe('annotations and labels with an effect', () => {
   it.each(uses.map((use) => [nameOf(use), use] as const))('%s affects generated resources', (name, use) => {
-    const elsewhere = readElsewhere.find((one) => one.use.test(name));
-    if (elsewhere === undefined) expect(hasEffect(use)).toBe(true);
-    else expect(readFileSync(join(packageRoot(), elsewhere.file), 'utf8')).toContain(elsewhere.text);
+    const otherReader = otherReaders.find((one) => one.use.test(name));
+    if (otherReader === undefined) expect(hasEffect(use)).toBe(true);
+    else expect(readFileSync(join(packageRoot(), otherReader.file), 'utf8')).toContain(otherReader.text);
   });
 
-  it.each(readElsewhere.map((one) => [one.use.source, one] as const))('the exception %s is needed', (_, { use }) => {
+  it.each(otherReaders.map((one) => [one.use.source, one] as const))('the exception %s is needed', (_, { use }) => {
     const excepted = uses.filter((one) => use.test(nameOf(one)));
     expect(excepted.filter((one) => hasEffect(one) === true).map(nameOf)).toEqual([]);
   });
 
   it('each exception names an annotation or label of the table', () => {
-    expect(readElsewhere.filter(({ use }) => !uses.some((one) => use.test(nameOf(one))))).toEqual([]);
+    expect(otherReaders.filter(({ use }) => !uses.some((one) => use.test(nameOf(one))))).toEqual([]);
   });
 });
 
 describe('annotations and labels with a warning', () => {
   const world = worlds.find(({ name }) => name === 'metadata')!;
   const kindsOfWorld = (Object.keys(kinds) as KindName[]).filter((kind) =>
-    world.objects.some((object) => isOfKind(object, kind)),
+    world.objects.some((object) => hasKind(object, kind)),
   );
 
   it.each(kindsOfWorld)('unused annotations and labels of a %s do not change any resource', (kind) => {
-    const index = world.objects.findIndex((object) => isOfKind(object, kind));
+    const index = world.objects.findIndex((object) => hasKind(object, kind));
     for (const part of ['annotations', 'labels'] as const) {
       const warned = Object.keys(tables[part]).filter(
         (key) => metadataWarnings(kind, { annotations: {}, labels: {}, [part]: { [key]: 'true' } }).length > 0,
       );
       // Other kinds reject it.
-      const accepted = warned.filter((key) => key !== 'istio.io/dry-run');
-      expect(accepted.length).toBeGreaterThan(5);
+      const acceptedKeys = warned.filter((key) => key !== 'istio.io/dry-run');
+      expect(acceptedKeys.length).toBeGreaterThan(5);
       const texts = (world.objects[index]!.metadata[part] ?? {}) as Texts;
-      const more = Object.fromEntries(accepted.map((key) => [key, 'true']));
+      const extraTexts = Object.fromEntries(acceptedKeys.map((key) => [key, 'true']));
       const { requested, text } = baseOf(world);
-      expect(outputOf(withMetadata(world, index, part, { ...more, ...texts }), requested).text === text).toBe(true);
+      expect(outputOf(withMetadata(world, index, part, { ...extraTexts, ...texts }), requested).text === text).toBe(
+        true,
+      );
     }
   });
 });

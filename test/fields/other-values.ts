@@ -52,8 +52,8 @@ function otherTexts(value: string): readonly string[] {
   const [, amount, unit] = /^(\d+)(ms|s|m|h)$/.exec(value) ?? [];
   if (amount !== undefined) return [`${Number(amount) + 1}${unit}`, `${Number(amount) * 2}${unit}`, '1s', '7s'];
   if (/^\d+$/.test(value)) return [String(Number(value) + 1)];
-  const [, network, host, rest] = /^(\d+\.\d+\.\d+\.)(\d+)(.*)$/.exec(value) ?? [];
-  if (network !== undefined) return [`${network}${(Number(host) + 1) % 256}${rest}`, `10.77.0.0${rest}`];
+  const [, network, host, suffix] = /^(\d+\.\d+\.\d+\.)(\d+)(.*)$/.exec(value) ?? [];
+  if (network !== undefined) return [`${network}${(Number(host) + 1) % 256}${suffix}`, `10.77.0.0${suffix}`];
   return [
     `${value}x`,
     value.replace(/\w(\W*)$/, 'x$1'),
@@ -68,10 +68,10 @@ function otherTexts(value: string): readonly string[] {
 
 function otherLists(item: Describable, value: readonly unknown[], path: string): readonly unknown[] {
   const [first, ...rest] = value;
-  const changed = value.length === 0 ? [] : otherValues(item, first, path);
+  const changedFirsts = value.length === 0 ? [] : otherValues(item, first, path);
   return [
-    ...changed.map((other) => [other, ...rest]),
-    ...changed.map((other) => [...value, other]),
+    ...changedFirsts.map((other) => [other, ...rest]),
+    ...changedFirsts.map((other) => [...value, other]),
     ...(value.length > 1 ? [rest, value.toReversed()] : []),
   ];
 }

@@ -29,9 +29,12 @@ export function fieldsWithin(decoder: Describable, path = ''): SchemaField[] {
   return shape.fields.flatMap((field): SchemaField[] => {
     const at = path === '' ? field.name : `${path}.${field.name}`;
     const isClosed = field.effect?.type === 'none' || field.effect?.type === 'refused';
-    const within = isClosed ? [] : fieldsWithin(field.decoder, at);
+    const childFields = isClosed ? [] : fieldsWithin(field.decoder, at);
     const { effect } = field;
-    return [{ path: at, decoder: field.decoder, ...(effect && { effect }), isLeaf: within.length === 0 }, ...within];
+    return [
+      { path: at, decoder: field.decoder, ...(effect && { effect }), isLeaf: childFields.length === 0 },
+      ...childFields,
+    ];
   });
 }
 
@@ -39,21 +42,22 @@ export function fieldsWithin(decoder: Describable, path = ''): SchemaField[] {
 export function addPlaces(
   decoder: Describable,
   value: unknown,
-  found: Map<string, Place[]>,
+  placesByPath: Map<string, Place[]>,
   path = '',
   place: Place = [],
 ): void {
   const shape = shapeOf(decoder, path);
   if (shape.type === 'list' && Array.isArray(value)) {
-    for (const [index, item] of value.entries()) addPlaces(shape.item, item, found, `${path}[]`, [...place, index]);
+    for (const [index, item] of value.entries())
+      addPlaces(shape.item, item, placesByPath, `${path}[]`, [...place, index]);
   } else if (shape.type === 'map' && isObject(value)) {
-    for (const key of Object.keys(value)) addPlaces(shape.item, value[key], found, `${path}{}`, [...place, key]);
+    for (const key of Object.keys(value)) addPlaces(shape.item, value[key], placesByPath, `${path}{}`, [...place, key]);
   } else if (shape.type === 'object' && isObject(value)) {
-    for (const { name, decoder: within, effect } of shape.fields) {
+    for (const { name, decoder: fieldDecoder, effect } of shape.fields) {
       if (value[name] === undefined || value[name] === null) continue;
       const at = path === '' ? name : `${path}.${name}`;
-      found.set(at, [...(found.get(at) ?? []), [...place, name]]);
-      if (effect?.type !== 'none') addPlaces(within, value[name], found, at, [...place, name]);
+      placesByPath.set(at, [...(placesByPath.get(at) ?? []), [...place, name]]);
+      if (effect?.type !== 'none') addPlaces(fieldDecoder, value[name], placesByPath, at, [...place, name]);
     }
   }
 }
@@ -73,7 +77,7 @@ export function withValueAt(value: unknown, [key, ...rest]: Place, replacement: 
   if (Array.isArray(value)) {
     return value.map((item, index) => (index === key ? withValueAt(item, rest, replacement) : item));
   }
-  const { [key]: removed, ...remaining } = value as Record<string | number, unknown>;
-  if (rest.length === 0 && replacement === undefined) return remaining;
-  return { ...(value as object), [key]: withValueAt(removed, rest, replacement) };
+  const { [key]: child, ...otherFields } = value as Record<string | number, unknown>;
+  if (rest.length === 0 && replacement === undefined) return otherFields;
+  return { ...(value as object), [key]: withValueAt(child, rest, replacement) };
 }

@@ -113,13 +113,13 @@ export function outputOf(
     features,
   });
   const shape = shapeOf(givenProxy(node), push);
-  const known = requested ?? namesRequestedBy({ shape, push });
+  const requestedNames = requested ?? namesRequestedBy({ shape, push });
   const resources = [
     ...buildClusters(shape, push),
-    ...buildEndpoints(shape, push, known.endpoints),
+    ...buildEndpoints(shape, push, requestedNames.endpoints),
     ...buildListeners(shape, push),
-    ...buildRoutes(shape, push, known.routes),
-    ...buildExtensions(shape, push, known.extensions),
+    ...buildRoutes(shape, push, requestedNames.routes),
+    ...buildExtensions(shape, push, requestedNames.extensions),
     ...buildNameTable(shape, push),
   ].map(({ name, bytes }) => `${name}\n${Buffer.from(bytes).toString('latin1')}`);
   const otherOutputs = [
@@ -130,11 +130,11 @@ export function outputOf(
     ...agentWith(meshConfig),
     ...controlPlaneWith(push),
   ];
-  return { text: [...resources, ...otherOutputs].join('\n'), requested: known };
+  return { text: [...resources, ...otherOutputs].join('\n'), requested: requestedNames };
 }
 
-function namesRequestedBy(given: Parameters<typeof generate>[0]): RequestedNames {
-  const { endpoints, routes, extensions } = generate(given);
+function namesRequestedBy(input: Parameters<typeof generate>[0]): RequestedNames {
+  const { endpoints, routes, extensions } = generate(input);
   const namesOf = (resources: readonly { readonly name: string }[]): string[] => resources.map(({ name }) => name);
   return { endpoints: namesOf(endpoints), routes: namesOf(routes), extensions: namesOf(extensions) };
 }
@@ -165,7 +165,7 @@ function credentialsOf({ Secret: secrets, ConfigMap: maps }: ConfigSet): readonl
   return [
     ...secrets.flatMap(({ name, spec }) => [name, serverCertificateOf(spec), trustedRootsOf(spec)]),
     ...maps.flatMap(({ name, spec }) => [name, trustedRootsOfConfigMap(spec)]),
-  ].map((part) => JSON.stringify(part));
+  ].map((value) => JSON.stringify(value));
 }
 
 function keysFetchedFor(configs: ConfigSet): readonly string[] {
@@ -175,9 +175,9 @@ function keysFetchedFor(configs: ConfigSet): readonly string[] {
 
 /** Effects of the mesh configuration on the control plane: roots, configuration sources, and cluster-local hosts. */
 function controlPlaneWith({ mesh, services, domain }: PushContext): readonly string[] {
-  const fetched: string[] = [];
+  const fetchedUrls: string[] = [];
   const { pools, ignored: passedOver } = rootsOfMesh(mesh, (url) => {
-    fetched.push(url);
+    fetchedUrls.push(url);
     return [];
   });
   const roots = [...pools].map(([trustDomain, all]) => [trustDomain, all.map(({ pem }) => pem)]);
@@ -189,8 +189,8 @@ function controlPlaneWith({ mesh, services, domain }: PushContext): readonly str
     );
   const local = new ClusterLocalHosts(mesh, domain);
   const localHosts = services.flatMap(({ hostname }) => (local.has(hostname) ? [hostname] : []));
-  return [{ roots, passedOver, fetched }, { sources, ignored: [...ignored], connections }, localHosts].map((part) =>
-    JSON.stringify(part),
+  return [{ roots, passedOver, fetched: fetchedUrls }, { sources, ignored: [...ignored], connections }, localHosts].map(
+    (value) => JSON.stringify(value),
   );
 }
 
@@ -220,14 +220,14 @@ function agentWith({ defaultConfig }: FieldWorld['meshConfig']): readonly string
   // The metadata contain the proxy configuration as written.
   const { PROXY_CONFIG: _, ...metadata } = node.metadata;
   const { status, workloadProbe, dns, config } = options;
-  const used = [
+  const usedValues = [
     resultOf(() =>
       findEnvoy({ env: {}, home: () => '/nowhere', ...(config.binaryPath && { binaryPath: config.binaryPath }) }),
     ),
     resultOf(() => bootstrapTemplate(config, {})),
     agentSettings({ binary: '/envoy', options } as Parameters<typeof agentSettings>[0]),
   ];
-  return [{ ...node, metadata }, rest, envoyFlags(options), { status, workloadProbe, dns }, used].map((part) =>
-    JSON.stringify(part),
+  return [{ ...node, metadata }, rest, envoyFlags(options), { status, workloadProbe, dns }, usedValues].map((value) =>
+    JSON.stringify(value),
   );
 }

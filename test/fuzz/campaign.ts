@@ -60,14 +60,14 @@ class Campaign implements CampaignResult {
     const isOver = (): boolean =>
       performance.now() >= deadline && !(reachesAll && this.#maker.edges.some((name) => !this.attacks.has(name)));
     try {
-      for (let done = 0; done < attacks && !isOver() && this.findings.length < maxFindings; ) {
+      for (let attackCount = 0; attackCount < attacks && !isOver() && this.findings.length < maxFindings; ) {
         this.#subject ??= await this.#maker.open();
         const subject = this.#subject;
         const edges = subject.edges.filter(({ name }) => this.#options.only?.includes(name) ?? true);
-        const edge = edges[Math.floor(done / this.#maker.batch) % edges.length]!;
-        const batch = Math.min(this.#maker.batch, attacks - done);
-        await this.#attack(subject, edge, seed + done, batch);
-        done += batch;
+        const edge = edges[Math.floor(attackCount / this.#maker.batch) % edges.length]!;
+        const batch = Math.min(this.#maker.batch, attacks - attackCount);
+        await this.#attack(subject, edge, seed + attackCount, batch);
+        attackCount += batch;
       }
     } finally {
       await this.#subject?.close();
@@ -76,18 +76,20 @@ class Campaign implements CampaignResult {
 
   async #attack(subject: FuzzSubject, edge: FuzzEdge, seed: number, attacks: number): Promise<void> {
     const thrown: string[] = [];
-    const wrong: string[] = [];
-    for (let i = 0; i < attacks && wrong.length === 0; i++) {
+    const problems: string[] = [];
+    for (let i = 0; i < attacks && problems.length === 0; i++) {
       try {
-        thrown.push(await limited(edge, new Draw(seed + i)));
+        thrown.push(await runLimited(edge, new Draw(seed + i)));
       } catch (error) {
-        wrong.push(`attack ${seed + i}: ${error instanceof Error ? (error.stack ?? error.message) : messageOf(error)}`);
+        problems.push(
+          `attack ${seed + i}: ${error instanceof Error ? (error.stack ?? error.message) : messageOf(error)}`,
+        );
       }
     }
     this.attacks.set(edge.name, (this.attacks.get(edge.name) ?? 0) + thrown.length);
-    wrong.push(...(await subject.findProblems()));
-    if (wrong.length === 0) return;
-    const finding = { edge: edge.name, seed, attacks, wrong, thrown };
+    problems.push(...(await subject.findProblems()));
+    if (problems.length === 0) return;
+    const finding = { edge: edge.name, seed, attacks, wrong: problems, thrown };
     this.findings.push(finding);
     this.#options.report?.(finding);
     // The state of this subject is not meaningful for the next attack.
@@ -96,16 +98,16 @@ class Campaign implements CampaignResult {
   }
 }
 
-async function limited(edge: FuzzEdge, draw: Draw): Promise<string> {
-  const over = new AbortController();
-  const limit = sleep(attackLimitMs, undefined, { signal: over.signal }).then(
+async function runLimited(edge: FuzzEdge, draw: Draw): Promise<string> {
+  const stopController = new AbortController();
+  const limit = sleep(attackLimitMs, undefined, { signal: stopController.signal }).then(
     () => Promise.reject(new Error(`no end of the attack within ${attackLimitMs} ms`)),
     () => '',
   );
   try {
     return await Promise.race([Promise.resolve(edge.attack(draw)), limit]);
   } finally {
-    over.abort();
+    stopController.abort();
   }
 }
 

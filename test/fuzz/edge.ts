@@ -40,6 +40,6 @@ export interface SubjectMaker {
 /** Shortens bytes or text, because an attack may send megabytes. */
 export function abbreviated(bytes: Uint8Array | string, maxLength = 160): string {
   const text = typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('latin1');
-  const escaped = JSON.stringify(text.slice(0, maxLength));
-  return text.length <= maxLength ? escaped : `${escaped}… (${text.length} in all)`;
+  const escapedText = JSON.stringify(text.slice(0, maxLength));
+  return text.length <= maxLength ? escapedText : `${escapedText}… (${text.length} in all)`;
 }

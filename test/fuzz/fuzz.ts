@@ -15,24 +15,26 @@ const { values } = parseArgs({
     help: { type: 'boolean', short: 'h', default: false },
   },
 });
-const known = subjectMakers.flatMap(({ edges }) => edges);
-const only = values.only?.split(',');
-const unknown = only?.filter((name) => !known.includes(name)) ?? [];
+const knownEdges = subjectMakers.flatMap(({ edges }) => edges);
+const selectedEdges = values.only?.split(',');
+const unknownEdges = selectedEdges?.filter((name) => !knownEdges.includes(name)) ?? [];
 const [seed, minutes] = [Number(values.seed), Number(values.minutes)];
-if (values.help || unknown.length > 0 || !Number.isSafeInteger(seed) || !(minutes > 0)) {
-  if (unknown.length > 0) console.error(`no such edge: ${unknown.join(', ')}`);
+if (values.help || unknownEdges.length > 0 || !Number.isSafeInteger(seed) || !(minutes > 0)) {
+  if (unknownEdges.length > 0) console.error(`no such edge: ${unknownEdges.join(', ')}`);
   console.error('usage: npm run test:fuzz -- [--minutes N, each program] [--seed N] [--only EDGE,…] [--attacks N]');
-  console.error(`edges: ${known.join(', ')}`);
+  console.error(`edges: ${knownEdges.join(', ')}`);
   process.exit(values.help ? 0 : 2);
 }
-const makers = subjectMakers.filter(({ edges }) => only === undefined || edges.some((edge) => only.includes(edge)));
+const makers = subjectMakers.filter(
+  ({ edges }) => selectedEdges === undefined || edges.some((edge) => selectedEdges.includes(edge)),
+);
 console.log(`seed ${seed}, ${minutes} minutes for each of: ${makers.map(({ name }) => name).join(', ')}`);
 let findings = 0;
 for (const maker of makers) {
   const result = await runCampaign(maker, {
     seed,
     forMs: minutes * 60_000,
-    ...(only !== undefined && { only }),
+    ...(selectedEdges !== undefined && { only: selectedEdges }),
     ...(values.attacks !== undefined && { attacks: Number(values.attacks) }),
     report: (finding) => console.error(`\n${findingText(finding)}\n`),
   });

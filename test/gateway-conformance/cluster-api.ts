@@ -28,8 +28,8 @@ export class ClusterApi {
 
   /** Returns an empty list if the kind is not served. */
   async list(path: string): Promise<KubeObject[]> {
-    const found = await this.#missing404(this.#send('GET', path));
-    return found?.items ?? [];
+    const objectList = await this.#missing404(this.#send('GET', path));
+    return objectList?.items ?? [];
   }
 
   /** Returns `undefined` if the object does not exist. */
@@ -65,9 +65,9 @@ export class ClusterApi {
     await this.#missing404(this.#send('DELETE', path, { gracePeriodSeconds: 0 }));
   }
 
-  async #missing404<T>(sent: Promise<T>): Promise<T | undefined> {
+  async #missing404<T>(pendingResponse: Promise<T>): Promise<T | undefined> {
     try {
-      return await sent;
+      return await pendingResponse;
     } catch (error) {
       if (error instanceof ClusterApiError && error.status === 404) return undefined;
       throw error;
@@ -83,7 +83,7 @@ export class ClusterApi {
     };
     const options = { method, ca, headers, agent: this.#agent, timeout: timeoutMs };
     return new Promise((resolve, reject) => {
-      const sent = request(`${url}${path}`, options, (response) => {
+      const clientRequest = request(`${url}${path}`, options, (response) => {
         const chunks: Buffer[] = [];
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
         response.on('end', () => {
@@ -93,9 +93,11 @@ export class ClusterApi {
           else reject(new ClusterApiError(statusCode, `${method} ${path}: ${statusCode} ${parsed.message}`));
         });
       });
-      sent.on('error', reject);
-      sent.on('timeout', () => sent.destroy(new Error(`${method} ${path}: no response in ${timeoutMs} ms`)));
-      sent.end(text);
+      clientRequest.on('error', reject);
+      clientRequest.on('timeout', () =>
+        clientRequest.destroy(new Error(`${method} ${path}: no response in ${timeoutMs} ms`)),
+      );
+      clientRequest.end(text);
     });
   }
 }

@@ -13,10 +13,10 @@ export async function runGateways(api: ClusterApi, objects: ReadonlyMap<string, 
   const [gateways, deployments, services, pods] = ['gateways', 'deployments', 'services', 'pods'].map(
     (plural) => objects.get(plural)!,
   ) as [KubeObject[], KubeObject[], KubeObject[], KubeObject[]];
-  const ours = gateways.filter(
+  const istioGateways = gateways.filter(
     ({ spec, metadata }) => spec.gatewayClassName === 'istio' && !metadata.deletionTimestamp,
   );
-  for (const gateway of ours) {
+  for (const gateway of istioGateways) {
     const { namespace, name } = gateway.metadata;
     const isOurs = ({ metadata }: KubeObject): boolean =>
       metadata.namespace === namespace && metadata.name === `${name}-istio`;
@@ -38,12 +38,12 @@ export async function runGateways(api: ClusterApi, objects: ReadonlyMap<string, 
     await api.patch(`${path}/${name}-istio/status`, { status });
   }
   // No controller garbage-collects objects by owner here.
-  const owners = new Set(ours.map(({ metadata }) => metadata.uid));
-  for (const [plural, found] of [
+  const owners = new Set(istioGateways.map(({ metadata }) => metadata.uid));
+  for (const [plural, listedObjects] of [
     ['deployments', deployments],
     ['services', services],
   ] as const) {
-    for (const { metadata } of found) {
+    for (const { metadata } of listedObjects) {
       const [owner] = metadata.ownerReferences ?? [];
       if (owner?.kind !== 'Gateway' || owners.has(owner.uid)) continue;
       const group = plural === 'deployments' ? '/apis/apps/v1' : '/api/v1';

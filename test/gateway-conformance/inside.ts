@@ -57,8 +57,8 @@ await eventually(
 );
 
 await eventually('the control plane has created its GatewayClass', async () => {
-  const created = await api.get('/apis/gateway.networking.k8s.io/v1/gatewayclasses/istio');
-  return created !== undefined;
+  const gatewayClass = await api.get('/apis/gateway.networking.k8s.io/v1/gatewayclasses/istio');
+  return gatewayClass !== undefined;
 });
 
 const pods = join(folder, 'pods');

@@ -75,10 +75,10 @@ export class Kubelet {
     const desiredPods = new Map(
       pods.filter(({ metadata }) => !metadata.deletionTimestamp).map((pod) => [pod.metadata.uid, pod]),
     );
-    for (const [uid, running] of this.#pods) if (!desiredPods.has(uid)) await this.#end(uid, running);
+    for (const [uid, runningPod] of this.#pods) if (!desiredPods.has(uid)) await this.#end(uid, runningPod);
     for (const [uid, pod] of desiredPods) {
-      const running = this.#pods.get(uid);
-      if (running !== undefined) await this.#probe(pod, running);
+      const runningPod = this.#pods.get(uid);
+      if (runningPod !== undefined) await this.#probe(pod, runningPod);
       else if (!this.#starting.has(uid)) {
         this.#starting.add(uid);
         // Pods that wait for a Secret do not delay others.
@@ -90,7 +90,7 @@ export class Kubelet {
   }
 
   async end(): Promise<void> {
-    for (const [uid, running] of this.#pods) await this.#end(uid, running);
+    for (const [uid, runningPod] of this.#pods) await this.#end(uid, runningPod);
   }
 
   async #end(uid: string, { processes, namespace, folder }: RunningPod): Promise<void> {
@@ -118,17 +118,17 @@ export class Kubelet {
     const namespace = await this.#options.network.addPod();
     const processes: ChildProcess[] = [];
     const isProxy = spec.containers.some(({ image }: KubeObject) => image === proxyImage);
-    const running: RunningPod = {
+    const runningPod: RunningPod = {
       ...{ folder, namespace, processes, isReady: false },
       ...(isProxy && { probe: `http://${namespace.address}:15021/healthz/ready` }),
     };
-    this.#pods.set(metadata.uid, running);
+    this.#pods.set(metadata.uid, runningPod);
     for (const container of spec.containers) {
       const command =
-        container.image === proxyImage ? await this.#proxy(pod, running) : this.#echo(pod, container, mounts);
-      processes.push(this.#spawn(running, container.name, command));
+        container.image === proxyImage ? await this.#proxy(pod, runningPod) : this.#echo(pod, container, mounts);
+      processes.push(this.#spawn(runningPod, container.name, command));
     }
-    await this.#probe(pod, running);
+    await this.#probe(pod, runningPod);
   }
 
   /**
@@ -136,49 +136,49 @@ export class Kubelet {
    * exist yet
    */
   async #writeVolumes({ metadata, spec }: KubeObject, folder: string): Promise<ReadonlyMap<string, string>> {
-    const places = new Map<string, string>();
+    const mountPaths = new Map<string, string>();
     for (const { name, secret, configMap } of spec.volumes ?? []) {
       const [plural, object] = secret ? ['secrets', secret.secretName] : ['configmaps', configMap?.name];
       if (object === undefined) continue;
       const path = `/api/v1/namespaces/${metadata.namespace}/${plural}/${object}`;
-      const found = await this.#options.api.get(path);
-      if (found === undefined) throw new Error(`${plural} ${object} does not exist`);
-      const place = join(folder, 'volumes', name);
-      mkdirSync(place, { recursive: true });
+      const sourceObject = await this.#options.api.get(path);
+      if (sourceObject === undefined) throw new Error(`${plural} ${object} does not exist`);
+      const volumePath = join(folder, 'volumes', name);
+      mkdirSync(volumePath, { recursive: true });
       const items = (secret ?? configMap).items ?? [];
-      for (const [key, value] of Object.entries<string>(found.data ?? {})) {
+      for (const [key, value] of Object.entries<string>(sourceObject.data ?? {})) {
         const file = items.find((item: KubeObject) => item.key === key)?.path ?? key;
-        writeFileSync(join(place, file), secret ? Buffer.from(value, 'base64') : value);
+        writeFileSync(join(volumePath, file), secret ? Buffer.from(value, 'base64') : value);
       }
       for (const { volumeMounts = [] } of spec.containers) {
-        for (const mount of volumeMounts) if (mount.name === name) places.set(mount.mountPath, place);
+        for (const mount of volumeMounts) if (mount.name === name) mountPaths.set(mount.mountPath, volumePath);
       }
     }
-    return places;
+    return mountPaths;
   }
 
   #echo(pod: KubeObject, container: KubeObject, mounts: ReadonlyMap<string, string>): Command {
     const env: Record<string, string> = {};
     for (const { name, value, valueFrom } of container.env ?? []) {
       let text: string = value ?? fieldOf(pod, valueFrom?.fieldRef?.fieldPath ?? '');
-      for (const [path, place] of mounts) if (text.startsWith(path)) text = text.replace(path, place);
+      for (const [path, hostPath] of mounts) if (text.startsWith(path)) text = text.replace(path, hostPath);
       env[name] = text;
     }
     return { args: [this.#options.echo], env };
   }
 
   async #proxy({ metadata, spec }: KubeObject, { folder, namespace }: RunningPod): Promise<Command> {
-    const { name, namespace: ofPod, uid, labels } = metadata;
+    const { name, namespace: podNamespace, uid, labels } = metadata;
     const account = spec.serviceAccountName ?? 'default';
     const { api } = this.#options;
-    const token = await api.create(`/api/v1/namespaces/${ofPod}/serviceaccounts/${account}/token`, {
+    const token = await api.create(`/api/v1/namespaces/${podNamespace}/serviceaccounts/${account}/token`, {
       ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' },
       spec: {
         ...{ audiences: ['istio-ca'], expirationSeconds: tokenSeconds },
         boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name, uid },
       },
     });
-    const root = await this.#rootCertificate(ofPod);
+    const root = await this.#rootCertificate(podNamespace);
     const files: Record<string, string> = {
       'var/run/secrets/tokens/istio-token': token.status.token,
       'var/run/secrets/istio/root-cert.pem': root,
@@ -192,11 +192,11 @@ export class Kubelet {
     }
     return {
       args: [
-        ...[...this.#options.agent, 'proxy', 'router', '--domain', `${ofPod}.svc.cluster.local`],
+        ...[...this.#options.agent, 'proxy', 'router', '--domain', `${podNamespace}.svc.cluster.local`],
         ...['--concurrency', '1', '--runDir', join(folder, 'run'), '--terminationDrainDuration', '1s'],
       ],
       env: {
-        ...{ POD_NAME: name, POD_NAMESPACE: ofPod, INSTANCE_IP: namespace.address, POD_IP: namespace.address },
+        ...{ POD_NAME: name, POD_NAMESPACE: podNamespace, INSTANCE_IP: namespace.address, POD_IP: namespace.address },
         ...{ SERVICE_ACCOUNT: account, ISTIO_METAJSON_LABELS: JSON.stringify(labels) },
         ...{ ISTIO_META_CLUSTER_ID: 'Kubernetes', ISTIO_META_WORKLOAD_NAME: name },
       },
@@ -205,8 +205,10 @@ export class Kubelet {
 
   async #rootCertificate(namespace: string): Promise<string> {
     for (;;) {
-      const found = await this.#options.api.get(`/api/v1/namespaces/${namespace}/configmaps/istio-ca-root-cert`);
-      const text = found?.data?.['root-cert.pem'];
+      const rootConfigMap = await this.#options.api.get(
+        `/api/v1/namespaces/${namespace}/configmaps/istio-ca-root-cert`,
+      );
+      const text = rootConfigMap?.data?.['root-cert.pem'];
       if (text !== undefined) return text;
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
@@ -215,9 +217,9 @@ export class Kubelet {
   #spawn({ folder, namespace }: RunningPod, name: string, { args, env }: Command): ChildProcess {
     writeFileSync(join(folder, 'hosts'), `127.0.0.1 localhost\n${nodeAddress} istiod.istio-system.svc\n`);
     const withHosts = ['sh', '-c', 'mount --bind hosts /etc/hosts && exec "$@"', 'pod', ...args];
-    const [program = '', ...rest] = namespace.within(withHosts, folder);
+    const [program = '', ...programArgs] = namespace.within(withHosts, folder);
     const log = openSync(join(folder, `${name}.log`), 'a');
-    const child = spawn(program, rest, {
+    const child = spawn(program, programArgs, {
       ...{ cwd: folder, detached: true, stdio: ['ignore', log, log] },
       env: { PATH: process.env.PATH, HOME: process.env.HOME, XDG_CACHE_HOME: process.env.XDG_CACHE_HOME, ...env },
     });
@@ -225,12 +227,12 @@ export class Kubelet {
     return child;
   }
 
-  async #probe(pod: KubeObject, running: RunningPod): Promise<void> {
-    if (running.isReady) return;
-    const { probe, namespace } = running;
+  async #probe(pod: KubeObject, runningPod: RunningPod): Promise<void> {
+    if (runningPod.isReady) return;
+    const { probe, namespace } = runningPod;
     const isReady = probe === undefined || (await isOk(probe));
     if (!isReady && pod.status?.podIP !== undefined) return;
-    running.isReady = isReady;
+    runningPod.isReady = isReady;
     const time = new Date().toISOString().replace(/\.\d+/, '');
     const conditions = ['PodScheduled', 'Initialized', 'ContainersReady', 'Ready'].map((type) => ({
       ...{ type, lastTransitionTime: time },

@@ -11,23 +11,23 @@ export function outcomesOf(output: string): ReadonlyMap<string, TestOutcome> {
 }
 
 /** Claimed features without a passed test. */
-export function unprovenFeatures(output: string, claimed: readonly string[]): readonly string[] {
+export function unprovenFeatures(output: string, claimedFeatures: readonly string[]): readonly string[] {
   const outcomes = outcomesOf(output);
   const proven = new Set<string>();
   for (const [, test, features] of output.matchAll(/^requires (\S+) \[(.*)\]$/gm)) {
     if (outcomes.get(test!) === 'PASS') for (const feature of features!.split(' ')) proven.add(feature);
   }
-  return claimed.filter((feature) => !proven.has(feature));
+  return claimedFeatures.filter((feature) => !proven.has(feature));
 }
 
 /** Failed tests, claimed features without a test, and a line of counts. */
 export function summaryOf(outcomes: ReadonlyMap<string, TestOutcome>, unproven: readonly string[]): string {
-  const named = (expected: TestOutcome): string[] =>
+  const namesWith = (expected: TestOutcome): string[] =>
     [...outcomes].filter(([, outcome]) => outcome === expected).map(([name]) => name);
-  const failed = named('FAIL');
+  const failedNames = namesWith('FAIL');
   return [
-    ...failed.map((name) => `FAIL ${name}`),
+    ...failedNames.map((name) => `FAIL ${name}`),
     ...unproven.map((feature) => `UNPROVEN ${feature}: no test of this feature has passed`),
-    `${named('PASS').length} passed, ${failed.length} failed, ${named('SKIP').length} skipped`,
+    `${namesWith('PASS').length} passed, ${failedNames.length} failed, ${namesWith('SKIP').length} skipped`,
   ].join('\n');
 }

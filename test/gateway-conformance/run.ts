@@ -36,8 +36,8 @@ try {
   const { suite, echo } = await conformancePrograms(report);
   rmSync(values.folder, { recursive: true, force: true });
   mkdirSync(values.folder, { recursive: true });
-  const inside = join(import.meta.dirname, 'inside.ts');
-  const child = spawn('unshare', ['--net', '--mount', process.execPath, inside], {
+  const insideScript = join(import.meta.dirname, 'inside.ts');
+  const child = spawn('unshare', ['--net', '--mount', process.execPath, insideScript], {
     ...{ stdio: ['ignore', 'inherit', 'inherit'], detached: true },
     env: {
       ...process.env,

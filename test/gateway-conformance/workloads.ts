@@ -34,7 +34,7 @@ const leftovers = [
 ];
 
 export class NamespaceController {
-  readonly #known = new Set<string>();
+  readonly #knownObjects = new Set<string>();
 
   async run(api: ClusterApi, objects: Objects): Promise<void> {
     for (const namespace of objects.get('namespaces')!) {
@@ -45,8 +45,8 @@ export class NamespaceController {
           await api.delete(`${group}/namespaces/${name}/${plural}`);
         }
         await api.put(`/api/v1/namespaces/${name}/finalize`, { ...namespace, spec: { finalizers: [] } });
-      } else if (!this.#known.has(uid)) {
-        this.#known.add(uid);
+      } else if (!this.#knownObjects.has(uid)) {
+        this.#knownObjects.add(uid);
         await api.create(`/api/v1/namespaces/${name}/serviceaccounts`, { metadata: { name: 'default' } });
       }
     }
@@ -112,10 +112,10 @@ function isReady({ status }: KubeObject): boolean {
 
 export async function runEndpointSlices(api: ClusterApi, objects: Objects): Promise<void> {
   const slices = objects.get('slices')!;
-  const selecting = objects
+  const selectingServices = objects
     .get('services')!
     .filter(({ spec }) => spec.selector !== undefined && spec.type !== 'ExternalName');
-  for (const service of selecting) {
+  for (const service of selectingServices) {
     const { namespace, name } = service.metadata;
     const pods = objects.get('pods')!.filter((pod) => isSelected(pod, service));
     const content = { addressType: 'IPv4', endpoints: pods.map(endpointOf), ports: portsOf(service, pods) };
@@ -126,7 +126,7 @@ export async function runEndpointSlices(api: ClusterApi, objects: Objects): Prom
     else if (!isDeepStrictEqual(contentOf(present), contentOf(content)))
       await api.patch(`${path}/${name}-pods`, content);
   }
-  const names = new Set(selecting.map(({ metadata }) => `${metadata.namespace}/${metadata.name}-pods`));
+  const names = new Set(selectingServices.map(({ metadata }) => `${metadata.namespace}/${metadata.name}-pods`));
   for (const { metadata } of slices) {
     const { namespace, name } = metadata;
     if (!names.has(`${namespace}/${name}`))
@@ -135,8 +135,8 @@ export async function runEndpointSlices(api: ClusterApi, objects: Objects): Prom
 }
 
 function contentOf({ endpoints, ports }: KubeObject): unknown {
-  const sorted = (items: readonly KubeObject[]) => items.map((item) => Object.entries(item).sort());
-  return [sorted(endpoints ?? []), sorted(ports ?? [])];
+  const sortedEntries = (items: readonly KubeObject[]) => items.map((item) => Object.entries(item).sort());
+  return [sortedEntries(endpoints ?? []), sortedEntries(ports ?? [])];
 }
 
 function isSelected(pod: KubeObject, { metadata, spec }: KubeObject): boolean {

@@ -44,23 +44,23 @@ export interface SuiteReport {
  * @param sideBySide number of concurrent tests, for hosts that mostly wait
  */
 export async function runSuite(suite: Suite, driver: Driver, sideBySide = 1): Promise<SuiteReport> {
-  const begun = performance.now();
-  const shown: string[] = [];
+  const startedAt = performance.now();
+  const shownNames: string[] = [];
   const deviations: string[] = [];
   const notShown = new Map<string, string[]>();
-  const waiting = suite.tests.values();
+  const pendingTests = suite.tests.values();
   const runInTurn = async (): Promise<void> => {
-    for (const test of waiting) {
+    for (const test of pendingTests) {
       const reason = driver.cannot(test) ?? (await runTest(suite, test, driver));
-      if (reason === undefined) shown.push(test.name);
+      if (reason === undefined) shownNames.push(test.name);
       else if (reason.startsWith(deviationPrefix))
         deviations.push(`${test.name}: ${reason.slice(deviationPrefix.length)}`);
       else notShown.set(reason, [...(notShown.get(reason) ?? []), test.name]);
     }
   };
   await Promise.all(Array.from({ length: sideBySide }, runInTurn));
-  const ms = Math.round(performance.now() - begun);
-  return { driver: driver.name, machine: suite.machine.id, shown, notShown, deviations, ms };
+  const ms = Math.round(performance.now() - startedAt);
+  return { driver: driver.name, machine: suite.machine.id, shown: shownNames, notShown, deviations, ms };
 }
 
 const deviationPrefix = 'departs: ';
@@ -75,8 +75,8 @@ async function runTest(suite: Suite, test: GeneratedTest, driver: Driver): Promi
         return `${deviationPrefix}step ${index + 1}, ${stepLabel(step)}: the state is ${state}, expected ${expect.state}`;
       }
     }
-    const wrong = await session.finalDeviation?.();
-    return wrong === undefined ? undefined : `${deviationPrefix}after its last step ${wrong}`;
+    const deviation = await session.finalDeviation?.();
+    return deviation === undefined ? undefined : `${deviationPrefix}after its last step ${deviation}`;
   } catch (error) {
     if (error instanceof NotShown) return error.message;
     throw new Error(`${driver.name}, ${test.name}`, { cause: error });
@@ -87,9 +87,9 @@ async function runTest(suite: Suite, test: GeneratedTest, driver: Driver): Promi
 
 /** Lists tests that could not run, counted by reason. */
 export function formatSuiteReport({ driver, machine, shown, notShown, ms }: SuiteReport): string {
-  const left = [...notShown.values()].reduce((sum, names) => sum + names.length, 0);
+  const notShownCount = [...notShown.values()].reduce((sum, names) => sum + names.length, 0);
   return [
-    `${machine} with ${driver}: ${shown.length} of ${shown.length + left} generated paths shown, ${(ms / 1000).toFixed(1)} s`,
+    `${machine} with ${driver}: ${shown.length} of ${shown.length + notShownCount} generated paths shown, ${(ms / 1000).toFixed(1)} s`,
     ...[...notShown]
       .sort(([, a], [, b]) => b.length - a.length)
       .map(([reason, names]) => `  ${String(names.length).padStart(3)} not: ${reason}`),

@@ -23,9 +23,9 @@ export function epochDriver(
     cannot: (test) => impossible(labelsOf(test)) ?? cannot(labelsOf(test)),
     begin(test, input) {
       const labels = labelsOf(test);
-      const refused = labels[0] === 'prepare fails';
+      const isRefused = labels[0] === 'prepare fails';
       const plan: HostPlan = {
-        bootstrap: refused ? 'refused' : bootstrapOf(test.steps[0]?.do),
+        bootstrap: isRefused ? 'refused' : bootstrapOf(test.steps[0]?.do),
         spawns: !labels.includes('process.failed'),
         live: labels.includes('probe.passed'),
       };
@@ -36,7 +36,7 @@ export function epochDriver(
           ...(input as object),
           baseId: host.baseIds[0],
           adminPort: host.adminPorts.adminPort,
-          validate: refused,
+          validate: isRefused,
           certificates: host.certificates,
         };
         const company = new Company(machine, name, epochInput);
@@ -57,12 +57,12 @@ function bootstrapOf(step: Step | undefined): HostPlan['bootstrap'] {
   return resultKind === 'outdated' || resultKind === 'unwritable' || resultKind === 'unreachable' ? resultKind : 'good';
 }
 
-const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((each) => stepLabel(each.do));
+const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((testStep) => stepLabel(testStep.do));
 
 function impossible(labels: readonly string[]): string | undefined {
   const exit = labels.indexOf('process.exited');
-  const waiting = labels.indexOf('probe.waiting');
-  if (waiting >= 0 && !labels.slice(0, waiting).some((label) => /^after (firstNotice|notice)$/.test(label))) {
+  const waitingIndex = labels.indexOf('probe.waiting');
+  if (waitingIndex >= 0 && !labels.slice(0, waitingIndex).some((label) => /^after (firstNotice|notice)$/.test(label))) {
     return 'nobody says what it waits for without being asked';
   }
   if (exit >= 0 && !labels.includes('process.spawned')) return 'a process that was never spawned cannot exit';
@@ -71,19 +71,23 @@ function impossible(labels: readonly string[]): string | undefined {
 
 function waysOf(company: Company, host: Host): Pick<StepTriggers, 'trigger' | 'ignores'> {
   let childAttached = false;
-  const order = async (step: Step & { kind: 'event' }, rest: readonly Step[]): Promise<void> => {
+  const order = async (step: Step & { kind: 'event' }, laterSteps: readonly Step[]): Promise<void> => {
     const { type } = step.event;
     if (!isLive(company)) return company.machine.send(step.event);
-    if (type === 'epoch.drain' || type === 'epoch.retire') await host.drain(name, drainMeets(rest));
+    if (type === 'epoch.drain' || type === 'epoch.retire') await host.drain(name, drainMeets(laterSteps));
     // A parent exits because its child shuts it down.
-    if (type === 'epoch.supersede' && !childAttached && rest.some((each) => stepLabel(each) === 'process.exited')) {
+    if (
+      type === 'epoch.supersede' &&
+      !childAttached &&
+      laterSteps.some((laterStep) => stepLabel(laterStep) === 'process.exited')
+    ) {
       childAttached = true;
       await host.attachChild(name);
     }
     company.machine.send(step.event);
   };
   return {
-    trigger(step, rest) {
+    trigger(step, laterSteps) {
       if (step.kind === 'delay') return company.pass(step.ms);
       if (step.kind !== 'event') return step.effect === 'prepare' ? host.prepare() : undefined;
       switch (step.event.type) {
@@ -101,7 +105,7 @@ function waysOf(company: Company, host: Host): Pick<StepTriggers, 'trigger' | 'i
         default:
           // Waits only where necessary: an order that crosses an event must not be late.
           return /^epoch\.(drain|retire|supersede)$/.test(step.event.type)
-            ? order(step, rest)
+            ? order(step, laterSteps)
             : company.machine.send(step.event);
       }
     },
@@ -112,10 +116,10 @@ function waysOf(company: Company, host: Host): Pick<StepTriggers, 'trigger' | 'i
 }
 
 /** Result of drain orders, according to the next steps of the test. */
-function drainMeets(rest: readonly Step[]): 'a response' | 'an error' | 'no response' {
-  const outcome = rest.find((step) => 'effect' in step && step.effect === 'drain');
-  if (outcome === undefined) return 'no response';
-  return outcome.kind === 'done' ? 'a response' : 'an error';
+function drainMeets(laterSteps: readonly Step[]): 'a response' | 'an error' | 'no response' {
+  const drainStep = laterSteps.find((step) => 'effect' in step && step.effect === 'drain');
+  if (drainStep === undefined) return 'no response';
+  return drainStep.kind === 'done' ? 'a response' : 'an error';
 }
 
 const isLive = ({ machine }: Company): boolean =>

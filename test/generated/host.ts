@@ -79,20 +79,20 @@ export const epochName = ({ epoch, baseId }: { epoch: number; baseId: number }, 
 
 /** Waits for an event. If it does not occur on this host, the test cannot run here. */
 export async function awaited<Value>(description: string, poll: () => Value | undefined, limit: Limit): Promise<Value> {
-  const found = await foundWithin(limit, poll);
-  if (found === undefined) throw new NotShown(`there is no ${description}`);
-  return found;
+  const value = await foundWithin(limit, poll);
+  if (value === undefined) throw new NotShown(`there is no ${description}`);
+  return value;
 }
 
 /** Starts a session on a new host, and closes the host if that fails, because no other code refers to it yet. */
 export async function beginOn<Begun>(
   kind: HostKind,
   plan: HostPlan,
-  begin: (host: Host) => Promise<Begun>,
+  startSession: (host: Host) => Promise<Begun>,
 ): Promise<Begun> {
   const host = await kind.open(plan);
   try {
-    return await begin(host);
+    return await startSession(host);
   } catch (error) {
     await host.close();
     throw error;

@@ -3,17 +3,17 @@ import { foundWithin, type Limit } from './limit.ts';
 
 /** Blocks this process, as a busy machine does. */
 function stall(ms: number): void {
-  for (const until = performance.now() + ms; performance.now() < until; );
+  for (const untilMs = performance.now() + ms; performance.now() < untilMs; );
 }
 
 test('foundWithin finds an event within a number of event loop iterations, regardless of their duration', async () => {
-  let turns = 0;
+  let turnCount = 0;
   const takeTurn = (): void => {
     stall(30);
-    if (++turns < 4) setImmediate(takeTurn);
+    if (++turnCount < 4) setImmediate(takeTurn);
   };
   setImmediate(takeTurn);
-  expect(await foundWithin({ turns: 10 }, () => (turns === 4 ? 'here' : undefined))).toBe('here');
+  expect(await foundWithin({ turns: 10 }, () => (turnCount === 4 ? 'here' : undefined))).toBe('here');
 });
 
 test.each<[string, Limit]>([
@@ -27,10 +27,10 @@ test.each<[string, Limit]>([
 });
 
 test('foundWithin finds an event that occurs while the time limit expires', async () => {
-  let found: string | undefined;
+  let foundValue: string | undefined;
   setImmediate(() => {
     stall(30);
-    found = 'here';
+    foundValue = 'here';
   });
-  expect(await foundWithin({ ms: 10 }, () => found)).toBe('here');
+  expect(await foundWithin({ ms: 10 }, () => foundValue)).toBe('here');
 });

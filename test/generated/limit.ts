@@ -12,19 +12,19 @@ const everyMs = 8;
 
 /** Polls until there is a value; `undefined` if the last poll after the limit found none. */
 export async function foundWithin<Value>(limit: Limit, poll: () => Value | undefined): Promise<Value | undefined> {
-  const isOver = running(limit);
+  const isOver = startLimit(limit);
   for (;;) {
     const last = isOver();
-    const found = poll();
-    if (found !== undefined || last) return found;
+    const polledValue = poll();
+    if (polledValue !== undefined || last) return polledValue;
     await ('turns' in limit ? turn() : sleep(everyMs));
   }
 }
 
-function running(limit: Limit): () => boolean {
+function startLimit(limit: Limit): () => boolean {
   if ('turns' in limit) {
-    let left = limit.turns;
-    return () => left-- <= 0;
+    let remainingTurns = limit.turns;
+    return () => remainingTurns-- <= 0;
   }
   const deadline = performance.now() + limit.ms;
   return () => performance.now() >= deadline;

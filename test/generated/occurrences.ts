@@ -22,7 +22,7 @@ export class Occurrences {
   #lives = 0;
   /** Index of the occurrence that the machine is handling. */
   #at = 0;
-  #waiting: (() => void)[] = [];
+  #waiters: (() => void)[] = [];
 
   constructor(recorder: Recorder, actor: string) {
     this.#actor = actor;
@@ -45,7 +45,7 @@ export class Occurrences {
   next(limit: Limit): Promise<void> {
     return new Promise((resolve) => {
       let hasArrived: true | undefined;
-      this.#waiting.push(() => {
+      this.#waiters.push(() => {
         hasArrived = true;
         resolve();
       });
@@ -63,7 +63,7 @@ export class Occurrences {
 
   #add(type: string, event: AnyEventObject | undefined): void {
     this.#list.push({ type, event, state: undefined });
-    for (const wake of this.#waiting.splice(0)) wake();
+    for (const wake of this.#waiters.splice(0)) wake();
   }
 
   /** A result may be recorded before the machine has handled its request: the cause identifies the event. */
@@ -71,10 +71,10 @@ export class Occurrences {
     if (cause === 'xstate.init') this.#initial = to;
     const timer = timerName(cause);
     const type = timer === undefined ? cause : `after ${timer}`;
-    const found = this.#list.findIndex(
+    const foundIndex = this.#list.findIndex(
       (occurrence, index) => index >= this.#at && occurrence.type === type && occurrence.state === undefined,
     );
-    if (found >= 0) this.#at = found;
+    if (foundIndex >= 0) this.#at = foundIndex;
     const now = this.#list[this.#at];
     if (now !== undefined) now.state = to;
   }

@@ -69,15 +69,15 @@ class ProcessHost implements Host {
   readonly #table = new ProcessTable();
   readonly #folder: string;
   readonly #silentServer: Server;
-  readonly #stopped = new Set<number>();
+  readonly #stoppedPids = new Set<number>();
   readonly #children: { kill(signal: NodeJS.Signals): boolean; pid?: number | undefined }[] = [];
   readonly #release: () => Promise<void>;
   readonly #port: number;
   readonly #requests: ClientRequest[] = [];
   /** Accepted connections of the silent server. */
-  #arrived = 0;
+  #arrivedRequests = 0;
   #heldBack = false;
-  #prepared = (): void => {};
+  #onPrepared = (): void => {};
 
   static async open(kind: Kind, plan: HostPlan): Promise<ProcessHost> {
     const folder = await mkdtemp(join(tmpdir(), 'chartpilot-generated-'));
@@ -98,7 +98,7 @@ class ProcessHost implements Host {
   private constructor(
     kind: Kind,
     plan: HostPlan,
-    has: {
+    hostParts: {
       folder: string;
       claim: { baseIds: readonly number[] };
       control: Control | undefined;
@@ -111,44 +111,44 @@ class ProcessHost implements Host {
   ) {
     this.#kind = kind;
     this.#plan = plan;
-    this.#control = has.control;
-    this.#folder = has.folder;
-    this.#port = has.port;
-    this.#silentServer = has.silentServer.on('connection', () => this.#arrived++);
-    this.#release = has.release;
-    this.baseIds = has.claim.baseIds;
+    this.#control = hostParts.control;
+    this.#folder = hostParts.folder;
+    this.#port = hostParts.port;
+    this.#silentServer = hostParts.silentServer.on('connection', () => this.#arrivedRequests++);
+    this.#release = hostParts.release;
+    this.baseIds = hostParts.claim.baseIds;
     // Digest of files that do not exist.
     this.certificates = plan.bootstrap === 'outdated' ? 'digest-1' : null;
     this.#flags = { ...testFlags, ...(kind.acceptsOrders && { parentShutdownMs: standInParentShutdownMs }) };
     const mayPrepare = new Promise<void>((resolve) => {
-      this.#prepared = resolve;
+      this.#onPrepared = resolve;
     });
-    if (has.control !== undefined) {
-      has.control.begin = async ({ mode }) => {
+    if (hostParts.control !== undefined) {
+      hostParts.control.begin = async ({ mode }) => {
         if (mode === 'serve') return { live: 'on order', ignores: ['SIGTERM'] };
         await mayPrepare;
         return plan.bootstrap === 'good' ? {} : { exit: { code: 1, lastWords: 'no such field: bogus' } };
       };
     }
-    this.adminPorts = { adminPort: has.adminPort, spareAdminPort: has.sparePort };
+    this.adminPorts = { adminPort: hostParts.adminPort, spareAdminPort: hostParts.sparePort };
     const binary = kind.binary();
-    const common = { guard: [], flags: this.#flags, scratch: temporaryScratch() };
+    const commonOptions = { guard: [], flags: this.#flags, scratch: temporaryScratch() };
     this.epochEffects = {
       prepare: prepareEpoch({
-        ...common,
+        ...commonOptions,
         // A separate process validates a bootstrap, so it is started only if validation must fail.
         binaries: { pathOf: () => (plan.bootstrap === 'good' ? '/bin/true' : binary) },
-        admin: { host: '127.0.0.1', port: has.adminPort },
+        admin: { host: '127.0.0.1', port: hostParts.adminPort },
         // No folder can be created below a device, even by root.
-        configPath: plan.bootstrap === 'unwritable' ? '/dev/null/etc' : join(has.folder, 'etc'),
+        configPath: plan.bootstrap === 'unwritable' ? '/dev/null/etc' : join(hostParts.folder, 'etc'),
         source: { bootstrap: (port) => this.#bootstrap(port) },
         discoveryAddress: undefined,
         turns: new FileTurns(),
-        certificates: plan.bootstrap === 'outdated' ? [has.folder] : [],
+        certificates: plan.bootstrap === 'outdated' ? [hostParts.folder] : [],
       }),
       process: envoyProcess({
-        ...common,
-        binaries: { pathOf: () => (plan.spawns ? binary : join(has.folder, 'no-envoy')) },
+        ...commonOptions,
+        binaries: { pathOf: () => (plan.spawns ? binary : join(hostParts.folder, 'no-envoy')) },
         table: this.#table,
         adminAt,
         log: silentLogger,
@@ -169,7 +169,7 @@ class ProcessHost implements Host {
 
   prepare(): void {
     if (this.#plan.bootstrap === 'unreachable') throw new NotShown('an Envoy that is nobody’s child asks for nobody');
-    this.#prepared();
+    this.#onPrepared();
   }
 
   async live(name: string): Promise<void> {
@@ -187,30 +187,32 @@ class ProcessHost implements Host {
   }
 
   running(): readonly string[] {
-    return this.#table.list().map((running) => epochName(running, this.baseIds));
+    return this.#table.list().map((runningProcess) => epochName(runningProcess, this.baseIds));
   }
 
-  async end(name: string, how: EnvoyEnd): Promise<void> {
-    if (how === 'after it took over') throw new NotShown('an Envoy that is nobody’s child takes over from nobody');
-    if (how === 'killed') return;
-    if (this.#kind.acceptsOrders) return this.#orderEnd(name, how);
-    if (how === 'on request' && !this.#isRunning(name)) return;
+  async end(name: string, endKind: EnvoyEnd): Promise<void> {
+    if (endKind === 'after it took over') throw new NotShown('an Envoy that is nobody’s child takes over from nobody');
+    if (endKind === 'killed') return;
+    if (this.#kind.acceptsOrders) return this.#orderEnd(name, endKind);
+    if (endKind === 'on request' && !this.#isRunning(name)) return;
     const pid = await this.#pid(name);
-    if (how === 'by a signal') process.kill(pid, 'SIGKILL');
-    if (how === 'with code 0') process.kill(pid, 'SIGTERM');
-    if (this.#stopped.delete(pid)) process.kill(pid, 'SIGCONT');
+    if (endKind === 'by a signal') process.kill(pid, 'SIGKILL');
+    if (endKind === 'with code 0') process.kill(pid, 'SIGTERM');
+    if (this.#stoppedPids.delete(pid)) process.kill(pid, 'SIGCONT');
   }
 
   /** A fake Envoy ignores SIGTERM until it is ordered to exit, so that earlier steps complete. */
-  async #orderEnd(name: string, how: EnvoyEnd): Promise<void> {
-    const standIn = how === 'on request' ? this.#known(name) : await this.#standIn(name);
-    await standIn?.order(how === 'by a signal' ? { order: 'crash', signal: 'SIGSEGV' } : { order: 'exit', code: 0 });
+  async #orderEnd(name: string, endKind: EnvoyEnd): Promise<void> {
+    const standIn = endKind === 'on request' ? this.#findStandIn(name) : await this.#standIn(name);
+    await standIn?.order(
+      endKind === 'by a signal' ? { order: 'crash', signal: 'SIGSEGV' } : { order: 'exit', code: 0 },
+    );
   }
 
   /** With the real Envoy, starts the next epoch, which shuts its parent down after the parent-shutdown time. */
   async attachChild(name: string): Promise<void> {
     if (this.#kind.acceptsOrders) return;
-    const parent = await this.#running(name);
+    const parent = await this.#waitForProcess(name);
     const configFile = join(this.#folder, 'etc', 'envoy-rev0.json');
     const args = envoyArguments(this.#flags, { configFile, epoch: parent.epoch + 1, baseId: parent.baseId });
     const child = execa(this.#kind.binary(), args, { stdio: 'ignore', reject: false });
@@ -230,7 +232,7 @@ class ProcessHost implements Host {
   async #stop(name: string): Promise<void> {
     const pid = await this.#pid(name);
     process.kill(pid, 'SIGSTOP');
-    this.#stopped.add(pid);
+    this.#stoppedPids.add(pid);
   }
 
   /** Envoy has as many requests in flight as have reached its upstream server, which never responds. */
@@ -240,8 +242,8 @@ class ProcessHost implements Host {
       request.on('error', () => {}).end();
       this.#requests.push(request);
     }
-    const arrived = (): true | undefined => (this.#arrived >= count ? true : undefined);
-    await awaited('way of a request through Envoy', arrived, limits.real);
+    const hasArrived = (): true | undefined => (this.#arrivedRequests >= count ? true : undefined);
+    await awaited('way of a request through Envoy', hasArrived, limits.real);
   }
 
   /**
@@ -249,13 +251,13 @@ class ProcessHost implements Host {
    * shared memory, so that a repair fails.
    */
   async refuseNext(name: string, repairable: boolean): Promise<void> {
-    const { baseId } = await this.#running(name);
-    const memory = openSync(`/dev/shm/envoy_shared_memory_${baseId * 10}`, 'r+');
+    const { baseId } = await this.#waitForProcess(name);
+    const sharedMemoryFd = openSync(`/dev/shm/envoy_shared_memory_${baseId * 10}`, 'r+');
     try {
-      writeSync(memory, Buffer.from([0x01]), 0, 1, 96);
-      if (!repairable) ftruncateSync(memory, 105);
+      writeSync(sharedMemoryFd, Buffer.from([0x01]), 0, 1, 96);
+      if (!repairable) ftruncateSync(sharedMemoryFd, 105);
     } finally {
-      closeSync(memory);
+      closeSync(sharedMemoryFd);
     }
   }
 
@@ -270,9 +272,9 @@ class ProcessHost implements Host {
   }
 
   async close(): Promise<void> {
-    this.#prepared();
+    this.#onPrepared();
     // Exited processes need no SIGCONT.
-    for (const { pid } of this.#table.list()) if (this.#stopped.has(pid)) process.kill(pid, 'SIGCONT');
+    for (const { pid } of this.#table.list()) if (this.#stoppedPids.has(pid)) process.kill(pid, 'SIGCONT');
     for (const request of this.#requests) request.destroy();
     await this.#table.endAll();
     for (const child of this.#children) child.kill('SIGKILL');
@@ -294,24 +296,24 @@ class ProcessHost implements Host {
   }
 
   async #standIn(name: string): Promise<StandInProcess> {
-    return awaited('stand-in of that epoch', () => this.#known(name), limits.obedient);
+    return awaited('stand-in of that epoch', () => this.#findStandIn(name), limits.obedient);
   }
 
-  #known(name: string): StandInProcess | undefined {
+  #findStandIn(name: string): StandInProcess | undefined {
     return this.#control?.serving.findLast(({ hello }) => epochName(hello, this.baseIds) === name);
   }
 
-  #running(name: string): Promise<{ pid: number; epoch: number; baseId: number }> {
-    const find = () => this.#table.list().find((running) => epochName(running, this.baseIds) === name);
+  #waitForProcess(name: string): Promise<{ pid: number; epoch: number; baseId: number }> {
+    const find = () => this.#table.list().find((runningProcess) => epochName(runningProcess, this.baseIds) === name);
     return awaited('process of that epoch', find, limitOf(this.#kind));
   }
 
   #isRunning(name: string): boolean {
-    return this.#table.list().some((running) => epochName(running, this.baseIds) === name);
+    return this.#table.list().some((runningProcess) => epochName(runningProcess, this.baseIds) === name);
   }
 
   async #pid(name: string): Promise<number> {
-    return (await this.#running(name)).pid;
+    return (await this.#waitForProcess(name)).pid;
   }
 }
 

@@ -25,7 +25,7 @@ export function restartDriver(kind: HostKind): Driver {
 
 /** Reason why no supervisor sends the events, as far as the steps show. */
 function impossible({ steps }: GeneratedTest): string | undefined {
-  const labels = steps.map((each) => stepLabel(each.do));
+  const labels = steps.map((testStep) => stepLabel(testStep.do));
   if (labels[0] === 'child.not-live') return 'nobody answers who was not asked';
   if (labels.includes('parent.lost') && labels.includes('serving.lost'))
     return 'who needs its parent has no other Envoy';
@@ -39,15 +39,15 @@ async function beginRestart(
   { isBesideServing, hasNoParent, isOutdated }: RestartInput,
 ): Promise<void> {
   const { company, host } = supervised;
-  const labels = steps.map((each) => stepLabel(each.do));
-  const news = steps.map((each) => each.do).find((step) => stepLabel(step) === 'desired.changed');
-  const becomesOutdated = news?.kind === 'event' && news.event.isOutdated === true;
+  const labels = steps.map((testStep) => stepLabel(testStep.do));
+  const desiredChange = steps.map((testStep) => testStep.do).find((step) => stepLabel(step) === 'desired.changed');
+  const becomesOutdated = desiredChange?.kind === 'event' && desiredChange.event.isOutdated === true;
   if (isBesideServing && (becomesOutdated || (hasNoParent && labels.includes('serving.lost'))))
     await startReplacement(supervised);
   else if (isBesideServing) await startChild(supervised);
   else if (
     labels.some((label) => label.startsWith('parent.')) ||
-    (news !== undefined && !becomesOutdated && !isOutdated)
+    (desiredChange !== undefined && !becomesOutdated && !isOutdated)
   ) {
     await startSecondChild(supervised);
   } else {

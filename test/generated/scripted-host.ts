@@ -21,15 +21,15 @@ const baseIds = [7, 8];
 /** Every effect responds in the next event loop iteration or the one after; a response may lead to another request. */
 const limit = { turns: 50 };
 
-export const scriptedHost: HostKind = { name: 'scripted effects', limit, open: async (plan) => open(plan) };
+export const scriptedHost: HostKind = { name: 'scripted effects', limit, open: async (plan) => openHost(plan) };
 
-function open(plan: HostPlan): Host {
+function openHost(plan: HostPlan): Host {
   const processes = new Map<string, AnyActorRef>();
   const probes = new Map<string, AnyActorRef>();
-  const running = new Set<string>();
-  let prepared = (): void => {};
+  const runningNames = new Set<string>();
+  let finishPreparation = (): void => {};
   const mayPrepare = new Promise<void>((resolve) => {
-    prepared = resolve;
+    finishPreparation = resolve;
   });
   let drains: 'a response' | 'an error' | 'no response' = 'a response';
   let refuses = false;
@@ -39,19 +39,19 @@ function open(plan: HostPlan): Host {
   const probe = (name: string): Promise<AnyActorRef> => awaited('probe of that epoch', () => probes.get(name), limit);
   const end = (
     name: string,
-    how: { code: number | null; signal: string | null; tookOverWithinMs?: number },
+    processEnd: { code: number | null; signal: string | null; tookOverWithinMs?: number },
     refusedByParent = false,
   ): void => {
     const process = processes.get(name);
     if (process === undefined) throw new NotShown('there is no process of that epoch');
-    running.delete(name);
-    report(process, { type: 'process.exited', ...how, lastOutput: '', refusedByParent, outOfMemory: false });
+    runningNames.delete(name);
+    report(process, { type: 'process.exited', ...processEnd, lastOutput: '', refusedByParent, outOfMemory: false });
   };
   const process = scriptedCallback<ProcessSignal, StartOrder>({
     start: ({ input, self }: Running<EpochRun>) => {
       const name = epochName(input, baseIds);
       processes.set(name, self);
-      running.add(name);
+      runningNames.add(name);
       // Like the operating system, responds later than the current iteration.
       queueMicrotask(() =>
         setImmediate(() => {
@@ -66,15 +66,15 @@ function open(plan: HostPlan): Host {
     },
   });
   // Like an admin interface, responds later than the current iteration.
-  const foundInitializing = (probe: AnyActorRef): void =>
+  const reportInitializing = (probe: AnyActorRef): void =>
     void setImmediate(() => report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' }));
   const probing = scriptedCallback<ProbeRun | ProbeExplain, ProbeOrder>({
     start: ({ input, self }: Running<ProbeOrder>) => {
       probes.set(epochName(input, baseIds), self);
-      if (input.isProbeRequested) foundInitializing(self);
+      if (input.isProbeRequested) reportInitializing(self);
     },
     receive: ({ self }, { type }) => {
-      if (type === 'probe.run') foundInitializing(self);
+      if (type === 'probe.run') reportInitializing(self);
     },
   });
   return {
@@ -108,16 +108,16 @@ function open(plan: HostPlan): Host {
         return inFlight;
       }),
     },
-    prepare: () => prepared(),
+    prepare: () => finishPreparation(),
     live: async (name) => report(await probe(name), { type: 'probe.passed', timeToLiveMs: 300, unseenMs: 50 }),
     waits: async (name) => report(await probe(name), { type: 'probe.waiting', reason: '503 INITIALIZING' }),
     lacks: async (name) => report(await probe(name), { type: 'probe.incomplete', reason: 'LIVE without tls' }),
     holdBack: () => {},
-    running: () => [...running],
-    end: (name, how) => {
-      if (how === 'on request' || how === 'with code 0') return end(name, { code: 0, signal: null });
-      if (how === 'killed') return end(name, { code: null, signal: 'SIGKILL' });
-      const takeOver = how === 'after it took over' ? { tookOverWithinMs: 300 } : {};
+    running: () => [...runningNames],
+    end: (name, endKind) => {
+      if (endKind === 'on request' || endKind === 'with code 0') return end(name, { code: 0, signal: null });
+      if (endKind === 'killed') return end(name, { code: null, signal: 'SIGKILL' });
+      const takeOver = endKind === 'after it took over' ? { tookOverWithinMs: 300 } : {};
       end(name, { code: null, signal: 'SIGSEGV', ...takeOver });
     },
     attachChild: () => {},

@@ -68,9 +68,9 @@ export class Company {
 
   /** Advances time until a timer of the machine is due, but at most by `ms`. */
   async pass(ms: number): Promise<void> {
-    const until = this.clock.now() + ms;
+    const untilMs = this.clock.now() + ms;
     const start = this.occurrences.count;
-    for (let next = this.clock.pending()[0]; next !== undefined && this.clock.now() + next <= until; ) {
+    for (let next = this.clock.pending()[0]; next !== undefined && this.clock.now() + next <= untilMs; ) {
       this.clock.fireNext();
       if (this.occurrences.count > start) return;
       await Promise.resolve();
@@ -88,16 +88,16 @@ export function sessionOf(company: Company, test: GeneratedTest, ways: StepTrigg
   const { occurrences } = company;
   // Earlier events led the peers to this state.
   let cursor = occurrences.count;
-  let taken = 0;
-  const take = async (step: Step): Promise<string> => {
-    const rest = test.steps.slice(++taken).map((each) => each.do);
+  let takenSteps = 0;
+  const takeStep = async (step: Step): Promise<string> => {
+    const laterSteps = test.steps.slice(++takenSteps).map((testStep) => testStep.do);
     let brought = false;
     for (;;) {
       const occurrence = occurrences.at(cursor);
       if (occurrence === undefined) {
         if (!brought) {
           brought = true;
-          await ways.trigger(step, rest);
+          await ways.trigger(step, laterSteps);
         } else {
           await occurrences.next(ways.limit);
           if (occurrences.at(cursor) === undefined) throw notTriggered(step);
@@ -115,7 +115,7 @@ export function sessionOf(company: Company, test: GeneratedTest, ways: StepTrigg
     }
   };
   return {
-    take,
+    take: takeStep,
     finalDeviation: async () => ways.finalDeviation?.(occurrences.stateAfter(cursor - 1)),
     async end() {
       company.stop();
@@ -148,10 +148,10 @@ const decisive: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Compares only the kind of a bootstrap result, because its path differs each time. */
-function hasSameResult(effect: string, expected: unknown, given: unknown): boolean {
-  if (effect !== 'prepare') return isDeepStrictEqual(expected, given);
+function hasSameResult(effect: string, expected: unknown, actual: unknown): boolean {
+  if (effect !== 'prepare') return isDeepStrictEqual(expected, actual);
   // The fields of a prepared bootstrap differ, too.
-  return Object.keys(expected as PreparedEpoch)[0] === Object.keys((given ?? {}) as PreparedEpoch)[0];
+  return Object.keys(expected as PreparedEpoch)[0] === Object.keys((actual ?? {}) as PreparedEpoch)[0];
 }
 
 const notTriggered = (step: Step): NotShown => new NotShown(`nothing brings ${stepText(step)}`);

@@ -38,8 +38,8 @@ function impossible({ steps }: GeneratedTest): string | undefined {
 
 function withAdminPort(step: Step, { adminPort, spareAdminPort }: Host['adminPorts']): Step {
   if (step.kind !== 'event' || typeof step.event.adminPort !== 'number') return step;
-  const place = sampledAdminPorts.indexOf(step.event.adminPort);
-  return { ...step, event: { ...step.event, adminPort: [adminPort, spareAdminPort][place] } };
+  const portIndex = sampledAdminPorts.indexOf(step.event.adminPort);
+  return { ...step, event: { ...step.event, adminPort: [adminPort, spareAdminPort][portIndex] } };
 }
 
 const isCount = (step: Step): boolean => 'effect' in step && step.effect === 'count';
@@ -53,7 +53,9 @@ async function beginEnd(
   { now, nothingToDrain }: ShutdownInput,
 ): Promise<void> {
   const { company, host } = supervised;
-  const changes = steps.map((each) => each.do).filter((step) => step.kind === 'event' && 'adminPort' in step.event);
+  const changes = steps
+    .map((testStep) => testStep.do)
+    .filter((step) => step.kind === 'event' && 'adminPort' in step.event);
   if (nothingToDrain) {
     host.holdBack();
     supervised.begin();
@@ -67,7 +69,7 @@ async function beginEnd(
     await supervised.serve();
   }
   // A draining Envoy accepts no new requests.
-  const count = steps.map((each) => each.do).find(isCount);
+  const count = steps.map((testStep) => testStep.do).find(isCount);
   if (count?.kind === 'done') await host.requests('epoch-0', requestsIn(count));
   company.follow('shutdown');
   company.machine.send({ type: now ? 'supervisor.stop-now' : 'supervisor.stop', reason: 'SIGTERM' });

@@ -26,11 +26,17 @@ test('the epoch machine with its peers behaves as its generated tests expect', a
 });
 
 test('an epoch machine deviates from its generated tests if it stops instead of draining', async () => {
-  const running = epochMachine.config.states!.running!;
-  const live = { ...running.states!.live, on: { ...running.states!.live!.on, 'epoch.drain': 'ending' } };
-  const states = { ...epochMachine.config.states, running: { ...running, states: { ...running.states, live } } };
-  const broken = createMachine({ ...epochMachine.config, states } as never, epochMachine.implementations as never);
-  const driver = epochDriver(scriptedHost, undefined, broken as unknown as typeof epochMachine);
+  const runningState = epochMachine.config.states!.running!;
+  const live = { ...runningState.states!.live, on: { ...runningState.states!.live!.on, 'epoch.drain': 'ending' } };
+  const states = {
+    ...epochMachine.config.states,
+    running: { ...runningState, states: { ...runningState.states, live } },
+  };
+  const brokenMachine = createMachine(
+    { ...epochMachine.config, states } as never,
+    epochMachine.implementations as never,
+  );
+  const driver = epochDriver(scriptedHost, undefined, brokenMachine as unknown as typeof epochMachine);
   const { deviations } = await runSuite(await suiteOf('epoch'), driver);
   expect(deviations).toContainEqual(
     expect.stringMatching(/epoch.drain: the state is running.ending.terminating, expected running.draining$/),
@@ -60,14 +66,16 @@ test.each([
 ] as const)(
   'the %s machine deviates from its generated tests if SIGKILL does not end processes',
   async (name, driver) => {
-    const open = async (plan: HostPlan): Promise<Host> => {
+    const openHost = async (plan: HostPlan): Promise<Host> => {
       const host = await scriptedHost.open(plan);
-      return { ...host, end: (epoch, how) => (how === 'killed' ? undefined : host.end(epoch, how)) };
+      return { ...host, end: (epoch, endKind) => (endKind === 'killed' ? undefined : host.end(epoch, endKind)) };
     };
     const suite = await suiteOf(name);
     // Tests that wait for the exit would only time out.
-    const tests = suite.tests.filter(({ steps }) => !steps.some((each) => stepLabel(each.do) === 'child.ended'));
-    const { deviations } = await runSuite({ ...suite, tests }, driver({ ...scriptedHost, open }));
+    const tests = suite.tests.filter(
+      ({ steps }) => !steps.some((testStep) => stepLabel(testStep.do) === 'child.ended'),
+    );
+    const { deviations } = await runSuite({ ...suite, tests }, driver({ ...scriptedHost, open: openHost }));
     expect(deviations).toContainEqual(expect.stringMatching(/after its last step epoch-\d is there$/));
   },
 );
@@ -78,29 +86,29 @@ test.each([
   ['shutdown', shutdownDriver],
   ['supervisor', (kind: HostKind) => supervisorDriver(kind, () => undefined)],
 ] as const)('a session of the %s machine that fails to start closes its host', async (name, driver) => {
-  const [opened, closed] = [vi.fn(), vi.fn(async () => {})];
-  const open = async (plan: HostPlan): Promise<Host> => {
-    opened();
+  const [openSpy, closeSpy] = [vi.fn(), vi.fn(async () => {})];
+  const openHost = async (plan: HostPlan): Promise<Host> => {
+    openSpy();
     const host = await scriptedHost.open(plan);
-    const broken = () => Promise.reject(new NotShown('its folder cannot be made'));
-    return Object.defineProperty({ ...host, prepare: broken, close: closed }, 'epochEffects', {
+    const rejectPreparation = () => Promise.reject(new NotShown('its folder cannot be made'));
+    return Object.defineProperty({ ...host, prepare: rejectPreparation, close: closeSpy }, 'epochEffects', {
       get: () => {
         throw new NotShown('none');
       },
     });
   };
   const suite = await suiteOf(name);
-  await runSuite({ ...suite, tests: suite.tests.slice(0, 3) }, driver({ ...scriptedHost, open }));
-  expect(opened).toHaveBeenCalled();
-  expect(closed).toHaveBeenCalledTimes(opened.mock.calls.length);
+  await runSuite({ ...suite, tests: suite.tests.slice(0, 3) }, driver({ ...scriptedHost, open: openHost }));
+  expect(openSpy).toHaveBeenCalled();
+  expect(closeSpy).toHaveBeenCalledTimes(openSpy.mock.calls.length);
 });
 
 test('a shutdown test is reported as not demonstrated if the host miscounts requests', async () => {
-  const open = async (plan: HostPlan): Promise<Host> => ({
+  const openHost = async (plan: HostPlan): Promise<Host> => ({
     ...(await scriptedHost.open(plan)),
     shutdownEffects: { countRequests: fromPromise<number, { adminPort: number }>(async () => 0) },
   });
-  const { notShown } = await runSuite(await suiteOf('shutdown'), shutdownDriver({ ...scriptedHost, open }));
+  const { notShown } = await runSuite(await suiteOf('shutdown'), shutdownDriver({ ...scriptedHost, open: openHost }));
   expect(notShown.get('count is done comes for another reason')).toHaveLength(1);
   expect(notShown.get('xstate.done.actor.count comes before count fails')).toHaveLength(1);
 });
@@ -115,9 +123,9 @@ test('the shutdown machine with its peers behaves as its generated tests expect'
 test.each([
   [watcherWithScriptedFiles, 6],
   [watcherWithRealFiles, 2],
-])('the certificate watcher with its peers behaves as its generated tests expect (%#)', async (driver, atLeast) => {
+])('the certificate watcher with its peers behaves as its generated tests expect (%#)', async (driver, minShown) => {
   const report = await runSuite(await suiteOf('cert-watcher'), driver);
   console.log(formatSuiteReport(report));
   expect(report.deviations).toEqual([]);
-  expect(report.shown.length).toBeGreaterThanOrEqual(atLeast);
+  expect(report.shown.length).toBeGreaterThanOrEqual(minShown);
 });

@@ -14,12 +14,12 @@ const suiteCache = new Map<Name, Promise<Suite>>();
 
 /** Transition-covering tests of a machine of this project; generated once per test file. */
 export function suiteOf(name: Name): Promise<Suite> {
-  const suite = suiteCache.get(name) ?? make(name);
+  const suite = suiteCache.get(name) ?? createSuite(name);
   suiteCache.set(name, suite);
   return suite;
 }
 
-async function make(name: Name): Promise<Suite> {
+async function createSuite(name: Name): Promise<Suite> {
   const ownMachine = ownMachines.find((machine) => machine.name === name);
   if (ownMachine === undefined) throw new Error(`no machine is named ${name}`);
   const options = { cover: 'transitions', limit, depth: 30 } as const;

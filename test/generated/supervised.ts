@@ -38,7 +38,7 @@ export class Supervised {
   static begin<Begun>(
     kind: HostKind,
     settings: Partial<AgentSettings>,
-    begin: (supervised: Supervised) => Promise<Begun>,
+    startSession: (supervised: Supervised) => Promise<Begun>,
   ): Promise<Begun> {
     const plan = { bootstrap: 'good', spawns: true, live: true, takesRequests: true } as const;
     return beginOn(kind, plan, async (host) => {
@@ -48,7 +48,7 @@ export class Supervised {
         settings: { ...defaultSettings, ...host.adminPorts, ...settings },
       };
       const company = new Company(supervisorWith(host), 'supervisor', input, ['status']);
-      return begin(new Supervised(company, host, kind.limit));
+      return startSession(new Supervised(company, host, kind.limit));
     });
   }
 
@@ -111,8 +111,8 @@ export class Supervised {
   }
 
   /** Whether these processes exit in real time, while the machines' virtual time does not advance. */
-  async haveExited(names: readonly string[], how: EnvoyEnd): Promise<boolean> {
-    for (const name of names) if (this.host.running().includes(name)) await this.host.end(name, how);
+  async haveExited(names: readonly string[], endKind: EnvoyEnd): Promise<boolean> {
+    for (const name of names) if (this.host.running().includes(name)) await this.host.end(name, endKind);
     const haveExited = (): true | undefined =>
       names.some((name) => this.host.running().includes(name)) ? undefined : true;
     return (await foundWithin(this.#limit, haveExited)) ?? false;

@@ -36,14 +36,14 @@ export function supervisorDriver(kind: HostKind, cannot: (test: GeneratedTest) =
 
 /** Reason why no host can produce the events, as far as the steps show. */
 function impossible({ steps }: GeneratedTest): string | undefined {
-  let started = false;
+  let hasStarted = false;
   const alive = new Set<unknown>();
   for (const { do: step } of steps) {
     if (step.kind !== 'event') continue;
     const { type, name } = step.event;
-    if (type === 'start.granted') started = true;
+    if (type === 'start.granted') hasStarted = true;
     if (name === undefined) continue;
-    if (!started || (!alive.has(name) && /^epoch\.(healthy|overdue|drained|drain-failed)$/.test(type))) {
+    if (!hasStarted || (!alive.has(name) && /^epoch\.(healthy|overdue|drained|drain-failed)$/.test(type))) {
       return 'an epoch that was not started, or is not live, does not report this';
     }
     if (type === 'epoch.live') alive.add(name);
@@ -66,12 +66,14 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<StepTriggers, 
     await company.pass(ms);
   };
   const phaseOf = (name: string): string | undefined => context().epochs.find((epoch) => epoch.name === name)?.phase;
-  const fate = async (rest: readonly Step[]): Promise<void> => {
-    const next = rest.find((step) => step.kind === 'event' && /^epoch\.(live|failed|exited)$/.test(step.event.type));
-    const serving = context().epochs.findLast(({ phase }) => phase === 'live')?.name;
-    if (next?.kind !== 'event' || next.event.refusedByParent !== true || serving === undefined) return;
-    const repair = rest.find((step) => 'effect' in step && step.effect === 'repair');
-    await host.refuseNext(serving, repair?.kind !== 'error');
+  const prepareRefusal = async (laterSteps: readonly Step[]): Promise<void> => {
+    const next = laterSteps.find(
+      (step) => step.kind === 'event' && /^epoch\.(live|failed|exited)$/.test(step.event.type),
+    );
+    const servingName = context().epochs.findLast(({ phase }) => phase === 'live')?.name;
+    if (next?.kind !== 'event' || next.event.refusedByParent !== true || servingName === undefined) return;
+    const repair = laterSteps.find((step) => 'effect' in step && step.effect === 'repair');
+    await host.refuseNext(servingName, repair?.kind !== 'error');
   };
   /** A cancelled restart ends when its Envoy has exited. */
   const endNewest = async (): Promise<void> => {
@@ -98,7 +100,7 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<StepTriggers, 
     }
   };
   return {
-    async trigger(step, rest) {
+    async trigger(step, laterSteps) {
       if (step.kind === 'delay') return pass(step.ms);
       if (step.kind === 'done' && step.effect === 'restart') return endNewest();
       if (step.kind !== 'event') return;
@@ -112,7 +114,7 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<StepTriggers, 
         return;
       }
       if (type.startsWith('epoch.')) return aboutEpoch(step);
-      if (rest[0] !== undefined && stepLabel(rest[0]) === 'start.granted') await fate(rest);
+      if (laterSteps[0] !== undefined && stepLabel(laterSteps[0]) === 'start.granted') await prepareRefusal(laterSteps);
       company.machine.send(step.event);
     },
     // Reports of other epochs, and the end of their machines.

@@ -57,10 +57,10 @@ async function realFiles(): Promise<Files> {
   const folder = await mkdtemp(join(tmpdir(), 'chartpilot-watched-'));
   const certificates = createServerCertificates(folder, ['sample.localhost']);
   const key = join(certificates.directory, 'tls.key');
-  const held: (() => void)[] = [];
+  const heldReads: (() => void)[] = [];
   /** Result of Envoy's validation at the next read. Envoy does not run here; only its failure is scripted. */
   let notValidated: string | undefined;
-  const word = (): Promise<void> => new Promise((resolve) => void held.push(resolve));
+  const waitForRead = (): Promise<void> => new Promise((resolve) => void heldReads.push(resolve));
   return {
     machine: certWatcherMachine.provide({
       actors: {
@@ -68,7 +68,7 @@ async function realFiles(): Promise<Files> {
         waitForFiles: fromCallback(() => {}),
         digestFiles: fromPromise<CertificateFilesContent, { directories: string[]; judge: boolean }>(
           async ({ input }) => {
-            await word();
+            await waitForRead();
             const { digest, files, problems } = await digestDirectories(input.directories);
             return { digest, files, problems, ...(notValidated !== undefined && { notValidated }) };
           },
@@ -88,7 +88,7 @@ async function realFiles(): Promise<Files> {
     },
     settle(step) {
       if (step.kind === 'error') throw new NotShown('what cannot be read counts as empty');
-      held.shift()?.();
+      heldReads.shift()?.();
     },
     change: async () => void renewServerCertificate(certificates),
     close: () => rm(folder, { recursive: true, force: true }),
@@ -97,14 +97,14 @@ async function realFiles(): Promise<Files> {
 
 function driver(
   name: string,
-  open: () => Promise<Files>,
+  openFiles: () => Promise<Files>,
   cannot: (labels: readonly string[]) => string | undefined = () => undefined,
 ): Driver {
   return {
     name,
-    cannot: ({ steps }) => cannot(steps.map((each) => stepLabel(each.do))),
+    cannot: ({ steps }) => cannot(steps.map((testStep) => stepLabel(testStep.do))),
     async begin(test: GeneratedTest) {
-      const files = await open();
+      const files = await openFiles();
       const input = { ...defaultSettings.watch, directories: files.directories };
       const company = new Company(files.machine, 'cert-watcher', input, ['supervisor']);
       return sessionOf(company, test, waysOf(company, files));
@@ -115,11 +115,16 @@ function driver(
 function waysOf(company: Company, files: Files): StepTriggers {
   return {
     limit,
-    async trigger(step, rest) {
-      const reading = rest.find((next) => 'effect' in next);
+    async trigger(step, laterSteps) {
+      const readStep = laterSteps.find((next) => 'effect' in next);
       // The next read begins in this step.
-      if (reading !== undefined && reading === rest[0] && 'effect' in reading && reading.effect === 'digest') {
-        await files.setNextRead(reading, company);
+      if (
+        readStep !== undefined &&
+        readStep === laterSteps[0] &&
+        'effect' in readStep &&
+        readStep.effect === 'digest'
+      ) {
+        await files.setNextRead(readStep, company);
       }
       if (step.kind === 'delay') return company.pass(step.ms);
       if (step.kind !== 'event') return files.settle(step, company);

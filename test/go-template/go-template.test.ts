@@ -41,10 +41,11 @@ function rendered({ template, data }: TemplateCase): Rendered {
  * Whether both have equal output, or both fail: in the same line if during execution. Go reports parse errors in other lines, because this engine
  * tokenizes the complete template first.
  */
-function isSame(ours: Rendered, gos: Rendered): boolean {
-  if ('output' in ours || 'output' in gos) return 'output' in ours && 'output' in gos && ours.output === gos.output;
+function hasSameResult(ownResult: Rendered, gos: Rendered): boolean {
+  if ('output' in ownResult || 'output' in gos)
+    return 'output' in ownResult && 'output' in gos && ownResult.output === gos.output;
   const line = /^template: [^:]*:(\d+):\d+: executing/.exec(gos.error)?.[1];
-  return line === undefined || ours.error.startsWith(`${line}:`);
+  return line === undefined || ownResult.error.startsWith(`${line}:`);
 }
 
 const count = sized({ quick: 300, short: 300, full: 20_000 });
@@ -55,8 +56,8 @@ test(`the engine renders ${count} random templates as Go's text/template does, o
   const cases = randomTemplates(count, 34);
   const gos = await renderWithGo(cases);
   const different = cases.flatMap((one, index) => {
-    const ours = rendered(one);
-    return isSame(ours, gos[index]!) ? [] : [{ template: one.template, ours, gos: gos[index] }];
+    const ownResult = rendered(one);
+    return hasSameResult(ownResult, gos[index]!) ? [] : [{ template: one.template, ours: ownResult, gos: gos[index] }];
   });
   expect(different.slice(0, 5)).toEqual([]);
   const outputs = gos.filter((one) => 'output' in one && one.output !== '').length;

@@ -78,11 +78,13 @@ test(`the injector renders ${count} random templates as native Go with sprig doe
   const gos = await renderWithGo(templates.map((template) => ({ template, data, injection: true })));
   const different: object[] = [];
   for (const [index, template] of templates.entries()) {
-    const ours = await rendered(template);
+    const ownResult = await rendered(template);
     const go = gos[index]!;
-    const isSame =
-      'output' in go ? 'output' in ours && ours.output === go.output : 'error' in ours && ours.error === go.error;
-    if (!isSame) different.push({ template, ours, go });
+    const isSameResult =
+      'output' in go
+        ? 'output' in ownResult && ownResult.output === go.output
+        : 'error' in ownResult && ownResult.error === go.error;
+    if (!isSameResult) different.push({ template, ours: ownResult, go });
   }
   expect(different.slice(0, 5)).toEqual([]);
   expect(gos.filter((one) => 'output' in one && one.output !== '').length).toBeGreaterThan(count / 2);
@@ -173,15 +175,15 @@ test.each([
   '%s is rejected, and the next template is still executed',
   { timeout: buildLimitMs },
   async (_, template, message) => {
-    const limited = new GoTemplateThread(wasm, { ...patient, maxMebibytes: 192 });
+    const limitedThread = new GoTemplateThread(wasm, { ...patient, maxMebibytes: 192 });
     try {
-      const result = await limited.render(call(template, 'mine'));
+      const result = await limitedThread.render(call(template, 'mine'));
       expect(E.isLeft(result) && result.left).toEqual([
         expect.objectContaining({ path: 'templates.mine', message: expect.stringMatching(message) }),
       ]);
-      expect(await limited.render(call('{{ .Revision }}'))).toEqual(E.right('canary'));
+      expect(await limitedThread.render(call('{{ .Revision }}'))).toEqual(E.right('canary'));
     } finally {
-      await limited.close();
+      await limitedThread.close();
     }
   },
 );
@@ -189,32 +191,34 @@ test.each([
 test('an endless loop is stopped at its limit, and the next template is still executed', {
   timeout: buildLimitMs,
 }, async () => {
-  const limited = new GoTemplateThread(wasm, { ...patient, renderMs: 2_000 });
+  const limitedThread = new GoTemplateThread(wasm, { ...patient, renderMs: 2_000 });
   try {
-    const result = await limited.render(call('{{ range 1000000000000 }}{{ end }}', 'mine'));
+    const result = await limitedThread.render(call('{{ range 1000000000000 }}{{ end }}', 'mine'));
     expect(E.isLeft(result) && result.left[0]).toMatchObject({
       ...{ path: 'templates.mine', message: 'did not end within 2000 ms' },
     });
     // On a busy machine the first execution of a thread exceeds the limit.
-    await eventually('the next one is executed', async () => E.isRight(await limited.render(call('{{ .Revision }}'))));
+    await eventually('the next one is executed', async () =>
+      E.isRight(await limitedThread.render(call('{{ .Revision }}'))),
+    );
   } finally {
-    await limited.close();
+    await limitedThread.close();
   }
 });
 
 test('the number of waiting executions is limited', async () => {
-  const limited = new GoTemplateThread(wasm, { ...patient, maxWaiting: 2 });
+  const limitedThread = new GoTemplateThread(wasm, { ...patient, maxWaiting: 2 });
   try {
-    const all = await Promise.all(Array.from({ length: 4 }, () => limited.render(call('{{ .Revision }}'))));
+    const all = await Promise.all(Array.from({ length: 4 }, () => limitedThread.render(call('{{ .Revision }}'))));
     expect(all.map((one) => E.isRight(one))).toEqual([true, true, true, false]);
   } finally {
-    await limited.close();
+    await limitedThread.close();
   }
 });
 
 test('templates are rejected with an error that names the file if it is not the WebAssembly of the package', async () => {
-  const broken = new GoTemplateThread(join(packageRoot(), 'package.json'));
-  const result = await broken.render(call('x', 'mine'));
+  const brokenThread = new GoTemplateThread(join(packageRoot(), 'package.json'));
+  const result = await brokenThread.render(call('x', 'mine'));
   expect(E.isLeft(result) && result.left[0]).toMatchObject({
     ...{ path: 'templates.mine', message: expect.stringMatching(/package\.json: is not WebAssembly/) },
   });
@@ -232,7 +236,7 @@ test("the WebAssembly package is found in the program's node_modules", () => {
   expect(installedGoTemplates(root)).toBeDefined();
 });
 
-const mine = `
+const ownTemplate = `
 metadata:
   annotations: { owner: {{ .DeploymentMeta.Name | quote }} }
 spec:
@@ -244,27 +248,27 @@ spec:
 `;
 const goSettings = {
   ...injectionRequest(appPod()).settings,
-  config: { ...defaultInjectionConfig, goTemplates: { mine } },
+  config: { ...defaultInjectionConfig, goTemplates: { mine: ownTemplate } },
   writtenValues: { global: { tag: '9' } },
 };
-const named = appPod({ 'inject.istio.io/templates': 'sidecar,mine' });
+const annotatedPod = appPod({ 'inject.istio.io/templates': 'sidecar,mine' });
 
 test('a pod gets the output of its Go templates, and a second injection changes nothing', async () => {
   const inject = (pod: ReturnType<typeof appPod>) =>
     withGoTemplates({ ...injectionRequest(pod, {}, { settings: goSettings }), goTemplates: thread }, (request) =>
       injectPod(request),
     );
-  const once = await inject(named);
-  if (E.isLeft(once)) throw new Error(JSON.stringify(once.left));
-  expect(once.right.metadata.annotations).toMatchObject({ owner: 'p' });
-  expect(containerOf(once.right, 'app').env).toEqual([{ name: 'TAG', value: '9' }]);
-  expect(containerOf(once.right)).toMatchObject({ name: 'istio-proxy', image: 'example.com/mesh/proxyv2:1.0' });
-  expect(await inject(once.right)).toEqual(once);
+  const firstResult = await inject(annotatedPod);
+  if (E.isLeft(firstResult)) throw new Error(JSON.stringify(firstResult.left));
+  expect(firstResult.right.metadata.annotations).toMatchObject({ owner: 'p' });
+  expect(containerOf(firstResult.right, 'app').env).toEqual([{ name: 'TAG', value: '9' }]);
+  expect(containerOf(firstResult.right)).toMatchObject({ name: 'istio-proxy', image: 'example.com/mesh/proxyv2:1.0' });
+  expect(await inject(firstResult.right)).toEqual(firstResult);
 });
 
 test('without the package a pod that names a Go template is rejected with the name of the package, while others are injected', () => {
-  const rejected = injectPod(injectionRequest(named, {}, { settings: goSettings }));
-  expect(E.isLeft(rejected) && rejected.left).toEqual([
+  const rejectedResult = injectPod(injectionRequest(annotatedPod, {}, { settings: goSettings }));
+  expect(E.isLeft(rejectedResult) && rejectedResult.left).toEqual([
     expect.objectContaining({ path: 'templates.mine', message: expect.stringContaining(goTemplatesPackage) }),
   ]);
   expect(E.isRight(injectPod(injectionRequest(appPod(), {}, { settings: goSettings })))).toBe(true);

@@ -24,7 +24,7 @@ const objects = [
   '.Values.global.nested',
   '.Spec.SecurityContext',
 ];
-const nothing = [
+const missingPaths = [
   '.Spec.Nope',
   '.Values.none.none',
   'nope 1',
@@ -32,7 +32,7 @@ const nothing = [
   '.ProxyConfig.Tracing.Sampling',
 ];
 
-const ofTexts = [
+const textFunctions = [
   ...[
     'upper',
     'title',
@@ -68,7 +68,7 @@ const ofTexts = [
   ],
   ...['atoi', 'regexReplaceAll "[ab]" "<$0>"', 'abbrev 5', 'toString', 'cat "x"', 'initials', 'adler32sum', 'semver'],
 ];
-const ofNumbers = [
+const numberFunctions = [
   'add 2',
   'mul 3',
   'int',
@@ -82,7 +82,7 @@ const ofNumbers = [
   'div 2',
   'sub 1',
 ];
-const ofLists = [
+const listFunctions = [
   'join "-"',
   'first',
   'last',
@@ -96,7 +96,7 @@ const ofLists = [
   'initial',
   'compact',
 ];
-const ofObjects = ['toJson', 'toPrettyJson', 'len', 'keys | sortAlpha', 'empty', 'kindOf', 'typeOf'];
+const objectFunctions = ['toJson', 'toPrettyJson', 'len', 'keys | sortAlpha', 'empty', 'kindOf', 'typeOf'];
 const conditions = [
   '.ProxyConfig.HoldApplicationUntilProxyStarts',
   '.Values.global.nested.x',
@@ -106,50 +106,50 @@ const conditions = [
 /** @param seed determines the templates */
 export function randomInjectionTemplates(count: number, seed: number): string[] {
   let state = seed;
-  const below = (end: number): number => {
+  const drawBelow = (end: number): number => {
     // Linear congruential generator of Numerical Recipes.
     state = (state * 1_664_525 + 1_013_904_223) % 2 ** 32;
     return Math.floor((state / 2 ** 32) * end);
   };
-  const one = <T>(items: readonly T[]): T => items[below(items.length)]!;
+  const one = <T>(items: readonly T[]): T => items[drawBelow(items.length)]!;
   const piped = (values: readonly string[], functions: readonly string[]): string =>
-    [one(values), ...Array.from({ length: 1 + below(2) }, () => one(functions))].join(' | ');
+    [one(values), ...Array.from({ length: 1 + drawBelow(2) }, () => one(functions))].join(' | ');
   const expression = (): string => {
-    switch (below(16)) {
+    switch (drawBelow(16)) {
       case 0:
-        return one(nothing);
+        return one(missingPaths);
       case 1:
       case 2:
-        return piped(numbers, ofNumbers);
+        return piped(numbers, numberFunctions);
       case 3:
       case 4:
-        return piped(lists, ofLists);
+        return piped(lists, listFunctions);
       case 5:
       case 6:
-        return `${one(objects)} | ${one(ofObjects)}`;
+        return `${one(objects)} | ${one(objectFunctions)}`;
       case 7:
         return `ternary ${one(texts)} "no" (eq ${one(texts)} ${one(texts)})`;
       case 8:
         return `printf "%s-%v" ${one(texts)} ${one(numbers)}`;
       default:
-        return piped(texts, ofTexts);
+        return piped(texts, textFunctions);
     }
   };
   const trim = (): string => one(['', '', '- ']);
-  const open = (text: string): string => `{{${trim()} ${text} }}`;
+  const openAction = (text: string): string => `{{${trim()} ${text} }}`;
   const statement = (): string => {
-    switch (below(6)) {
+    switch (drawBelow(6)) {
       case 0:
-        return `${open(`if ${one([...texts, ...conditions, ...lists])}`)}yes ${open(expression())}${open('else')}no${open('end')}\n`;
+        return `${openAction(`if ${one([...texts, ...conditions, ...lists])}`)}yes ${openAction(expression())}${openAction('else')}no${openAction('end')}\n`;
       case 1:
-        return `${open('range $i, $c := .Spec.Containers')} {{ $i }}={{ $c.Name | ${one(ofTexts.slice(0, 10))} }} {{ len $.ObjectMeta.Labels }}${open('end')}\n`;
+        return `${openAction('range $i, $c := .Spec.Containers')} {{ $i }}={{ $c.Name | ${one(textFunctions.slice(0, 10))} }} {{ len $.ObjectMeta.Labels }}${openAction('end')}\n`;
       case 2:
-        return `${open(`range $k, $v := ${one(objects.slice(0, 3))}`)} {{ $k }}:{{ $v | toJson }}${open('end')}\n`;
+        return `${openAction(`range $k, $v := ${one(objects.slice(0, 3))}`)} {{ $k }}:{{ $v | toJson }}${openAction('end')}\n`;
       case 3:
-        return `${open(`with ${one(texts)}`)}<{{ . | ${one(ofTexts)} }}>${open('end')}\n`;
+        return `${openAction(`with ${one(texts)}`)}<{{ . | ${one(textFunctions)} }}>${openAction('end')}\n`;
       default:
-        return `${open(expression())}\n`;
+        return `${openAction(expression())}\n`;
     }
   };
-  return Array.from({ length: count }, () => Array.from({ length: 1 + below(2) }, statement).join(''));
+  return Array.from({ length: count }, () => Array.from({ length: 1 + drawBelow(2) }, statement).join(''));
 }

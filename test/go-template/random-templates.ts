@@ -35,15 +35,15 @@ class Grammar {
     const name = `t${this.#names++}`;
     const body = this.#isolated(() => this.#statements(2));
     this.#templates.push(name);
-    return this.#open(`define "${name}"`) + body + this.#open('end');
+    return this.#action(`define "${name}"`) + body + this.#action('end');
   }
 
-  #isolated(make: () => string): string {
+  #isolated(createText: () => string): string {
     const [variables, loops, isDotData] = [this.#variables, this.#loops, this.#isDotData];
     this.#variables = [];
     this.#loops = 0;
     this.#isDotData = false;
-    const candidate = make();
+    const candidate = createText();
     this.#variables = variables;
     this.#loops = loops;
     this.#isDotData = isDotData;
@@ -52,7 +52,7 @@ class Grammar {
 
   #statements(depth: number): string {
     const declared = this.#variables.length;
-    const text = Array.from({ length: 1 + this.#below(4) }, () => this.#statement(depth)).join('');
+    const text = Array.from({ length: 1 + this.#drawBelow(4) }, () => this.#statement(depth)).join('');
     this.#variables.length = declared;
     return text;
   }
@@ -70,8 +70,8 @@ class Grammar {
         return this.#set();
       case 'call':
         return this.#templates.length === 0
-          ? this.#open('.')
-          : this.#open(
+          ? this.#action('.')
+          : this.#action(
               `template "${this.#pick(this.#templates)}"${this.#chance(0.7) ? ` ${this.#pipeline(this.#type(), 1)}` : ''}`,
             );
       case 'if':
@@ -84,35 +84,37 @@ class Grammar {
         return this.#block(depth);
       case 'leave':
         return (
-          this.#open(`if ${this.#condition(depth)}`) + this.#open(this.#pick(['break', 'continue'])) + this.#open('end')
+          this.#action(`if ${this.#condition(depth)}`) +
+          this.#action(this.#pick(['break', 'continue'])) +
+          this.#action('end')
         );
       default:
-        return this.#open(this.#pipeline(this.#type(), depth));
+        return this.#action(this.#pipeline(this.#type(), depth));
     }
   }
 
   #block(depth: number): string {
     const name = `b${this.#names++}`;
     const head = `block "${name}" ${this.#pipeline(this.#type(), depth)}`;
-    return this.#open(head) + this.#isolated(() => this.#statements(depth + 1)) + this.#open('end');
+    return this.#action(head) + this.#isolated(() => this.#statements(depth + 1)) + this.#action('end');
   }
 
   #set(): string {
     if (this.#variables.length > 0 && this.#chance(0.4)) {
       const { name, type } = this.#pick(this.#variables);
-      return this.#open(`${name} = ${this.#value(type, 1)}`);
+      return this.#action(`${name} = ${this.#value(type, 1)}`);
     }
     const [name, type] = [`$v${this.#names++}`, this.#type()];
-    const action = this.#open(`${name} := ${this.#chance(0.5) ? this.#value(type, 1) : this.#call(type, 1)}`);
+    const action = this.#action(`${name} := ${this.#chance(0.5) ? this.#value(type, 1) : this.#call(type, 1)}`);
     this.#variables.push({ name, type });
     return action;
   }
 
-  #branch(word: string, pipe: string, depth: number): string {
-    let text = this.#open(`${word} ${pipe}`) + this.#statements(depth + 1);
-    while (this.#chance(0.25)) text += this.#open(`else if ${this.#condition(depth)}`) + this.#statements(depth + 1);
-    if (this.#chance(0.5)) text += this.#open('else') + this.#statements(depth + 1);
-    return text + this.#open('end');
+  #branch(keyword: string, pipe: string, depth: number): string {
+    let text = this.#action(`${keyword} ${pipe}`) + this.#statements(depth + 1);
+    while (this.#chance(0.25)) text += this.#action(`else if ${this.#condition(depth)}`) + this.#statements(depth + 1);
+    if (this.#chance(0.5)) text += this.#action('else') + this.#statements(depth + 1);
+    return text + this.#action('end');
   }
 
   #with(depth: number): string {
@@ -122,12 +124,12 @@ class Grammar {
     const type = this.#type();
     const pipe = this.#value(type, depth);
     if (declares) this.#variables.push({ name, type });
-    let text = this.#open(`with ${declares ? `${name} := ` : ''}${pipe}`) + this.#asOther(depth);
+    let text = this.#action(`with ${declares ? `${name} := ` : ''}${pipe}`) + this.#asOther(depth);
     if (this.#chance(0.2))
-      text += this.#open(`else with ${this.#pipeline(this.#type(), depth)}`) + this.#asOther(depth);
-    if (this.#chance(0.4)) text += this.#open('else') + this.#statements(depth + 1);
+      text += this.#action(`else with ${this.#pipeline(this.#type(), depth)}`) + this.#asOther(depth);
+    if (this.#chance(0.4)) text += this.#action('else') + this.#statements(depth + 1);
     this.#variables.length = declared;
-    return text + this.#open('end');
+    return text + this.#action('end');
   }
 
   #asOther(depth: number): string {
@@ -141,23 +143,23 @@ class Grammar {
   #range(depth: number): string {
     const declared = this.#variables.length;
     const names = this.#pick([[], [`$e${this.#names++}`], [`$i${this.#names++}`, `$e${this.#names++}`]]);
-    const over = this.#pick(
+    const rangeExpression = this.#pick(
       this.#chance(0.03) ? ['$.nothing', '$.missing', '$.cluster'] : ranges[names.length < 2 ? 'one' : 'two'],
     );
-    const element = over.includes('numbers') || over === '3' ? 'int' : 'text';
+    const element = rangeExpression.includes('numbers') || rangeExpression === '3' ? 'int' : 'text';
     this.#variables.push(
       ...names.map((name, index) => {
         const isIndex = names.length === 2 && index === 0;
-        return { name, type: isIndex ? (over.includes('LABELS') ? 'text' : 'int') : element } as const;
+        return { name, type: isIndex ? (rangeExpression.includes('LABELS') ? 'text' : 'int') : element } as const;
       }),
     );
     this.#loops++;
-    let text = this.#open(`range ${names.length > 0 ? `${names.join(', ')} := ` : ''}${over}`);
+    let text = this.#action(`range ${names.length > 0 ? `${names.join(', ')} := ` : ''}${rangeExpression}`);
     text += this.#asOther(depth);
     this.#loops--;
-    if (this.#chance(0.4)) text += this.#open('else') + this.#statements(depth + 1);
+    if (this.#chance(0.4)) text += this.#action('else') + this.#statements(depth + 1);
     this.#variables.length = declared;
-    return text + this.#open('end');
+    return text + this.#action('end');
   }
 
   #condition(depth: number): string {
@@ -192,12 +194,12 @@ class Grammar {
     switch (type) {
       case 'bool': {
         const kind = this.#pick(this.#chance(0.05) ? types : comparable);
-        const ordered = this.#pick(['int', 'text', 'float'] as const);
+        const orderedType = this.#pick(['int', 'text', 'float'] as const);
         return this.#pick([
           () => `eq ${value(kind)} ${value(kind)}`,
           () => `eq ${value(kind)} ${value(kind)} ${value(kind)}`,
           () => `ne ${value(kind)} ${value(kind)}`,
-          () => `${this.#pick(['lt', 'le', 'gt', 'ge'])} ${value(ordered)} ${value(ordered)}`,
+          () => `${this.#pick(['lt', 'le', 'gt', 'ge'])} ${value(orderedType)} ${value(orderedType)}`,
           () => `${this.#pick(['lt', 'le', 'gt', 'ge'])} ${value('int')} ${value('int')}`,
           () => `not ${value(this.#type())}`,
           () => `and ${value(kind)} ${value('bool')}`,
@@ -209,14 +211,14 @@ class Grammar {
         return this.#pick([
           () => `len ${value(this.#pick(['text', 'list', 'map']))}`,
           () => 'len (slice $.cluster 2)',
-          () => `index $.numbers ${this.#below(this.#chance(0.03) ? 5 : 3)}`,
+          () => `index $.numbers ${this.#drawBelow(this.#chance(0.03) ? 5 : 3)}`,
           () => `or ${value('int')} ${value('int')}`,
           () => `and ${value('int')} ${value('int')}`,
         ])();
       case 'list':
         return this.#pick([
-          () => `slice $.numbers ${this.#below(4)}`,
-          () => `slice $.mixed 1 ${1 + this.#below(4)}`,
+          () => `slice $.numbers ${this.#drawBelow(4)}`,
+          () => `slice $.mixed 1 ${1 + this.#drawBelow(4)}`,
           () => `or ${value('list')} ${value('list')}`,
         ])();
       case 'map':
@@ -230,18 +232,19 @@ class Grammar {
 
   #text(depth: number): string {
     const value = (argumentType: Type): string => this.#value(argumentType, depth + 1);
-    const some = (): string => Array.from({ length: 1 + this.#below(4) }, () => value(this.#type())).join(' ');
+    const someValues = (): string =>
+      Array.from({ length: 1 + this.#drawBelow(4) }, () => value(this.#type())).join(' ');
     return this.#pick([
-      () => `print ${some()}`,
-      () => `println ${some()}`,
-      () => `html ${some()}`,
-      () => `js ${some()}`,
-      () => `urlquery ${some()}`,
+      () => `print ${someValues()}`,
+      () => `println ${someValues()}`,
+      () => `html ${someValues()}`,
+      () => `js ${someValues()}`,
+      () => `urlquery ${someValues()}`,
       () => `or ${value('text')} ${value('text')}`,
       () => `and ${value('text')} ${value('text')}`,
-      () => `slice ${this.#chance(0.04) ? value('text') : '$.nodeID'} ${this.#below(3)} ${3 + this.#below(5)}`,
+      () => `slice ${this.#chance(0.04) ? value('text') : '$.nodeID'} ${this.#drawBelow(3)} ${3 + this.#drawBelow(5)}`,
       () => `index $.metadata.LABELS ${this.#pick(['"app"', '"none"', '"a/b"'])}`,
-      () => `index $.extraStatTags ${this.#below(3)}`,
+      () => `index $.extraStatTags ${this.#drawBelow(3)}`,
       () => this.#printf(depth),
       () => this.#printf(depth),
       () => this.#printf(depth),
@@ -257,8 +260,9 @@ class Grammar {
   #value(type: Type, depth: number): string {
     if (this.#chance(0.015)) return this.#path(this.#pick(paths.odd));
     if (type === 'odd') return this.#path(this.#pick(paths.odd));
-    const known = this.#variables.filter((variable) => variable.type === type || this.#chance(0.02));
-    if (known.length > 0 && this.#chance(0.4)) return this.#pick(known).name + (this.#chance(0.01) ? '.app' : '');
+    const knownVariables = this.#variables.filter((variable) => variable.type === type || this.#chance(0.02));
+    if (knownVariables.length > 0 && this.#chance(0.4))
+      return this.#pick(knownVariables).name + (this.#chance(0.01) ? '.app' : '');
     if (!this.#isDotData && this.#chance(0.02)) return '.';
     if (depth < maxDepth && this.#chance(0.15))
       return `(${this.#spaces()}${this.#call(type, depth + 1)}${this.#spaces()})`;
@@ -282,10 +286,10 @@ class Grammar {
     return this.#pick(types);
   }
 
-  #open(content: string): string {
-    const left = this.#pick(['{{', '{{', '{{ ', '{{- ', '{{-\n ']);
-    const right = this.#pick(['}}', '}}', ' }}', ' -}}', '\n-}}']);
-    return left + content + right;
+  #action(content: string): string {
+    const leftDelimiter = this.#pick(['{{', '{{', '{{ ', '{{- ', '{{-\n ']);
+    const rightDelimiter = this.#pick(['}}', '}}', ' }}', ' -}}', '\n-}}']);
+    return leftDelimiter + content + rightDelimiter;
   }
 
   #spaces(): string {
@@ -293,14 +297,14 @@ class Grammar {
   }
 
   #pick<T>(of: readonly T[]): T {
-    return of[this.#below(of.length)]!;
+    return of[this.#drawBelow(of.length)]!;
   }
 
   #chance(probability: number): boolean {
     return this.#random() < probability;
   }
 
-  #below(limit: number): number {
+  #drawBelow(limit: number): number {
     return Math.floor(this.#random() * limit);
   }
 

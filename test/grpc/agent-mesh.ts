@@ -71,10 +71,10 @@ export class AgentMesh {
   }
 
   async startDiscovery(): Promise<void> {
-    const [grpc = 0, secure = 0, http = 0] = this.#ports;
+    const [grpc = 0, securePort = 0, http = 0] = this.#ports;
     this.discovery = Program.start('pilot-discovery', {
       args: [
-        ...['discovery', '--grpcAddr', at(grpc), '--secureGRPCAddr', at(secure), '--httpAddr', at(http)],
+        ...['discovery', '--grpcAddr', at(grpc), '--secureGRPCAddr', at(securePort), '--httpAddr', at(http)],
         ...['--monitoringAddr=', '--httpsAddr=', '--registries=', '--configDir', join(this.root, 'mesh')],
       ],
       env: { ...process.env, SELF_SIGNED_CA_DIR: join(this.root, 'ca') },
@@ -85,7 +85,7 @@ export class AgentMesh {
   }
 
   startAgent(): void {
-    const [grpc = 0, secure = 0, , status] = this.#ports;
+    const [grpc = 0, securePort = 0, , status] = this.#ports;
     this.agent = Program.start('pilot-agent', {
       args: [
         ...['proxy', 'sidecar', '--discoveryAddress', at(grpc), '--controlPlaneAuthPolicy', 'NONE'],
@@ -94,7 +94,7 @@ export class AgentMesh {
       env: {
         ...process.env,
         ...{ DISABLE_ENVOY: 'true', ISTIO_META_GENERATOR: 'grpc', OUTPUT_CERTS: this.certificates },
-        ...{ CA_ADDR: at(secure), INSTANCE_IP: this.#options.podIp },
+        ...{ CA_ADDR: at(securePort), INSTANCE_IP: this.#options.podIp },
         ...{ POD_NAME: 'echo-0', POD_NAMESPACE: 'shop', SERVICE_ACCOUNT: 'echo' },
         ...{ SECRET_TTL: this.#options.secretTtl },
         ...{ SECRET_GRACE_PERIOD_RATIO: '0.9', SECRET_GRACE_PERIOD_RATIO_JITTER: '0.005' },

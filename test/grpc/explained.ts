@@ -6,8 +6,8 @@ import type { CallText } from '../../src/discovery/explain/grpc-call.ts';
 /** @param root folder of a `ControlPlane`, whose files are read */
 export async function explainedCall(root: string, node: string, ...args: readonly string[]): Promise<CallText> {
   let text = '';
-  const command = explainCommand((printed) => {
-    text += printed;
+  const command = explainCommand((printedText) => {
+    text += printedText;
   });
   const files = ['--registries=', '--configDir', join(root, 'config'), '--meshConfig', join(root, 'mesh')];
   const program = ['--node', node, '--metadata', 'GENERATOR=grpc', '--metadata', 'NAMESPACE=shop', '--format', 'json'];

@@ -3,7 +3,7 @@ import { Metadata, Server, ServerCredentials, status } from '@grpc/grpc-js';
 
 const path = '/grpc.health.v1.Health/Check';
 /** `status: SERVING`. */
-const serving = Buffer.from([8, 1]);
+const servingResponse = Buffer.from([8, 1]);
 
 export class HealthServer {
   readonly name: string;
@@ -19,8 +19,8 @@ export class HealthServer {
 
   static async start(name: string): Promise<HealthServer> {
     const server = new Server();
-    const failed = new Map<string, number>();
-    const about = { backend: undefined as HealthServer | undefined };
+    const failedCounts = new Map<string, number>();
+    const backendRef = { backend: undefined as HealthServer | undefined };
     const bytes = (value: Buffer): Buffer => value;
     server.addService(
       {
@@ -37,20 +37,20 @@ export class HealthServer {
       {
         Check: (
           call: { metadata: Metadata; sendMetadata(metadata: Metadata): void },
-          done: (error: object | null, value?: Buffer) => void,
+          callback: (error: object | null, value?: Buffer) => void,
         ) => {
-          if (about.backend) about.backend.calls++;
+          if (backendRef.backend) backendRef.backend.calls++;
           const headerValue = (header: string): string => String(call.metadata.get(header)[0] ?? '');
           // Fails as often as the header specifies, for each value of x-call. The failing response has no initial
           // metadata, because a client retries only such calls.
-          const times = (failed.get(headerValue('x-call')) ?? 0) + 1;
-          failed.set(headerValue('x-call'), times);
+          const times = (failedCounts.get(headerValue('x-call')) ?? 0) + 1;
+          failedCounts.set(headerValue('x-call'), times);
           if (times <= Number(headerValue('x-fail')))
-            return done({ code: status.UNAVAILABLE, details: 'as requested' });
+            return callback({ code: status.UNAVAILABLE, details: 'as requested' });
           const header = new Metadata();
           header.set('x-backend', name);
           call.sendMetadata(header);
-          return setTimeout(() => done(null, serving), Number(headerValue('x-delay-ms')));
+          return setTimeout(() => callback(null, servingResponse), Number(headerValue('x-delay-ms')));
         },
       } as never,
     );
@@ -60,7 +60,7 @@ export class HealthServer {
       ),
     );
     const backend = new HealthServer(name, port, server);
-    about.backend = backend;
+    backendRef.backend = backend;
     return backend;
   }
 

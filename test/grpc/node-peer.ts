@@ -21,7 +21,7 @@ function clientOf({ target, secure = false }: CallOrder): Client {
 
 createInterface({ input: process.stdin }).on('line', (line) => {
   const order = JSON.parse(line) as CallOrder;
-  const begun = performance.now();
+  const startedAt = performance.now();
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(order.headers ?? {})) {
     metadata.set(name, name.endsWith('-bin') ? Buffer.from(value) : value);
@@ -34,7 +34,7 @@ createInterface({ input: process.stdin }).on('line', (line) => {
       id: order.id,
       code: text,
       message,
-      ms: Math.round(performance.now() - begun),
+      ms: Math.round(performance.now() - startedAt),
       ...(backend && { backend }),
       ...(caller && { caller }),
     };

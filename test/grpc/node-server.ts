@@ -13,7 +13,7 @@ register();
 const [address = '', name = ''] = process.argv.slice(2);
 const bytes = (value: Buffer): Buffer => value;
 /** `status: SERVING`. */
-const serving = Buffer.from([8, 1]);
+const servingResponse = Buffer.from([8, 1]);
 
 const server = new XdsServer();
 server.addService(
@@ -24,12 +24,12 @@ server.addService(
     },
   },
   {
-    Check: (call: Call, done: (error: object | null, value?: Buffer) => void) => {
+    Check: (call: Call, callback: (error: object | null, value?: Buffer) => void) => {
       const header = new ServerMetadata();
       header.set('x-backend', name);
       header.set('x-caller', call.getAuthContext().sslPeerCertificate?.subjectaltname?.replace(/^URI:/, '') ?? '');
       call.sendMetadata(header);
-      done(null, serving);
+      callback(null, servingResponse);
     },
   } as never,
 );

@@ -72,8 +72,8 @@ abstract class Peer {
   readonly lines: string[] = [];
   readonly child: ChildProcess;
 
-  constructor(command: string, args: readonly string[], bootstrap: string, more: NodeJS.ProcessEnv = {}) {
-    const env = { ...process.env, GRPC_XDS_BOOTSTRAP: bootstrap, ...more };
+  constructor(command: string, args: readonly string[], bootstrap: string, extraEnv: NodeJS.ProcessEnv = {}) {
+    const env = { ...process.env, GRPC_XDS_BOOTSTRAP: bootstrap, ...extraEnv };
     this.child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
     endWithRunner(this.child);
     this.child.once('exit', () => this.ended());
@@ -90,15 +90,15 @@ abstract class Peer {
 
   async stop(): Promise<void> {
     if (this.child.exitCode !== null || this.child.signalCode !== null) return;
-    const ended = new Promise((resolve) => this.child.once('exit', resolve));
+    const exitEvent = new Promise((resolve) => this.child.once('exit', resolve));
     this.child.kill('SIGKILL');
-    await ended;
+    await exitEvent;
   }
 }
 
 /** A client process, which may call several targets. */
 export class PeerClient extends Peer {
-  readonly #waiting = new Map<number, (outcome: CallOutcome) => void>();
+  readonly #pendingCalls = new Map<number, (outcome: CallOutcome) => void>();
   readonly #failing = new Map<number, (error: Error) => void>();
   #last = 0;
 
@@ -118,7 +118,7 @@ export class PeerClient extends Peer {
     const id = ++this.#last;
     this.child.stdin!.write(`${JSON.stringify({ timeoutMs: 15_000, ...order, id })}\n`);
     return new Promise((resolve, reject) => {
-      this.#waiting.set(id, resolve);
+      this.#pendingCalls.set(id, resolve);
       this.#failing.set(id, reject);
     });
   }
@@ -136,8 +136,8 @@ export class PeerClient extends Peer {
 
   protected onOutput(value: unknown): void {
     const outcome = value as CallOutcome;
-    this.#waiting.get(outcome.id)?.(outcome);
-    this.#waiting.delete(outcome.id);
+    this.#pendingCalls.get(outcome.id)?.(outcome);
+    this.#pendingCalls.delete(outcome.id);
     this.#failing.delete(outcome.id);
   }
 }

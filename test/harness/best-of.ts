@@ -3,7 +3,7 @@
  * is slow each time.
  */
 export async function bestOf(tries: number, limit: number, measure: () => Promise<number>): Promise<number> {
-  let best = Number.POSITIVE_INFINITY;
-  for (let i = 0; i < tries && best >= limit; i++) best = Math.min(best, await measure());
-  return best;
+  let lowest = Number.POSITIVE_INFINITY;
+  for (let i = 0; i < tries && lowest >= limit; i++) lowest = Math.min(lowest, await measure());
+  return lowest;
 }

@@ -75,8 +75,8 @@ export function requestCertificateChain(
 ): Promise<string[]> {
   const metadata = new Metadata();
   if (bearer !== undefined) metadata.set('authorization', `Bearer ${bearer}`);
-  const about: { metadata?: JsonObject } = node === undefined ? {} : { metadata: { NodeID: node } };
-  const message = create(IstioCertificateRequestSchema, { csr, validityDuration: seconds, ...about });
+  const metadataFields: { metadata?: JsonObject } = node === undefined ? {} : { metadata: { NodeID: node } };
+  const message = create(IstioCertificateRequestSchema, { csr, validityDuration: seconds, ...metadataFields });
   const request = bytes ?? Buffer.from(toBinary(IstioCertificateRequestSchema, message));
   const path = '/istio.v1.auth.IstioCertificateService/CreateCertificate';
   return new Promise((resolve, reject) => {

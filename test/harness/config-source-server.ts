@@ -87,7 +87,7 @@ export class ConfigSourceServer {
   #server: Server | undefined;
   #port = 0;
   #count = 0;
-  readonly #connected = new Set<Connected>();
+  readonly #connectedClients = new Set<Connected>();
 
   private constructor(options: ConfigSourceServerOptions) {
     this.#options = options;
@@ -129,13 +129,13 @@ export class ConfigSourceServer {
     }: { push?: boolean; version?: string; labels?: Record<string, string> } = {},
   ): void {
     const metadata = { name, version: version || `${++this.#count}`, labels };
-    const any = anyPack(ResourceSchema, create(ResourceSchema, { metadata, body }));
-    this.putRaw(kind, name, any, { push, version: metadata.version });
+    const packed = anyPack(ResourceSchema, create(ResourceSchema, { metadata, body }));
+    this.putRaw(kind, name, packed, { push, version: metadata.version });
   }
 
-  putRaw(kind: string, name: string, any: Any, { push = true, version = `${++this.#count}` } = {}): void {
+  putRaw(kind: string, name: string, packed: Any, { push = true, version = `${++this.#count}` } = {}): void {
     const all = this.objects.get(kind) ?? new Map();
-    this.objects.set(kind, all.set(name, { version, any }));
+    this.objects.set(kind, all.set(name, { version, any: packed }));
     if (push) this.push(kind);
   }
 
@@ -151,22 +151,22 @@ export class ConfigSourceServer {
   }
 
   push(kind: string): void {
-    for (const client of this.#connected) {
+    for (const client of this.#connectedClients) {
       for (const typeUrl of client.watched.keys()) if (kindOf(typeUrl) === kind) this.#send(client, typeUrl);
     }
   }
 
   /** Ends all streams; the server keeps running. */
   close(code = status.UNAVAILABLE): void {
-    for (const { call } of this.#connected) call.emit('error', { code, details: 'closed by the test' });
-    this.#connected.clear();
+    for (const { call } of this.#connectedClients) call.emit('error', { code, details: 'closed by the test' });
+    this.#connectedClients.clear();
   }
 
   /** Closes immediately, as a killed process does. */
   kill(): void {
     this.#server?.forceShutdown();
     this.#server = undefined;
-    this.#connected.clear();
+    this.#connectedClients.clear();
   }
 
   async restart(): Promise<void> {
@@ -209,8 +209,8 @@ export class ConfigSourceServer {
       return;
     }
     const client: Connected = { call, protocol, watched: new Map() };
-    this.#connected.add(client);
-    const leave = (): void => void this.#connected.delete(client);
+    this.#connectedClients.add(client);
+    const leave = (): void => void this.#connectedClients.delete(client);
     call.on('cancelled', leave);
     call.on('error', leave);
     call.on('end', () => {
@@ -226,8 +226,8 @@ export class ConfigSourceServer {
     if (client.watched.has(request.typeUrl)) return;
     if (client.protocol === 'delta' && this.#options.protocol === 'silent delta') return;
     const { version, unknownTypes = 'empty' } = this.#options;
-    const isKnown = version === undefined || request.typeUrl.split('/')[1] === version;
-    if (!isKnown && unknownTypes === 'silent') return;
+    const isKnownVersion = version === undefined || request.typeUrl.split('/')[1] === version;
+    if (!isKnownVersion && unknownTypes === 'silent') return;
     client.watched.set(request.typeUrl, new Map(Object.entries(request.initialVersions)));
     this.#send(client, request.typeUrl);
   }
@@ -258,9 +258,9 @@ export class ConfigSourceServer {
 
   #sendNow({ call, protocol, watched }: Connected, typeUrl: string): void {
     const { version } = this.#options;
-    const isKnown = version === undefined || typeUrl.split('/')[1] === version;
-    const isOfGroup = typeUrl.startsWith(groups[kindOf(typeUrl)] ?? 'networking.istio.io');
-    const objects = isKnown && isOfGroup ? (this.objects.get(kindOf(typeUrl)) ?? new Map()) : new Map();
+    const isKnownVersion = version === undefined || typeUrl.split('/')[1] === version;
+    const isServedGroup = typeUrl.startsWith(groups[kindOf(typeUrl)] ?? 'networking.istio.io');
+    const objects = isKnownVersion && isServedGroup ? (this.objects.get(kindOf(typeUrl)) ?? new Map()) : new Map();
     const nonce = `n${++this.#count}`;
     if (protocol === 'sotw') {
       const resources = [...objects.values()].map(({ any }) => any);
@@ -268,11 +268,13 @@ export class ConfigSourceServer {
       call.write(Buffer.from(toBinary(DiscoveryResponseSchema, response)));
       return;
     }
-    const had = watched.get(typeUrl)!;
+    const watchedVersions = watched.get(typeUrl)!;
     const resources = [...objects].flatMap(([name, one]) =>
-      had.get(name) === one.version ? [] : [{ name, version: one.version, resource: create(AnySchema, one.any) }],
+      watchedVersions.get(name) === one.version
+        ? []
+        : [{ name, version: one.version, resource: create(AnySchema, one.any) }],
     );
-    const removedResources = [...had.keys()].filter((name) => !objects.has(name));
+    const removedResources = [...watchedVersions.keys()].filter((name) => !objects.has(name));
     watched.set(typeUrl, new Map([...objects].map(([name, one]) => [name, one.version])));
     const response = create(DeltaDiscoveryResponseSchema, {
       typeUrl,
@@ -286,7 +288,7 @@ export class ConfigSourceServer {
 
   /** Writes raw bytes to every client. */
   writeRaw(bytes: Uint8Array): void {
-    for (const { call } of this.#connected) call.write(Buffer.from(bytes));
+    for (const { call } of this.#connectedClients) call.write(Buffer.from(bytes));
   }
 }
 

@@ -119,7 +119,7 @@ const nonServingFlags = ['--mode', '--version', '--hot-restart-version'];
 export function envoysIn({ container }: ContainedAgent): readonly number[] {
   const folder = container.cwd;
   return hostProcesses()
-    .filter(({ command }) => command[0]?.endsWith('envoy') && command.some((word) => word.startsWith(folder)))
-    .filter(({ command }) => !nonServingFlags.some((word) => command.includes(word)))
+    .filter(({ command }) => command[0]?.endsWith('envoy') && command.some((argument) => argument.startsWith(folder)))
+    .filter(({ command }) => !nonServingFlags.some((nonServingFlag) => command.includes(nonServingFlag)))
     .map(({ pid }) => pid);
 }

@@ -33,11 +33,11 @@ export const sidecar = {
 /** Cluster of the service of {@link serviceEntry}. */
 export const cartCluster = 'outbound|80||cart.example.com';
 
-const running: ControlPlane[] = [];
+const runningPlanes: ControlPlane[] = [];
 
 /** Stops all control planes of the test; for `afterEach`. */
 export async function stopControlPlanes(): Promise<void> {
-  for (const plane of running.splice(0)) await plane.stop();
+  for (const plane of runningPlanes.splice(0)) await plane.stop();
 }
 
 /** A control plane with its own folder. */
@@ -57,9 +57,9 @@ export class ControlPlane {
     files: Record<string, string> = { 'cart.yaml': serviceEntry() },
     prepare: (plane: { root: string }) => void = () => {},
     env: NodeJS.ProcessEnv = {},
-    more: Partial<DiscoveryProgram> = {},
+    programOptions: Partial<DiscoveryProgram> = {},
   ) {
-    running.push(this);
+    runningPlanes.push(this);
     mkdirSync(join(this.root, 'config'));
     prepare(this);
     for (const [name, text] of Object.entries(files)) this.write(name, text);
@@ -92,7 +92,7 @@ export class ControlPlane {
       access,
       trace: this.trace,
       signals: this.#signals as never,
-      ...more,
+      ...programOptions,
     });
   }
 

@@ -52,9 +52,9 @@ class Counting {
 
   end(): void {
     this.#unwrap();
-    this.#session.post('Profiler.takePreciseCoverage', (error, taken) => {
+    this.#session.post('Profiler.takePreciseCoverage', (error, coverage) => {
       if (error !== null) throw error;
-      for (const script of taken.result) this.#add(script);
+      for (const script of coverage.result) this.#add(script);
     });
     this.#session.disconnect();
   }
@@ -70,28 +70,28 @@ class Counting {
   }
 }
 
-export function sumOf(counted: CountedWork): number {
-  return [...counted.values()].reduce((all, count) => all + count, 0);
+export function sumOf(workCounts: CountedWork): number {
+  return [...workCounts.values()].reduce((all, count) => all + count, 0);
 }
 
 type Elements = (self: never, result: unknown) => number;
 
-const listed: Elements = (list: readonly unknown[]) => list.length;
+const listLength: Elements = (list: readonly unknown[]) => list.length;
 const copied: Elements = (_, result) => (result as readonly unknown[]).length;
-const held: Elements = (set: Set<unknown>) => set.size;
+const setSize: Elements = (set: Set<unknown>) => set.size;
 
 /** Loops of the engine, and the maximum number of elements that each visits. */
 const loops: readonly [prototype: object, methods: readonly PropertyKey[], Elements][] = [
   [
     Array.prototype,
     ['includes', 'indexOf', 'lastIndexOf', 'find', 'findIndex', 'filter', 'some', 'every', 'map'],
-    listed,
+    listLength,
   ],
-  [Array.prototype, ['join', 'splice', 'reverse', Symbol.iterator], listed],
+  [Array.prototype, ['join', 'splice', 'reverse', Symbol.iterator], listLength],
   // Excludes toSpliced: a SortedList copies a block with it, whose bounded size small tests do not reach.
   [Array.prototype, ['slice', 'concat', 'flat'], copied],
-  [Set.prototype, [Symbol.iterator], held],
-  [Map.prototype, ['keys', 'values', 'entries', Symbol.iterator], held],
+  [Set.prototype, [Symbol.iterator], setSize],
+  [Map.prototype, ['keys', 'values', 'entries', Symbol.iterator], setSize],
 ];
 
 /** @returns a function that removes the wrappers */
@@ -136,20 +136,21 @@ export interface WorkGrowth {
  */
 export function growthOfWork(
   work: (size: number) => CountedWork,
-  few: number,
-  many: number,
+  fewItems: number,
+  manyItems: number,
   maxExponent = 1.4,
 ): WorkGrowth {
-  const exponentOf = (previous: number, after: number): number => Math.log(after / previous) / Math.log(many / few);
-  const [small, large] = [work(few), work(many)];
-  const tooFast = [...large].flatMap(([workName, after]): Growth[] => {
+  const exponentOf = (previous: number, next: number): number =>
+    Math.log(next / previous) / Math.log(manyItems / fewItems);
+  const [smallWork, largeWork] = [work(fewItems), work(manyItems)];
+  const tooFast = [...largeWork].flatMap(([workName, largeCount]): Growth[] => {
     // Fewer than eight calls per item are not quadratic, and may start only at some size.
-    const previous = Math.max(small.get(workName) ?? 0, 8 * few);
-    const exponent = exponentOf(previous, after);
-    return exponent > maxExponent ? [{ workName, counts: [previous, after], exponent }] : [];
+    const previous = Math.max(smallWork.get(workName) ?? 0, 8 * fewItems);
+    const exponent = exponentOf(previous, largeCount);
+    return exponent > maxExponent ? [{ workName, counts: [previous, largeCount], exponent }] : [];
   });
   return {
-    exponent: exponentOf(sumOf(small), sumOf(large)),
+    exponent: exponentOf(sumOf(smallWork), sumOf(largeWork)),
     tooFast: tooFast.sort((a, b) => b.counts[1] - a.counts[1]),
   };
 }

@@ -18,15 +18,15 @@ test("a round trip through a delaying proxy takes the proxy's delay, and bytes s
   const { port } = await echoThrough(60);
   const socket = connect({ host: '127.0.0.1', port });
   await once(socket, 'connect');
-  const begun = performance.now();
-  let received = '';
-  socket.on('data', (chunk) => (received += chunk.toString()));
+  const startedAt = performance.now();
+  let receivedText = '';
+  socket.on('data', (chunk) => (receivedText += chunk.toString()));
   for (let i = 0; i < 100; i++) socket.write(`${i} `);
   socket.end();
   await once(socket, 'end');
   // Timers may fire a millisecond early.
-  expect(performance.now() - begun).toBeGreaterThan(58);
-  expect(received).toBe(`${Array.from({ length: 100 }, (_, i) => i).join(' ')} `);
+  expect(performance.now() - startedAt).toBeGreaterThan(58);
+  expect(receivedText).toBe(`${Array.from({ length: 100 }, (_, i) => i).join(' ')} `);
 });
 
 test('a delaying proxy that disconnects closes its connections and accepts new ones', async () => {

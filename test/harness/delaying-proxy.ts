@@ -47,13 +47,13 @@ export class DelayingProxy {
       [server, client],
     ] as const) {
       this.#sockets.add(from);
-      const later = (action: () => void): void => void setTimeout(() => to.destroyed || action(), oneWayMs);
-      from.on('data', (chunk: Buffer) => later(() => to.write(chunk)));
-      from.on('end', () => later(() => to.end()));
+      const runLater = (action: () => void): void => void setTimeout(() => to.destroyed || action(), oneWayMs);
+      from.on('data', (chunk: Buffer) => runLater(() => to.write(chunk)));
+      from.on('end', () => runLater(() => to.end()));
       from.on('error', () => {});
       from.on('close', () => {
         this.#sockets.delete(from);
-        later(() => to.destroy());
+        runLater(() => to.destroy());
       });
     }
   }

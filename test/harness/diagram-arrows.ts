@@ -4,8 +4,8 @@ import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
 /** Returns `from → to: type` of every arrow in each diagram of a program, by diagram name. */
-export function arrowsOf(side: 'agent' | 'discovery'): Map<string, Set<string>> {
-  const diagrams = loadDiagrams(join(packageRoot(), 'machines', side, 'sequences'));
+export function arrowsOf(programName: 'agent' | 'discovery'): Map<string, Set<string>> {
+  const diagrams = loadDiagrams(join(packageRoot(), 'machines', programName, 'sequences'));
   return new Map(
     diagrams.map(({ file, body }) => [file.replace(/^.*\/|\.mmd$/g, ''), new Set(arrows(body).map(textOf))]),
   );

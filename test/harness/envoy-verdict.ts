@@ -28,8 +28,8 @@ export async function validateWithEnvoy(resources: object): Promise<EnvoyValidat
       const options = ['--mode', 'validate', '-c', file, '-l', 'error', '--disable-hot-restart'];
       execFile(envoyBinary(), options, { timeout: 60_000 }, (error, stdout, stderr) => {
         if (error === null) return resolve({ result: 'accepted' });
-        const words = lastWords(`${stdout}${stderr}`);
-        resolve({ result: error.code === 1 ? 'refused' : 'ended', words });
+        const lastMessage = lastWords(`${stdout}${stderr}`);
+        resolve({ result: error.code === 1 ? 'refused' : 'ended', words: lastMessage });
       });
     });
   } finally {
@@ -61,11 +61,11 @@ export async function validateListeners(listeners: readonly object[]): Promise<E
       );
       const dump = await envoy.admin('/config_dump?resource=dynamic_listeners');
       const { configs = [] } = JSON.parse(dump) as ListenersDump;
-      const judged = new Map(configs.map(({ name, error_state: error }) => [name, error?.details]));
+      const detailsByName = new Map(configs.map(({ name, error_state: error }) => [name, error?.details]));
       return listeners.map((_, index) => {
-        if (!judged.has(nameOf(index))) throw new Error(`Envoy says nothing of listener ${index}`);
-        const words = judged.get(nameOf(index));
-        return words === undefined ? { result: 'accepted' } : { result: 'refused', words };
+        if (!detailsByName.has(nameOf(index))) throw new Error(`Envoy says nothing of listener ${index}`);
+        const details = detailsByName.get(nameOf(index));
+        return details === undefined ? { result: 'accepted' } : { result: 'refused', words: details };
       });
     } finally {
       await envoy.stop();
@@ -79,18 +79,18 @@ function lastWords(output: string): string {
   return /error initializing configuration '[^']*': (.*)$/s.exec(output)?.[1]?.trim() ?? output.trim().slice(-400);
 }
 
-const extension = (name: string, more: object = {}): object => ({
+const extension = (name: string, extraFields: object = {}): object => ({
   '@type': `type.googleapis.com/envoy.extensions.filters.${name}`,
-  ...more,
+  ...extraFields,
 });
 
 /** A plaintext HTTP listener with this route configuration and these filters before the router. */
-export function httpListener(routes: object, filters: readonly object[] = [], more: object = {}): object {
+export function httpListener(routes: object, filters: readonly object[] = [], extraFields: object = {}): object {
   const manager = extension('network.http_connection_manager.v3.HttpConnectionManager', {
     stat_prefix: 'verdict',
     route_config: routes,
     http_filters: [...filters, { name: 'envoy.filters.http.router', typed_config: extension('http.router.v3.Router') }],
-    ...more,
+    ...extraFields,
   });
   return {
     name: 'verdict',

@@ -26,8 +26,8 @@ export async function eventually<Value>(
   attempt: () => Promise<Value | undefined | false> | Value | undefined | false,
   { deadlineMs = defaultDeadlineMs, everyMs, hopeless }: EventuallyOptions = {},
 ): Promise<Value> {
-  const begun = performance.now();
-  const deadline = begun + deadlineMs;
+  const startedAt = performance.now();
+  const deadline = startedAt + deadlineMs;
   let last: unknown;
   do {
     try {
@@ -39,10 +39,10 @@ export async function eventually<Value>(
     }
     const reason = hopeless?.();
     if (reason !== undefined) throw new Error(`waited for: ${condition}; but ${reason}`);
-    await sleep(everyMs ?? Math.min(200, Math.max(25, (performance.now() - begun) / 20)));
+    await sleep(everyMs ?? Math.min(200, Math.max(25, (performance.now() - startedAt) / 20)));
   } while (performance.now() < deadline);
-  const why = last === undefined ? '' : `: ${messageOf(last)}`;
-  throw new Error(`waited ${deadlineMs} ms in vain for: ${condition}${why}`, { cause: last });
+  const reasonText = last === undefined ? '' : `: ${messageOf(last)}`;
+  throw new Error(`waited ${deadlineMs} ms in vain for: ${condition}${reasonText}`, { cause: last });
 }
 
 /** Retries until an assertion does not throw, like {@link eventually}, with a deadline for busy machines. */

@@ -10,7 +10,7 @@ const everyMs = 40;
 export function followTrace(path: string, onLine: (line: TraceLine) => void): () => void {
   let inode = 0;
   let offset = 0;
-  let rest = Buffer.alloc(0);
+  let pendingBytes = Buffer.alloc(0);
 
   const read = (): void => {
     const stats = statSync(path, { throwIfNoEntry: false });
@@ -18,14 +18,14 @@ export function followTrace(path: string, onLine: (line: TraceLine) => void): ()
     if (stats.ino !== inode) {
       inode = stats.ino;
       offset = 0;
-      rest = Buffer.alloc(0);
+      pendingBytes = Buffer.alloc(0);
     }
     if (stats.size <= offset) return;
     const chunk = readFrom(path, offset, stats.size - offset);
     offset += chunk.length;
-    const bytes = Buffer.concat([rest, chunk]);
+    const bytes = Buffer.concat([pendingBytes, chunk]);
     const end = bytes.lastIndexOf('\n') + 1;
-    rest = bytes.subarray(end);
+    pendingBytes = bytes.subarray(end);
     for (const line of bytes.toString('utf8', 0, end).split('\n')) {
       if (line !== '') onLine(JSON.parse(line) as TraceLine);
     }

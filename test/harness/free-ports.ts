@@ -18,13 +18,13 @@ const reservedHere = new Set<string>();
 
 /** Finds `count` free TCP ports at loopback. No other test process gets them while this one runs. */
 export async function freePorts(count: number): Promise<number[]> {
-  const found: number[] = [];
-  for (let attempt = 0; found.length < count; attempt++) {
+  const foundPorts: number[] = [];
+  for (let attempt = 0; foundPorts.length < count; attempt++) {
     if (attempt > attempts) throw new Error(`no ${count} free ports between ${range.from} and ${range.to}`);
     const port = range.from + Math.floor(Math.random() * (range.to - range.from));
-    if (reserve(port) && (await isFree(port))) found.push(port);
+    if (reserve(port) && (await isFree(port))) foundPorts.push(port);
   }
-  return found;
+  return foundPorts;
 }
 
 /** Whether a listener can be opened on this port at loopback. */
@@ -43,7 +43,7 @@ export async function isFree(port: number): Promise<boolean> {
 
 /** @returns false if another process has reserved it */
 function reserve(port: number): boolean {
-  if (reservedHere.size === 0) begin();
+  if (reservedHere.size === 0) installCleanup();
   const file = join(reservations, String(port));
   try {
     writeFileSync(file, String(process.pid), { flag: 'wx' });
@@ -56,15 +56,15 @@ function reserve(port: number): boolean {
 }
 
 /** Removes the files of killed processes. */
-function begin(): void {
+function installCleanup(): void {
   process.once('exit', () => {
     for (const file of reservedHere) rmSync(file, { force: true });
   });
   mkdirSync(reservations, { recursive: true });
   for (const name of readdirSync(reservations)) {
     const file = join(reservations, name);
-    const holder = holderOf(file);
-    if (holder !== undefined && !isAlive(holder)) rmSync(file, { force: true });
+    const holderPid = holderOf(file);
+    if (holderPid !== undefined && !isAlive(holderPid)) rmSync(file, { force: true });
   }
 }
 

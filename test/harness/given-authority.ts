@@ -13,22 +13,22 @@ export interface GivenAuthority {
 }
 
 export function givenAuthority(): GivenAuthority {
-  let given: GivenAuthority | undefined;
+  let currentAuthority: GivenAuthority | undefined;
   beforeEach(() => {
     const directory = mkdtempSync(join(tmpdir(), 'authority-'));
-    given = { directory, caller: new CertificateCaller(directory) };
+    currentAuthority = { directory, caller: new CertificateCaller(directory) };
   });
   afterEach(async () => {
-    given!.caller.close();
+    currentAuthority!.caller.close();
     await stopControlPlanes();
-    rmSync(given!.directory, { recursive: true });
+    rmSync(currentAuthority!.directory, { recursive: true });
   });
   return {
     get directory() {
-      return given!.directory;
+      return currentAuthority!.directory;
     },
     get caller() {
-      return given!.caller;
+      return currentAuthority!.caller;
     },
   };
 }

@@ -36,12 +36,12 @@ export interface StartedSecrets {
   client(method?: string): Promise<SecretClient>;
 }
 
-const ends: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 const traces: TraceRecord[][] = [];
 
 /** Stops everything. Fails unless the trace conforms to the diagrams and contains no key. */
 export async function stopSecrets(): Promise<void> {
-  for (const end of ends.splice(0).reverse()) end();
+  for (const end of cleanups.splice(0).reverse()) end();
   for (const records of traces.splice(0)) {
     expect(checkTrace(diagrams, records).departures).toEqual([]);
     expect(JSON.stringify(records)).not.toContain('PRIVATE KEY');
@@ -85,14 +85,14 @@ function agentWith(secrets: ReturnType<typeof secretsWithEffects>, settings: Ide
 
 type GivenSecrets = Pick<WorkloadSecretsOptions, 'identity' | 'env' | 'vault' | 'counts' | 'now'>;
 
-export async function givenSecrets(given: GivenSecrets): Promise<StartedSecrets> {
-  const started = startSecrets(given);
-  const { events } = started;
+export async function givenSecrets(secretOptions: GivenSecrets): Promise<StartedSecrets> {
+  const startedSecrets = startSecrets(secretOptions);
+  const { events } = startedSecrets;
   await eventually('an answer', () => events('secrets.ready').length + events('secrets.failed').length > 0);
-  return started;
+  return startedSecrets;
 }
 
-export function startSecrets({ identity, env, ...more }: GivenSecrets): StartedSecrets {
+export function startSecrets({ identity, env, ...secretOptions }: GivenSecrets): StartedSecrets {
   const log = createLogger({ outputLevel: 'default:none', write: () => {} });
   const logic = secretsWithEffects({
     identity,
@@ -101,7 +101,7 @@ export function startSecrets({ identity, env, ...more }: GivenSecrets): StartedS
     nodeId: 'sidecar~10.0.0.1~cart-0.shop~shop.svc.cluster.local',
     log,
     turns: new FileTurns(),
-    ...more,
+    ...secretOptions,
   });
   const recorder = createRecorder({ program: 'test' });
   const records: TraceRecord[] = [];
@@ -113,7 +113,7 @@ export function startSecrets({ identity, env, ...more }: GivenSecrets): StartedS
     recorder,
     onError: () => {},
   });
-  ends.push(() => agent.stop());
+  cleanups.push(() => agent.stop());
   return {
     records,
     events: (type) =>
@@ -127,7 +127,7 @@ export function startSecrets({ identity, env, ...more }: GivenSecrets): StartedS
       }),
     client: async (method) => {
       const client = await SecretClient.open(identity.settings.socket, method);
-      ends.push(() => client.close());
+      cleanups.push(() => client.close());
       return client;
     },
   };

@@ -69,12 +69,12 @@ describe('freePorts', () => {
       await program.stop();
       return undefined;
     });
-    const second = startPicker();
-    expect(await second.line(/^(\d+|none)$/)).toBe('none');
+    const secondPicker = startPicker();
+    expect(await secondPicker.line(/^(\d+|none)$/)).toBe('none');
     await first.stop();
     const third = startPicker();
     expect(await third.line(/^(\d+|none)$/)).toBe(port);
-    await Promise.all([second.stop(), third.stop()]);
+    await Promise.all([secondPicker.stop(), third.stop()]);
   });
 
   test('skips a port that another process listens on', async () => {
@@ -92,13 +92,13 @@ describe('eventually', () => {
   });
 
   test('reports its condition and the error of the last attempt', async () => {
-    const waiting = eventually('the impossible', () => Promise.reject(new Error('not today')), { deadlineMs: 10 });
-    await expect(waiting).rejects.toThrow('waited 10 ms in vain for: the impossible: not today');
+    const pendingWait = eventually('the impossible', () => Promise.reject(new Error('not today')), { deadlineMs: 10 });
+    await expect(pendingWait).rejects.toThrow('waited 10 ms in vain for: the impossible: not today');
   });
 
   test('stops early if no attempt can succeed', async () => {
-    const waiting = eventually('an answer', () => false, { deadlineMs: 60_000, hopeless: () => 'it has ended' });
-    await expect(waiting).rejects.toThrow('it has ended');
+    const pendingWait = eventually('an answer', () => false, { deadlineMs: 60_000, hopeless: () => 'it has ended' });
+    await expect(pendingWait).rejects.toThrow('it has ended');
   });
 });
 
@@ -149,27 +149,27 @@ describe('the copy of the example mesh', () => {
     const mesh = new MeshDirectory(temporaryDirectory(), ports, '/tmp/certificates');
     const previousText = mesh.read('routes.yaml');
     mesh.setWeights({ v1: 25, v2: 75 });
-    const after = mesh.read('routes.yaml');
-    expect(after).toBe(previousText.replace('weight: 90', 'weight: 25').replace('weight: 10', 'weight: 75'));
-    expect(after).not.toBe(previousText);
+    const textAfter = mesh.read('routes.yaml');
+    expect(textAfter).toBe(previousText.replace('weight: 90', 'weight: 25').replace('weight: 10', 'weight: 75'));
+    expect(textAfter).not.toBe(previousText);
   });
 });
 
 test('followTrace reads a trace while it is being written, including partial lines and a rotation', async () => {
   const path = join(temporaryDirectory(), 'x.trace.ndjson');
-  const seen: number[] = [];
-  const stop = followTrace(path, (line: TraceLine) => 'seq' in line && seen.push(line.seq));
+  const seenSeqs: number[] = [];
+  const stop = followTrace(path, (line: TraceLine) => 'seq' in line && seenSeqs.push(line.seq));
   const record = (seq: number): string => formatTraceLine({ seq, t: seq, kind: 'timer', actor: 'a', timer: 't' });
   writeFileSync(path, record(1) + record(2).slice(0, 10));
-  await eventually('the first line', () => seen.length === 1);
+  await eventually('the first line', () => seenSeqs.length === 1);
   appendFileSync(path, record(2).slice(10));
-  await eventually('the second line', () => seen.length === 2);
+  await eventually('the second line', () => seenSeqs.length === 2);
   renameSync(path, `${path}.1`);
   writeFileSync(path, record(3));
-  await eventually('the line after the rotation', () => seen.length === 3);
+  await eventually('the line after the rotation', () => seenSeqs.length === 3);
   appendFileSync(path, record(4));
   stop();
-  expect(seen).toEqual([1, 2, 3, 4]);
+  expect(seenSeqs).toEqual([1, 2, 3, 4]);
 });
 
 test('leftovers finds a process with the mark of a test run while the process is running', async () => {
@@ -184,13 +184,13 @@ test('leftovers finds a process with the mark of a test run while the process is
 
 test('an Envoy process is identified by base ID and epoch, unless it only validates or prints its version', () => {
   const envoy = { pid: 7, parentPid: 1, testRun: undefined };
-  const serving = { ...envoy, command: ['/opt/envoy', '-c', 'x', '--restart-epoch', '3', '--base-id', '12'] };
+  const servingEnvoy = { ...envoy, command: ['/opt/envoy', '-c', 'x', '--restart-epoch', '3', '--base-id', '12'] };
   const validating = { ...envoy, command: ['/opt/envoy', '--mode', 'validate', '-c', 'x'] };
   const printing = ['--version', '--hot-restart-version'].map((flag) => ({
     ...envoy,
     command: ['/opt/envoy', '--restart-epoch', '0', '--base-id', '0', flag],
   }));
-  expect(envoysAmong([serving, validating, ...printing])).toEqual([{ ...serving, epoch: 3, baseId: 12 }]);
+  expect(envoysAmong([servingEnvoy, validating, ...printing])).toEqual([{ ...servingEnvoy, epoch: 3, baseId: 12 }]);
 });
 
 test('probe reports the result of one request on a new connection', async () => {
@@ -213,10 +213,10 @@ describe('programFile selects', () => {
   /** Simulates a checkout whose files were written one after the other. */
   const checkout = (...files: string[]): string => {
     const root = temporaryDirectory();
-    for (const [second, file] of files.entries()) {
+    for (const [fileIndex, file] of files.entries()) {
       mkdirSync(dirname(join(root, file)), { recursive: true });
       writeFileSync(join(root, file), '');
-      utimesSync(join(root, file), second, second);
+      utimesSync(join(root, file), fileIndex, fileIndex);
     }
     return root;
   };

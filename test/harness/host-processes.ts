@@ -92,7 +92,7 @@ const isEnvoy = (command: readonly string[]): boolean => basename(command[0] ?? 
 
 /** Whether the command line is of an Envoy that only validates a configuration or prints a version. Its base ID and epoch are meaningless. */
 const isNonServing = (command: readonly string[]): boolean =>
-  ['validate', '--version', '--hot-restart-version'].some((word) => command.includes(word));
+  ['validate', '--version', '--hot-restart-version'].some((nonServingFlag) => command.includes(nonServingFlag));
 
 /** Filters processes for Envoys that serve or are about to. */
 export function envoysAmong(processes: readonly HostProcess[]): EnvoyProcess[] {
@@ -115,11 +115,11 @@ function numberAfter(command: readonly string[], flag: string): number {
  * @param baseIds base IDs of the run's Envoys
  */
 export function leftovers(testRun: string, baseIds: ReadonlySet<number>): string[] {
-  const ours = hostProcesses().filter((process) => process.testRun === testRun);
+  const ownProcesses = hostProcesses().filter((process) => process.testRun === testRun);
   // Envoy multiplies its base ID by ten.
   const files = [...baseIds].map((baseId) => `/dev/shm/envoy_shared_memory_${baseId * 10}`);
   return [
-    ...ours.map(({ pid, command }) => `process ${pid}: ${command.join(' ').slice(0, 120)}`),
+    ...ownProcesses.map(({ pid, command }) => `process ${pid}: ${command.join(' ').slice(0, 120)}`),
     ...files.flatMap((file) => {
       const stats = statSync(file, { throwIfNoEntry: false });
       return stats === undefined ? [] : [`file ${file}, created ${stats.birthtime.toISOString()}`];

@@ -83,12 +83,12 @@ export class ImageRegistry {
 
   /** @returns SHA-256 of the manifest in hexadecimal digits */
   push(repository: string, tag: string, layers: readonly LayerContent[], mediaType: string = mediaTypes.ociManifest) {
-    const described = layers.map(({ mediaType: type, content }) => {
+    const descriptors = layers.map(({ mediaType: type, content }) => {
       this.#blobs.set(`${repository} sha256:${sha256Of(content)}`, content);
       return { mediaType: type, digest: `sha256:${sha256Of(content)}`, size: content.length };
     });
     const config = { mediaType: 'application/json', digest: `sha256:${sha256Of(Buffer.from('{}'))}`, size: 2 };
-    return this.pushManifest(repository, tag, mediaType, { schemaVersion: 2, mediaType, config, layers: described });
+    return this.pushManifest(repository, tag, mediaType, { schemaVersion: 2, mediaType, config, layers: descriptors });
   }
 
   /** @returns SHA-256 of the index in hexadecimal digits */

@@ -4,8 +4,8 @@ import { installPackages } from './install-packages.ts';
 import { findIptables, installIptables } from './iptables.ts';
 
 try {
-  const found = findIptables(process.env);
-  if (found !== undefined) console.error(`iptables is there: ${found}`);
+  const iptablesPath = findIptables(process.env);
+  if (iptablesPath !== undefined) console.error(`iptables is there: ${iptablesPath}`);
   else {
     installPackages({
       name: 'iptables',

@@ -20,9 +20,9 @@ export const installIptables =
 
 /** Path of iptables; `undefined` unless everything that the tests need is installed. */
 export function findIptables({ PATH = '' }: NodeJS.ProcessEnv): string | undefined {
-  const places = PATH.split(delimiter).filter((folder) => folder !== '');
-  const found = programs.map((name) => places.map((folder) => join(folder, name)).find(isExecutable));
-  return found.includes(undefined) ? undefined : found[0];
+  const pathFolders = PATH.split(delimiter).filter((folder) => folder !== '');
+  const programPaths = programs.map((name) => pathFolders.map((folder) => join(folder, name)).find(isExecutable));
+  return programPaths.includes(undefined) ? undefined : programPaths[0];
 }
 
 /** Makes tests fail instead of being skipped if iptables or the permission to use it is missing. */

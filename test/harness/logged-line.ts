@@ -24,35 +24,35 @@ export function linesOf(
 function textPattern(event: LogEventId, fields: Readonly<Record<string, FieldPattern>>): string {
   const { level, message } = eventDescription(event);
   const inMessage = new Set<string>();
-  const text = escaped(message).replace(/\\\{(\w+)\\\}/g, (_, name: string) => {
+  const text = escapeRegExp(message).replace(/\\\{(\w+)\\\}/g, (_, name: string) => {
     inMessage.add(name);
     return fields[name] === undefined ? '.*?' : valuePattern(fields[name]);
   });
   const otherFields = Object.entries(fields).filter(([name]) => !inMessage.has(name));
-  const conditions = otherFields.map(([name, value]) => `(?=.* {2}${escaped(name)}=${textValue(value)})`);
+  const conditions = otherFields.map(([name, value]) => `(?=.* {2}${escapeRegExp(name)}=${textValue(value)})`);
   return `[^\\t]+\\t${level}\\t[^\\t]+\\t${conditions.join('')}${text}(?: {2}|$)`;
 }
 
 function textValue(value: FieldPattern): string {
   if (value instanceof RegExp) return `(?:(?! {2}\\w[\\w.]*=).)*?(?:${value.source})`;
-  const written = typeof value === 'string' && /[\s"=\\]/.test(value) ? JSON.stringify(value) : String(value);
-  return `${escaped(written)}(?: {2}|$)`;
+  const valueText = typeof value === 'string' && /[\s"=\\]/.test(value) ? JSON.stringify(value) : String(value);
+  return `${escapeRegExp(valueText)}(?: {2}|$)`;
 }
 
 function jsonPattern(event: LogEventId, fields: Readonly<Record<string, FieldPattern>>): string {
   const conditions = Object.entries(fields).map(([name, value]) => {
-    const key = `"${escaped(name)}":`;
+    const key = `"${escapeRegExp(name)}":`;
     return value instanceof RegExp
       ? `(?=.*${key}"?(?:(?!","|[}\\]],").)*?(?:${value.source}))`
-      : `(?=.*${key}${escaped(JSON.stringify(value))}[,}])`;
+      : `(?=.*${key}${escapeRegExp(JSON.stringify(value))}[,}])`;
   });
-  return `\\{(?=.*"event":"${escaped(event)}")${conditions.join('')}`;
+  return `\\{(?=.*"event":"${escapeRegExp(event)}")${conditions.join('')}`;
 }
 
 function valuePattern(value: FieldPattern): string {
-  return value instanceof RegExp ? `.*?(?:${value.source}).*?` : escaped(String(value));
+  return value instanceof RegExp ? `.*?(?:${value.source}).*?` : escapeRegExp(String(value));
 }
 
-function escaped(text: string): string {
+function escapeRegExp(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }

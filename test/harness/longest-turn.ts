@@ -8,24 +8,24 @@ export interface MeasuredTurns<Result> {
   readonly sumMs: number;
 }
 
-/** @param between called in each iteration, to observe the state between iterations */
+/** @param betweenTurns called in each iteration, to observe the state between iterations */
 export async function measuredTurns<Result>(
   work: () => Promise<Result>,
-  between: () => void = () => {},
+  betweenTurns: () => void = () => {},
 ): Promise<MeasuredTurns<Result>> {
   const turns: number[] = [];
-  const over = { isIt: false };
+  const completion = { isIt: false };
   const watch = (async () => {
-    for (let last = threadCpuMs(); !over.isIt; ) {
+    for (let last = threadCpuMs(); !completion.isIt; ) {
       await nextTurn();
       const now = threadCpuMs();
       turns.push(now - last);
-      between();
+      betweenTurns();
       last = threadCpuMs();
     }
   })();
   const result = await work();
-  over.isIt = true;
+  completion.isIt = true;
   await watch;
   turns.sort((a, b) => b - a);
   return { result, maxMs: turns[0] ?? 0, sumMs: turns.reduce((sum, ms) => sum + ms, 0) };

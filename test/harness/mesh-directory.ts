@@ -103,5 +103,5 @@ function withPorts(text: string, ports: MeshPorts): string {
       (result, name) => result.replaceAll(String(examplePorts[name]), `<${name}>`),
       text,
     )
-    .replaceAll(/<(\w+)>/g, (whole, name: string) => String(ports[name as keyof MeshPorts] ?? whole));
+    .replaceAll(/<(\w+)>/g, (placeholder, name: string) => String(ports[name as keyof MeshPorts] ?? placeholder));
 }

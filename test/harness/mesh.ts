@@ -119,7 +119,7 @@ export class Mesh {
   readonly #baseIdWatch = setInterval(() => this.#noteBaseIds(), 500).unref();
   readonly #programs: Program[] = [];
   readonly #loads: LoadRun[] = [];
-  #stopped = false;
+  #isStopped = false;
 
   private constructor(options: MeshOptions, ports: MeshPorts, controlPorts: ControlPorts) {
     this.#options = options;
@@ -147,12 +147,12 @@ export class Mesh {
   static async create(options: MeshOptions = {}): Promise<Mesh> {
     type Four = [number, number, number, number];
     const [http, https, sidecarEgress, sidecarIngress] = (await freePorts(4)) as Four;
-    const [v1, v2, xds, secure] = (await freePorts(4)) as Four;
+    const [v1, v2, xds, securePort] = (await freePorts(4)) as Four;
     const [httpPort, monitoring] = (await freePorts(2)) as [number, number];
     const agents = (await freePorts(4)) as Four;
     const mesh = new Mesh(options, options.ports ?? { http, https, sidecarEgress, sidecarIngress, v1, v2 }, {
       xds,
-      secure,
+      secure: securePort,
       http: httpPort,
       monitoring,
       gateway: { admin: agents[0], status: agents[1] },
@@ -196,8 +196,8 @@ export class Mesh {
 
   /** Trace file of the next start of a program; each start writes another file. */
   traceFileOf(name: string): string {
-    const earlier = this.#programs.filter((program) => program.name === name).length;
-    return join(this.root, 'traces', `${name}${earlier === 0 ? '' : `-${earlier + 1}`}.trace.ndjson`);
+    const earlierCount = this.#programs.filter((program) => program.name === name).length;
+    return join(this.root, 'traces', `${name}${earlierCount === 0 ? '' : `-${earlierCount + 1}`}.trace.ndjson`);
   }
 
   /** Starts all programs and waits until requests pass each proxy: over HTTP, over HTTPS, and out of the sidecar. */
@@ -214,7 +214,7 @@ export class Mesh {
   async startSamples(): Promise<void> {
     const main = join(packageRoot(), 'test/sample/main.ts');
     const programs = (['v1', 'v2'] as const).map((version) =>
-      this.#keep(
+      this.#register(
         Program.run(`sample ${version}`, process.execPath, {
           ...this.#programOptions(`sample-${version}`),
           args: [main, '--version', version, '--port', String(this.ports[version])],
@@ -228,7 +228,7 @@ export class Mesh {
   async startDiscovery(extraArgs: readonly string[] = []): Promise<DiscoveryProgram> {
     const { xds, http, monitoring } = this.#controlPorts;
     const traceFile = this.traceFileOf('pilot-discovery');
-    const usual = discoveryArguments({
+    const defaultArguments = discoveryArguments({
       configDirectory: this.directory.path,
       meshConfigFile: this.directory.meshConfigFile,
       xdsPort: xds,
@@ -236,10 +236,10 @@ export class Mesh {
       monitoringPort: monitoring,
       traceFile,
     });
-    const args = withFlags(withFlags(usual, this.#identity?.discoveryArguments ?? []), extraArgs);
+    const args = withFlags(withFlags(defaultArguments, this.#identity?.discoveryArguments ?? []), extraArgs);
     const programOptions = this.#programOptions('pilot-discovery');
     const env = { ...programOptions.env, ...this.#identity?.discoveryEnvironment };
-    const program = this.#keep(Program.start('pilot-discovery', { ...programOptions, args, env }));
+    const program = this.#register(Program.start('pilot-discovery', { ...programOptions, args, env }));
     this.discovery = { program, httpPort: http, monitoringPort: monitoring, traceFile };
     await this.#ready('the control plane is ready', program, http, '/ready');
     return this.discovery;
@@ -277,7 +277,7 @@ export class Mesh {
     );
     const container = await Container.start({ ...programOptions, args, env: { ...command.env, ...env } });
     const { program } = container;
-    this.#keep(program);
+    this.#register(program);
     const sidecar = { program, ...ports, container };
     this.sidecar = sidecar;
     return sidecar;
@@ -331,19 +331,19 @@ export class Mesh {
    * @returns processes and files on the host that should not exist, one line each; the processes are killed
    */
   async stop({ keepDirectory = false } = {}): Promise<string[]> {
-    this.#stopped = true;
+    this.#isStopped = true;
     clearInterval(this.#baseIdWatch);
     this.#noteBaseIds();
     for (const load of this.#loads) load.kill();
     const agents = [this.gateway, this.sidecar].flatMap((agent) => agent?.program ?? []);
     await Promise.all(agents.map((program) => program.stop()));
     await Promise.all(this.#programs.map((program) => program.stop({ deadlineMs: 20_000 })));
-    const left = await this.#leftoversWhenSettled();
+    const leftoverTexts = await this.#leftoversWhenSettled();
     for (const { pid, testRun } of hostProcesses()) {
       if (testRun === this.#testRun) signalIfAlive(pid, 'SIGKILL');
     }
     if (!keepDirectory) rmSync(this.root, { recursive: true, force: true });
-    return left;
+    return leftoverTexts;
   }
 
   /** Removes the mesh's directory, if {@link Mesh.stop} kept it. */
@@ -363,12 +363,12 @@ export class Mesh {
       traceFile: join(this.root, 'extra.trace.ndjson'),
     }).concat(extraArgs);
     const programOptions = this.#programOptions('extra-discovery');
-    return ended(this.#keep(Program.start('pilot-discovery', { ...programOptions, args }, 'extra-discovery')));
+    return waitForEnd(this.#register(Program.start('pilot-discovery', { ...programOptions, args }, 'extra-discovery')));
   }
 
   /** Runs another agent with its own ports until it exits. */
   async runAgent(extraArgs: readonly string[]): Promise<Ended> {
-    return ended((await this.startExtraAgent(extraArgs)).program);
+    return waitForEnd((await this.startExtraAgent(extraArgs)).program);
   }
 
   /** Starts another agent of the gateway with its own ports; later arguments override earlier ones. It gets the same listeners. */
@@ -391,14 +391,14 @@ export class Mesh {
   #startAgent(command: AgentCommand, moreEnv: NodeJS.ProcessEnv = {}): AgentProgram {
     const { programOptions, ports, args, env } = this.#agentCommand(...command);
     const options = { ...programOptions, args, env: { ...env, ...moreEnv } };
-    const program = this.#keep(Program.start('pilot-agent', options, command[1]));
+    const program = this.#register(Program.start('pilot-agent', options, command[1]));
     return { program, ...ports };
   }
 
   #agentCommand(...[role, name, { admin, status }, labels, extraArgs]: AgentCommand) {
     const { drainMs, parentShutdownMs, terminationDrainMs } = { ...defaultTimes, ...this.#options };
     const traceFile = this.traceFileOf(name);
-    const usual = agentArguments({
+    const defaultArguments = agentArguments({
       role,
       name,
       xdsPort: this.#controlPorts.xds,
@@ -411,8 +411,8 @@ export class Mesh {
       delta: this.#options.delta === true,
       runDirectory: this.#options.runDirectory,
     });
-    const ofMesh = withFlags(usual, this.#identity?.agentArguments ?? []);
-    const args = withFlags(withFlags(ofMesh, this.#options.agentArgs ?? []), extraArgs);
+    const meshArguments = withFlags(defaultArguments, this.#identity?.agentArguments ?? []);
+    const args = withFlags(withFlags(meshArguments, this.#options.agentArgs ?? []), extraArgs);
     const programOptions = { ...this.#programOptions(name), cwd: this.#folderOf(name) };
     this.#identity?.mount(name, programOptions.cwd, this.#executable('pilot-discovery'), programOptions.env);
     const env = { ...agentEnvironment(name, labels, terminationDrainMs), ...programOptions.env };
@@ -434,17 +434,17 @@ export class Mesh {
 
   /** The running programs that a response currently needs. */
   #current(): Program[] {
-    return [this.discovery, this.gateway, this.sidecar].flatMap((started) => started?.program ?? []);
+    return [this.discovery, this.gateway, this.sidecar].flatMap((runningProgram) => runningProgram?.program ?? []);
   }
 
-  #keep(program: Program): Program {
+  #register(program: Program): Program {
     this.#programs.push(program);
     return program;
   }
 
   #programOptions(name: string): Omit<ProgramOptions, 'args'> & { env: NodeJS.ProcessEnv } {
     // A start that is still in progress when the mesh is stopped must not leave a program running.
-    if (this.#stopped) throw new Error(`${name} is not started: the mesh was stopped`);
+    if (this.#isStopped) throw new Error(`${name} is not started: the mesh was stopped`);
     return {
       env: this.#env,
       cwd: this.root,
@@ -473,7 +473,7 @@ export interface Ended {
   readonly output: string;
 }
 
-async function ended(program: Program): Promise<Ended> {
+async function waitForEnd(program: Program): Promise<Ended> {
   const { code } = await program.exited;
   return { code, output: program.output() };
 }

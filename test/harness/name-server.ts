@@ -5,8 +5,8 @@
 import { createSocket } from 'node:dgram';
 import { AUTHORITATIVE_ANSWER, decode, encode } from 'dns-packet';
 
-const [address, ...known] = process.argv.slice(2);
-const addresses = new Map(known.map((entry) => entry.split('=') as [string, string]));
+const [address, ...nameEntries] = process.argv.slice(2);
+const addresses = new Map(nameEntries.map((entry) => entry.split('=') as [string, string]));
 const nameError = 3;
 
 const server = createSocket('udp4', (message, { port, address: client }) => {

@@ -26,9 +26,11 @@ export function unpackImage(layout: string, tag: string, root: string): Unpacked
   const blob = ({ digest }: Descriptor): string => join(layout, 'blobs', digest.replace(':', '/'));
   const json = (path: string) => JSON.parse(readFileSync(path, 'utf8'));
   const index = json(join(layout, 'index.json')) as { manifests: Descriptor[] };
-  const found = index.manifests.find(({ annotations }) => annotations?.['org.opencontainers.image.ref.name'] === tag);
-  if (found === undefined) throw new Error(`${layout} has no image ${tag}`);
-  const manifest = json(blob(found)) as { config: Descriptor; layers: Descriptor[] };
+  const imageManifest = index.manifests.find(
+    ({ annotations }) => annotations?.['org.opencontainers.image.ref.name'] === tag,
+  );
+  if (imageManifest === undefined) throw new Error(`${layout} has no image ${tag}`);
+  const manifest = json(blob(imageManifest)) as { config: Descriptor; layers: Descriptor[] };
   mkdirSync(root, { recursive: true });
   for (const layer of manifest.layers) mustRun('tar', '-xpf', blob(layer), '-C', root);
   return { root, config: json(blob(manifest.config)).config };
@@ -54,7 +56,7 @@ export interface OciContainerOptions {
   readonly network?: string;
 }
 
-let started = 0;
+let startedCount = 0;
 
 export class OciContainer {
   readonly id: string;
@@ -73,7 +75,7 @@ export class OciContainer {
     volumes = {},
     network,
   }: OciContainerOptions) {
-    this.id = `chartpilot-test-${process.pid}-${started++}`;
+    this.id = `chartpilot-test-${process.pid}-${startedCount++}`;
     this.#bundle = mkdtempSync(join(tmpdir(), 'chartpilot-runc-'));
     this.#state = join(this.#bundle, 'state');
     this.#cgroup = `/${this.id}`;

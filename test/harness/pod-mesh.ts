@@ -156,13 +156,13 @@ export class PodMesh {
     await Promise.all(podNames.map((name) => this.pods[name].agent?.stop()));
     await Promise.all(this.#programs.map((program) => program.stop({ deadlineMs: 20_000 })));
     await eventually('nothing is left', () => this.#leftovers().length === 0, { deadlineMs: 10_000 }).catch(() => {});
-    const left = this.#leftovers();
+    const leftoverTexts = this.#leftovers();
     for (const { pid, testRun } of hostProcesses()) {
       if (testRun === this.#testRun) signalIfAlive(pid, 'SIGKILL');
     }
     await endNamespaces(this.#namespaces);
     if (!keepDirectory) this.remove();
-    return left;
+    return leftoverTexts;
   }
 
   remove(): void {

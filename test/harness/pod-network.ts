@@ -81,8 +81,12 @@ export class NetworkSide {
     const user = uid === undefined ? [] : ['setpriv', '--reuid', `${uid}`, '--regid', `${uid}`, '--clear-groups'];
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     const environment = variables.length === 0 ? [] : ['env', ...variables];
-    const [program = '', ...rest] = this.within([...user, ...environment, ...args]);
-    const { exitCode = -1, stdout, stderr } = await execa(program, rest, { reject: false, timeout: 60_000, input });
+    const [program = '', ...programArgs] = this.within([...user, ...environment, ...args]);
+    const {
+      exitCode = -1,
+      stdout,
+      stderr,
+    } = await execa(program, programArgs, { reject: false, timeout: 60_000, input });
     return { exitCode, stdout, stderr };
   }
 
@@ -127,8 +131,8 @@ export class NetworkSide {
 
   /** Starts one Python process per user, until the pod ends: starting it takes longer than a request. */
   #queryProcess(uid: number): QueryProcess {
-    const known = this.#queryProcesses.get(uid);
-    if (known !== undefined) return known;
+    const cachedProcess = this.#queryProcesses.get(uid);
+    if (cachedProcess !== undefined) return cachedProcess;
     const [program = '', ...args] = this.within([...python, `${uid}`, 'ask']);
     const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'], detached: true });
     endWithRunner(child);

@@ -81,11 +81,11 @@ export function agentEnvironment(
 /** Replaces flags of the same names, because programs report duplicate flags. */
 export function withFlags(args: readonly string[], flags: readonly string[]): string[] {
   const nameOf = (flag: string): string => flag.split('=', 1)[0]!;
-  const replaced = new Set(flags.filter((flag) => flag.startsWith('--')).map(nameOf));
+  const replacedFlags = new Set(flags.filter((flag) => flag.startsWith('--')).map(nameOf));
   let isLeftOut = false;
-  const kept = args.filter((arg) => {
-    if (arg.startsWith('--')) isLeftOut = replaced.has(nameOf(arg));
+  const keptArgs = args.filter((arg) => {
+    if (arg.startsWith('--')) isLeftOut = replacedFlags.has(nameOf(arg));
     return !isLeftOut;
   });
-  return [...kept, ...flags];
+  return [...keptArgs, ...flags];
 }

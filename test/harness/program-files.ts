@@ -31,15 +31,15 @@ const current = new Map<string, boolean>();
 
 /** Determined once per process, because a build during a run removes the files of that run. */
 function isCurrent(root: string): boolean {
-  let is = current.get(root);
-  if (is === undefined) {
+  let isUpToDate = current.get(root);
+  if (isUpToDate === undefined) {
     const sources = ['src', 'machines'].flatMap((folder) => filesIn(join(root, folder)));
     // A build writes the program first and the notices last, so an incomplete build does not count.
     const built = timeOf(join(root, 'dist/THIRD-PARTY.txt')) && timeOf(join(root, 'dist/pilot-agent.mjs'));
-    is = built > 0 && [...sources, join(root, 'package-lock.json')].every((file) => timeOf(file) <= built);
-    current.set(root, is);
+    isUpToDate = built > 0 && [...sources, join(root, 'package-lock.json')].every((file) => timeOf(file) <= built);
+    current.set(root, isUpToDate);
   }
-  return is;
+  return isUpToDate;
 }
 
 const timeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;

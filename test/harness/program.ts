@@ -22,13 +22,13 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-const linesKept = 20_000;
+const maxKeptLines = 20_000;
 
-const living = new Set<ChildProcess>();
+const livingChildren = new Set<ChildProcess>();
 
 // Stops the started programs when this process exits, also on an uncaught error. (`endWithRunner` handles a killed process.)
 process.once('exit', () => {
-  for (const child of living) child.kill('SIGKILL');
+  for (const child of livingChildren) child.kill('SIGKILL');
 });
 
 /** A started program with its output on both streams. */
@@ -48,15 +48,15 @@ export class Program {
     for (const output of [child.stdout!, child.stderr!]) {
       createInterface({ input: output }).on('line', (line) => {
         this.lines.push(line);
-        if (this.lines.length > linesKept) this.lines.shift();
+        if (this.lines.length > maxKeptLines) this.lines.shift();
         log?.write(`${line}\n`);
       });
     }
-    living.add(child);
+    livingChildren.add(child);
     endWithRunner(child);
     this.exited = new Promise((resolve, reject) => {
       child.on('error', reject);
-      child.on('exit', () => living.delete(child));
+      child.on('exit', () => livingChildren.delete(child));
       child.on('close', (code, signal) => {
         this.exit = { code, signal };
         log?.end();
@@ -97,8 +97,8 @@ export class Program {
   /** Returns why waiting for the program is pointless, if it has exited. Includes its last output. */
   hopeless(): string | undefined {
     if (this.exit === undefined) return undefined;
-    const how = this.exit.signal ?? `exit code ${this.exit.code}`;
-    return `${this.name} ended with ${how}; its last lines:\n${this.lines.slice(-15).join('\n')}`;
+    const exitReason = this.exit.signal ?? `exit code ${this.exit.code}`;
+    return `${this.name} ended with ${exitReason}; its last lines:\n${this.lines.slice(-15).join('\n')}`;
   }
 
   /** Sends a signal; does nothing if the program has exited. */

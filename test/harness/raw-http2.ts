@@ -46,9 +46,9 @@ function integer(value: number, prefixBits: number, first: number): number[] {
   const maxInPrefix = 2 ** prefixBits - 1;
   if (value < maxInPrefix) return [first | value];
   const bytes = [first | maxInPrefix];
-  let rest = value - maxInPrefix;
-  for (; rest >= 128; rest >>= 7) bytes.push((rest & 127) | 128);
-  return [...bytes, rest];
+  let remainder = value - maxInPrefix;
+  for (; remainder >= 128; remainder >>= 7) bytes.push((remainder & 127) | 128);
+  return [...bytes, remainder];
 }
 
 function text(value: string): Buffer {
@@ -72,7 +72,7 @@ export function indexed(index: number): Buffer {
 }
 
 /** The header block of an xDS stream, as gRPC clients send it. */
-export function requestHeaders(path = adsPath, more: readonly Uint8Array[] = []): Buffer {
+export function requestHeaders(path = adsPath, extraFields: readonly Uint8Array[] = []): Buffer {
   const fields: [string, string][] = [
     [':method', 'POST'],
     [':scheme', 'http'],
@@ -81,7 +81,7 @@ export function requestHeaders(path = adsPath, more: readonly Uint8Array[] = [])
     ['content-type', 'application/grpc'],
     ['te', 'trailers'],
   ];
-  return Buffer.concat([...fields.map(([name, value]) => literal(name, value)), ...more]);
+  return Buffer.concat([...fields.map(([name, value]) => literal(name, value)), ...extraFields]);
 }
 
 export interface RawHttp2Options {
@@ -98,7 +98,7 @@ export class RawHttp2 {
   goaway: number | undefined;
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>;
-  #rest: Buffer = none;
+  #unparsed: Buffer = none;
 
   constructor(port: number, { localAddress, tls = false }: RawHttp2Options = {}) {
     const options = { port, host: '127.0.0.1', ...(localAddress !== undefined && { localAddress }) };
@@ -140,15 +140,15 @@ export class RawHttp2 {
   }
 
   #read(bytes: Buffer): void {
-    let rest = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
-    while (rest.length >= headBytes) {
-      const whole = headBytes + rest.readUIntBE(0, 3);
-      if (rest.length < whole) break;
-      const type = rest[3]!;
+    let unparsed = this.#unparsed.length === 0 ? bytes : Buffer.concat([this.#unparsed, bytes]);
+    while (unparsed.length >= headBytes) {
+      const frameLength = headBytes + unparsed.readUIntBE(0, 3);
+      if (unparsed.length < frameLength) break;
+      const type = unparsed[3]!;
       this.got.set(type, (this.got.get(type) ?? 0) + 1);
-      if (type === frameTypes.goaway) this.goaway ??= rest.readUInt32BE(headBytes + 4);
-      rest = rest.subarray(whole);
+      if (type === frameTypes.goaway) this.goaway ??= unparsed.readUInt32BE(headBytes + 4);
+      unparsed = unparsed.subarray(frameLength);
     }
-    this.#rest = rest;
+    this.#unparsed = unparsed;
   }
 }

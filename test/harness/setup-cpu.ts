@@ -8,7 +8,7 @@ import { relative } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
-const into = process.env.CHARTPILOT_TEST_CPU;
+const cpuReportPath = process.env.CHARTPILOT_TEST_CPU;
 const ticksPerSecond = 100;
 
 /** Processor seconds of this process, and of its exited children. */
@@ -17,24 +17,27 @@ function cpuSeconds(): number {
   return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) / ticksPerSecond;
 }
 
-if (into !== undefined) {
-  let begun = 0;
+if (cpuReportPath !== undefined) {
+  let startedAt = 0;
   let cpu = 0;
   let cpuOfTest = 0;
   const dear: Record<string, number> = {};
   beforeAll(() => {
-    [begun, cpu] = [performance.now(), cpuSeconds()];
+    [startedAt, cpu] = [performance.now(), cpuSeconds()];
   });
   beforeEach(() => {
     cpuOfTest = cpuSeconds();
   });
   afterEach(({ task }) => {
-    const taken = cpuSeconds() - cpuOfTest;
-    if (taken >= 1) dear[task.name] = Number(taken.toFixed(2));
+    const usedSeconds = cpuSeconds() - cpuOfTest;
+    if (usedSeconds >= 1) dear[task.name] = Number(usedSeconds.toFixed(2));
   });
   afterAll(() => {
     const file = relative(packageRoot(), expect.getState().testPath ?? '');
-    const seconds = Number(((performance.now() - begun) / 1_000).toFixed(2));
-    appendFileSync(into, `${JSON.stringify({ file, seconds, cpu: Number((cpuSeconds() - cpu).toFixed(2)), dear })}\n`);
+    const seconds = Number(((performance.now() - startedAt) / 1_000).toFixed(2));
+    appendFileSync(
+      cpuReportPath,
+      `${JSON.stringify({ file, seconds, cpu: Number((cpuSeconds() - cpu).toFixed(2)), dear })}\n`,
+    );
   });
 }

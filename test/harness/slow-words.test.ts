@@ -3,19 +3,20 @@ import { unexpectedErrorsIn } from './slow-words.ts';
 
 const retried = (second: number, task = 'Lease'): string =>
   `2026-11-28T08:00:0${second}Z\twarn\telections\t${task} not available, will retry  reason="no response within 5000 ms [API_TIMEOUT]"`;
-const broken =
+const buildErrorLine =
   '2026-11-28T08:00:00Z\terror\tads\tresources not built, client keeps its last ones  reason="no such field"';
 
 it('mistakesIn ignores log lines that a busy machine can cause, and returns all other warnings', () => {
-  expect(unexpectedErrorsIn([retried(1), broken, retried(2), retried(3)])).toEqual([broken]);
+  expect(unexpectedErrorsIn([retried(1), buildErrorLine, retried(2), retried(3)])).toEqual([buildErrorLine]);
 });
 
 it('mistakesIn ignores an API server that is still unresponsive and a Lease that was not renewed in time', () => {
-  const away =
+  const unresponsiveLine =
     '2026-11-28T08:00:00Z\twarn\tcluster\tAPI server still not responding, keeping last known objects, will retry';
-  const lost = '2026-11-28T08:00:00Z\twarn\tleader\tno longer leader  lease=a  reason="no renewal was taken in time"';
-  expect(unexpectedErrorsIn([away, lost])).toEqual([]);
-  expect(unexpectedErrorsIn([lost.replace('in time', 'at all')])).toHaveLength(1);
+  const lostLeaseLine =
+    '2026-11-28T08:00:00Z\twarn\tleader\tno longer leader  lease=a  reason="no renewal was taken in time"';
+  expect(unexpectedErrorsIn([unresponsiveLine, lostLeaseLine])).toEqual([]);
+  expect(unexpectedErrorsIn([lostLeaseLine.replace('in time', 'at all')])).toHaveLength(1);
 });
 
 it('mistakesIn returns a task that never completes, even if each attempt announces a retry', () => {

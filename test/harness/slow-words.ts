@@ -1,7 +1,7 @@
 import { loggedLine } from './logged-line.ts';
 
 /** Messages about slow operations, each of which is retried. */
-const slow = new RegExp(
+const slowPattern = new RegExp(
   [
     loggedLine('kubernetes.stillUnresponsive').source,
     loggedLine('leader.lost', { reason: /no renewal was taken in time/ }).source,
@@ -15,11 +15,11 @@ const maxAttempts = 3;
  * Returns a control plane's warnings and errors, except those that a busy machine causes: a slow API server is reported as unresponsive, requests to
  * it are retried, and a slow replica may lose its Lease. Each of these is an error if it repeats.
  */
-export function unexpectedErrorsIn(troubles: readonly string[]): string[] {
+export function unexpectedErrorsIn(problemLines: readonly string[]): string[] {
   const times = new Map<string, number>();
-  for (const line of troubles) times.set(whatOf(line), (times.get(whatOf(line)) ?? 0) + 1);
-  return troubles.filter((line) => !slow.test(line) || times.get(whatOf(line))! > maxAttempts);
+  for (const line of problemLines) times.set(normalizeLine(line), (times.get(normalizeLine(line)) ?? 0) + 1);
+  return problemLines.filter((line) => !slowPattern.test(line) || times.get(normalizeLine(line))! > maxAttempts);
 }
 
 /** The line without its time and counts. */
-const whatOf = (line: string): string => line.replaceAll(/\d+/g, '0');
+const normalizeLine = (line: string): string => line.replaceAll(/\d+/g, '0');

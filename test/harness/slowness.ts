@@ -17,8 +17,8 @@ export function referenceWork(): number {
     of: [index],
   }));
   const read = JSON.parse(JSON.stringify(rows)) as typeof rows;
-  const byName = Map.groupBy(read, ({ name }) => name);
-  return [...byName].sort(([one], [other]) => (one < other ? -1 : 1)).length;
+  const itemsByName = Map.groupBy(read, ({ name }) => name);
+  return [...itemsByName].sort(([one], [other]) => (one < other ? -1 : 1)).length;
 }
 
 /**

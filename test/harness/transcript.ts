@@ -33,20 +33,22 @@ export function troubles(outputs: readonly ProgramOutput[]): string[] {
 /** Compares a scene with its file, which contains each line once. UPDATE_TRANSCRIPTS=1 rewrites the file. */
 export function expectTranscript(scene: string, outputs: readonly ProgramOutput[]): void {
   const file = join(folder, `${scene}.txt`);
-  const seen = new Set(outputs.flatMap(({ program, lines }) => lines.flatMap((line) => normalised(program, line))));
+  const seenLines = new Set(
+    outputs.flatMap(({ program, lines }) => lines.flatMap((line) => normalised(program, line))),
+  );
   const stored = existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
   const optional = new Set(stored.filter((line) => line.startsWith('? ')).map((line) => line.slice(2)));
   if (update) {
     // A line that was missing in a run becomes optional.
-    const missing = stored.map((line) => line.replace(/^\? /, '')).filter((line) => !seen.has(line));
-    const all = [...seen].map((line) => (optional.has(line) ? `? ${line}` : line));
-    writeFileSync(file, [...all, ...missing.map((line) => `? ${line}`)].map((line) => `${line}\n`).join(''));
+    const missingLines = stored.map((line) => line.replace(/^\? /, '')).filter((line) => !seenLines.has(line));
+    const all = [...seenLines].map((line) => (optional.has(line) ? `? ${line}` : line));
+    writeFileSync(file, [...all, ...missingLines.map((line) => `? ${line}`)].map((line) => `${line}\n`).join(''));
     return;
   }
-  const known = new Set(stored.map((line) => line.replace(/^\? /, '')));
+  const knownLines = new Set(stored.map((line) => line.replace(/^\? /, '')));
   expect({
-    unreviewed: [...seen].filter((line) => !known.has(line)),
-    missing: stored.filter((line) => !line.startsWith('? ') && !seen.has(line)),
+    unreviewed: [...seenLines].filter((line) => !knownLines.has(line)),
+    missing: stored.filter((line) => !line.startsWith('? ') && !seenLines.has(line)),
   }).toEqual({ unreviewed: [], missing: [] });
 }
 
@@ -55,7 +57,7 @@ const withText: ReadonlySet<string> = new Set(['state.changed', 'state.degraded'
 /** A state that epochs enter only on a busy machine; it changes no other line. */
 const slowState = 'slow to start';
 /** Events whose fields are the flags and settings with which a test starts a program. */
-const withoutFields: ReadonlySet<string> = new Set(['program.flags', 'agent.config']);
+const eventsWithoutFields: ReadonlySet<string> = new Set(['program.flags', 'agent.config']);
 
 /** Fields whose values are compared, because they are short. */
 const withValue: ReadonlySet<string> = new Set([
@@ -74,17 +76,17 @@ const withValueInTrouble: ReadonlySet<string> = new Set([
 
 function normalised(program: string, line: string): string[] {
   const entry = parsed(line);
-  if (entry === undefined) return [`${program} - ${withoutValues(line)}`];
-  const { level, scope, event, msg, ...rest } = entry;
+  if (entry === undefined) return [`${program} - ${maskValues(line)}`];
+  const { level, scope, event, msg, ...extraFields } = entry;
   if (event === 'state.changed' && msg.includes(`: starting → ${slowState} `)) return [];
-  const text = withoutValues(msg.replace(`: ${slowState} → `, ': starting → '));
+  const text = maskValues(msg.replace(`: ${slowState} → `, ': starting → '));
   if (withText.has(event)) return [[program, level, scope, event, text].join(' ')];
   const isTrouble = level === 'warn' || level === 'error';
   const isShown = (key: string): boolean => withValue.has(key) || (isTrouble && withValueInTrouble.has(key));
-  if (withoutFields.has(event)) return [[program, level, scope, event].join(' ')];
-  const fields = Object.entries(rest as Readonly<Record<string, unknown>>)
+  if (eventsWithoutFields.has(event)) return [[program, level, scope, event].join(' ')];
+  const fields = Object.entries(extraFields as Readonly<Record<string, unknown>>)
     .filter(([key]) => key !== 'time')
-    .map(([key, value]) => (isShown(key) ? `${key}=${withoutValues(String(value))}` : key));
+    .map(([key, value]) => (isShown(key) ? `${key}=${maskValues(String(value))}` : key));
   return [[program, level, scope, event, ...(isTrouble ? [`"${text}"`] : []), ...fields.sort()].join(' ')];
 }
 
@@ -97,7 +99,7 @@ function parsed(line: string): LogLine | undefined {
   }
 }
 
-function withoutValues(text: string): string {
+function maskValues(text: string): string {
   return (
     text
       .replace(/\d+\.\d+\.\d+-(unknown|[0-9a-f]{12}) \(node v[\d.]+\)/, '<version>')

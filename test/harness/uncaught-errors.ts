@@ -13,12 +13,12 @@ export interface UncaughtError {
  * error's owner fails with it.
  */
 export function uncaughtErrors(): readonly UncaughtError[] {
-  const caught: UncaughtError[] = [];
+  const caughtErrors: UncaughtError[] = [];
   const events = ['uncaughtException', 'unhandledRejection'] as const;
   const previous = events.map((event) => process.listeners(event as 'exit'));
   for (const event of events) process.removeAllListeners(event);
   const undo = catchUncaught((error) => {
-    caught.push({ error, owner: faultOwner()?.name });
+    caughtErrors.push({ error, owner: faultOwner()?.name });
     faultOwner()?.fail(error);
   });
   onTestFinished(() => {
@@ -27,5 +27,5 @@ export function uncaughtErrors(): readonly UncaughtError[] {
       for (const listener of previous[i]!) process.on(event as 'exit', listener);
     });
   });
-  return caught;
+  return caughtErrors;
 }

@@ -38,6 +38,9 @@ export function documentedWalks(): readonly Walk[] {
 function visitedFile(line: string): VisitedFile {
   const match = /^`([^`]+)`(?: \((port|composed in|base of|event) `([^`]+)`\))?/.exec(line);
   if (match === null) throw new Error(`a file of a walk must begin its line: ${line}`);
-  const [, file, by, of] = match;
-  return { file: file!, ...(by !== undefined && { connection: { by: by as WalkConnection['by'], of: of! } }) };
+  const [, file, relation, of] = match;
+  return {
+    file: file!,
+    ...(relation !== undefined && { connection: { by: relation as WalkConnection['by'], of: of! } }),
+  };
 }

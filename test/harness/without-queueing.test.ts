@@ -17,12 +17,14 @@ const isAsleep = (pid: number): boolean => /^State:\tS/m.test(readFileSync(`/pro
 /** Two processes on one processor, each with half of it. */
 function rivals(): number[] {
   return [0, 1].map(() => {
-    const busy = spawn('taskset', ['-c', oneProcessor(), process.execPath, '-e', 'for(;;);'], { stdio: 'ignore' });
-    onTestFinished(async () => {
-      busy.kill('SIGKILL');
-      if (busy.exitCode === null && busy.signalCode === null) await once(busy, 'exit');
+    const busyProcess = spawn('taskset', ['-c', oneProcessor(), process.execPath, '-e', 'for(;;);'], {
+      stdio: 'ignore',
     });
-    return busy.pid!;
+    onTestFinished(async () => {
+      busyProcess.kill('SIGKILL');
+      if (busyProcess.exitCode === null && busyProcess.signalCode === null) await once(busyProcess, 'exit');
+    });
+    return busyProcess.pid!;
   });
 }
 

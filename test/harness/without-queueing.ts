@@ -29,10 +29,10 @@ export async function msWithoutQueueing(pids: readonly number[], work: () => Pro
     for (const [i, pid] of pids.entries()) last[i] = Math.max(last[i]!, queuedMs(pid));
   };
   const polling = setInterval(poll, pollIntervalMs);
-  const begun = performance.now();
+  const startedAt = performance.now();
   try {
     await work();
-    const took = performance.now() - begun;
+    const took = performance.now() - startedAt;
     poll();
     return Math.max(0, took - last.reduce((sum, queued, i) => sum + queued - initial[i]!, 0));
   } finally {

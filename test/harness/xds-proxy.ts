@@ -39,11 +39,11 @@ export interface RunningXdsProxy {
   stop(): void;
 }
 
-const running = new Set<RunningXdsProxy>();
+const runningProxies = new Set<RunningXdsProxy>();
 
 /** Stops all proxies of the test; for `afterEach`. */
 export function stopXdsProxies(): void {
-  for (const proxy of running) proxy.stop();
+  for (const proxy of runningProxies) proxy.stop();
 }
 
 /** A proxy that forwards to the control plane at this address, `host:port`. */
@@ -113,12 +113,12 @@ export async function startXdsProxy(discoveryAddress: string, options: XdsProxyO
     events: (type) =>
       records.flatMap((record) => (record.kind === 'event' && record.event.type === type ? [record.event] : [])),
     stop: () => {
-      running.delete(proxy);
+      runningProxies.delete(proxy);
       actor.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
-  running.add(proxy);
+  runningProxies.add(proxy);
   await eventually('the xDS proxy listens', () => receivedEvents.some(({ type }) => type === 'xds.listening'));
   return proxy;
 }

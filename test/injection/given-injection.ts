@@ -16,13 +16,13 @@ export function podOf(pod: Json): Pod {
 
 export function injectionRequest(
   pod: Json,
-  changed: Partial<InjectionValues> = {},
+  valueOverrides: Partial<InjectionValues> = {},
   other: Partial<InjectionRequest> = {},
 ): InjectionRequest {
   return {
     pod: podOf(pod),
     namespace: 'shop',
-    settings: { config: defaultInjectionConfig, values: { ...givenValues, ...changed }, revision: '' },
+    settings: { config: defaultInjectionConfig, values: { ...givenValues, ...valueOverrides }, revision: '' },
     mesh: defaultMeshConfig,
     proxyConfigFor: (workload) => proxyConfigFor([], defaultMeshConfig, workload).proxyConfig,
     ...other,
@@ -42,9 +42,11 @@ export function errorsOf(...args: Parameters<typeof injectionRequest>): { path: 
 }
 
 export function containerOf({ spec }: Pod, name = 'istio-proxy'): Container {
-  const found = [...(spec.initContainers ?? []), ...spec.containers].find((container) => container.name === name);
-  if (found === undefined) throw new Error(`no container ${name}`);
-  return found;
+  const matchingContainer = [...(spec.initContainers ?? []), ...spec.containers].find(
+    (container) => container.name === name,
+  );
+  if (matchingContainer === undefined) throw new Error(`no container ${name}`);
+  return matchingContainer;
 }
 
 /** Variables of a container: the value, or its source. */

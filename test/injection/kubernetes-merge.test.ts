@@ -46,15 +46,18 @@ const listOf = (item: fc.Arbitrary<object>, key: string): fc.Arbitrary<object[]>
 /** @param isPatch whether directives and null may occur */
 function podLike(isPatch: boolean): fc.Arbitrary<Json> {
   const orNull = <T>(of: fc.Arbitrary<T>): fc.Arbitrary<T | null> => (isPatch ? fc.option(of, { freq: 8 }) : of);
-  const part = (fields: Record<string, fc.Arbitrary<unknown>>, key?: string): fc.Arbitrary<object> =>
+  const optionalRecord = (fields: Record<string, fc.Arbitrary<unknown>>, key?: string): fc.Arbitrary<object> =>
     fc.record(fields, { requiredKeys: key === undefined ? [] : [key] });
   const keyed = (fields: Record<string, fc.Arbitrary<unknown>>, key: string): fc.Arbitrary<object[]> => {
-    const item = part(fields, key);
+    const item = optionalRecord(fields, key);
     if (!isPatch) return listOf(item, key);
-    const removed = fc.record({ [key]: fields[key]!, $patch: fc.constant('delete') });
-    return listOf(fc.oneof({ weight: 6, arbitrary: item }, { weight: 1, arbitrary: removed }), key);
+    const removedItem = fc.record({ [key]: fields[key]!, $patch: fc.constant('delete') });
+    return listOf(fc.oneof({ weight: 6, arbitrary: item }, { weight: 1, arbitrary: removedItem }), key);
   };
-  const environment = keyed({ name, value: text, valueFrom: part({ fieldRef: part({ fieldPath: text }) }) }, 'name');
+  const environment = keyed(
+    { name, value: text, valueFrom: optionalRecord({ fieldRef: optionalRecord({ fieldPath: text }) }) },
+    'name',
+  );
   const container = {
     name,
     image: orNull(text),
@@ -63,34 +66,40 @@ function podLike(isPatch: boolean): fc.Arbitrary<Json> {
     ports: orNull(keyed({ containerPort: fc.constantFrom(80, 81, 82), name: text, protocol: text }, 'containerPort')),
     volumeMounts: orNull(keyed({ mountPath: name, name: text, readOnly: fc.boolean() }, 'mountPath')),
     securityContext: orNull(
-      part({
+      optionalRecord({
         runAsUser: fc.nat(3),
-        capabilities: part({ add: fc.array(text, { maxLength: 2 }), drop: fc.array(text, { maxLength: 2 }) }),
+        capabilities: optionalRecord({ add: fc.array(text, { maxLength: 2 }), drop: fc.array(text, { maxLength: 2 }) }),
       }),
     ),
-    resources: orNull(part({ limits: orNull(part({ cpu: text, memory: orNull(text) })) })),
+    resources: orNull(optionalRecord({ limits: orNull(optionalRecord({ cpu: text, memory: orNull(text) })) })),
   };
-  const spec = part({
+  const spec = optionalRecord({
     containers: keyed(container, 'name'),
     initContainers: orNull(keyed(container, 'name')),
     volumes: orNull(
-      keyed({ name, emptyDir: orNull(part({ medium: text })), configMap: orNull(part({ name: text })) }, 'name'),
+      keyed(
+        { name, emptyDir: orNull(optionalRecord({ medium: text })), configMap: orNull(optionalRecord({ name: text })) },
+        'name',
+      ),
     ),
     imagePullSecrets: orNull(keyed({ name }, 'name')),
     hostAliases: orNull(keyed({ ip: name, hostnames: fc.array(text, { maxLength: 2 }) }, 'ip')),
-    tolerations: orNull(fc.array(part({ key: text, operator: text }), { maxLength: 2 })),
+    tolerations: orNull(fc.array(optionalRecord({ key: text, operator: text }), { maxLength: 2 })),
     nodeSelector: orNull(fc.dictionary(name, orNull(text) as fc.Arbitrary<string>)),
     securityContext: orNull(
-      part({ sysctls: fc.array(part({ name: text, value: text }), { maxLength: 2 }), fsGroup: fc.nat(3) }),
+      optionalRecord({
+        sysctls: fc.array(optionalRecord({ name: text, value: text }), { maxLength: 2 }),
+        fsGroup: fc.nat(3),
+      }),
     ),
     terminationGracePeriodSeconds: orNull(fc.nat(9)),
   });
-  const metadata = part({
+  const metadata = optionalRecord({
     labels: orNull(fc.dictionary(name, orNull(text) as fc.Arbitrary<string>)),
     annotations: orNull(fc.dictionary(name, text)),
     finalizers: fc.uniqueArray(name, { maxLength: 3 }),
   });
-  return part({ metadata, spec }) as fc.Arbitrary<Json>;
+  return optionalRecord({ metadata, spec }) as fc.Arbitrary<Json>;
 }
 
 test('a random patch gives the same result as in Kubernetes', { timeout: buildLimitMs }, async () => {
@@ -105,9 +114,9 @@ test('a random patch gives the same result as in Kubernetes', { timeout: buildLi
     // without content.
     if (error !== undefined || JSON.stringify(result).includes('"$patch"')) continue;
     compared++;
-    const merged = normalized(mergePod(one.original, one.patch));
-    const message = JSON.stringify({ ...one, merged, expected: normalized(result) });
-    expect(isDeepStrictEqual(merged, normalized(result)), message).toBe(true);
+    const mergedPod = normalized(mergePod(one.original, one.patch));
+    const message = JSON.stringify({ ...one, merged: mergedPod, expected: normalized(result) });
+    expect(isDeepStrictEqual(mergedPod, normalized(result)), message).toBe(true);
   }
   expect(compared).toBeGreaterThan(count * 0.6);
 });

@@ -27,45 +27,47 @@ export interface DocumentedCase {
   readonly allows: (effect: VictimEffect, causes: readonly Config[]) => boolean;
 }
 
-const ofKind = <Spec>(causes: readonly Config[], ...kinds: readonly string[]): readonly Config<Spec>[] =>
+const causesOfKind = <Spec>(causes: readonly Config[], ...kinds: readonly string[]): readonly Config<Spec>[] =>
   causes.filter(({ kind }) => kinds.includes(kind)) as readonly Config<Spec>[];
 
 function hostsOf(causes: readonly Config[]): readonly string[] {
   return [
-    ...ofKind<ServiceEntry>(causes, 'ServiceEntry').flatMap(({ spec }) => spec.hosts),
-    ...ofKind(causes, 'Service').map(({ name }) => `${name}.${tenant}.svc.cluster.local`),
+    ...causesOfKind<ServiceEntry>(causes, 'ServiceEntry').flatMap(({ spec }) => spec.hosts),
+    ...causesOfKind(causes, 'Service').map(({ name }) => `${name}.${tenant}.svc.cluster.local`),
   ];
 }
 
 function portsOf(causes: readonly Config[]): readonly number[] {
   return [
-    ...ofKind<ServiceEntry>(causes, 'ServiceEntry').flatMap(({ spec }) => spec.ports.map(({ number }) => number)),
-    ...ofKind<KubernetesService>(causes, 'Service').flatMap(({ spec }) => spec.spec.ports.map(({ port }) => port)),
+    ...causesOfKind<ServiceEntry>(causes, 'ServiceEntry').flatMap(({ spec }) => spec.ports.map(({ number }) => number)),
+    ...causesOfKind<KubernetesService>(causes, 'Service').flatMap(({ spec }) =>
+      spec.spec.ports.map(({ port }) => port),
+    ),
   ];
 }
 
-const victimEntries = ofKind<ServiceEntry>(victimConfigs(), 'ServiceEntry');
+const victimEntries = causesOfKind<ServiceEntry>(victimConfigs(), 'ServiceEntry');
 
 /** Whether the name of a resource or of its part contains one of the hosts. */
-function isOfHosts({ resource, part }: VictimEffect, hosts: readonly string[]): boolean {
-  const named = [resource.split('|').at(-1)!, resource.split('_.').at(-1)!, resource, part].map((name) =>
+function isForHosts({ resource, part }: VictimEffect, hosts: readonly string[]): boolean {
+  const effectNames = [resource.split('|').at(-1)!, resource.split('_.').at(-1)!, resource, part].map((name) =>
     name.replace(/:\d+$/, ''),
   );
   return hosts.some((host) => {
     const name = host.replace(/^\*\./, '');
-    const isNamed = named.some((one) => one === host || one === name || one.endsWith(`.${name}`));
+    const isNamed = effectNames.some((one) => one === host || one === name || one.endsWith(`.${name}`));
     return isNamed || part.includes(`.${name}"`);
   });
 }
 
-const isAtPorts = ({ resource }: VictimEffect, ports: readonly number[]): boolean =>
+const isOnPorts = ({ resource }: VictimEffect, ports: readonly number[]): boolean =>
   ports.includes(Number(/(?:^|[_:.])(\d+)$/.exec(resource)?.[1]));
 
 /** Whether only the names and addresses of a virtual host differ. */
 function differsInDomains({ type, previous, current }: VictimEffect): boolean {
   if (type !== 'RouteConfiguration' || previous === undefined || current === undefined) return false;
-  const rest = (host: unknown): string => JSON.stringify({ ...(host as object), domains: [] });
-  return rest(previous) === rest(current);
+  const withoutDomains = (host: unknown): string => JSON.stringify({ ...(host as object), domains: [] });
+  return withoutDomains(previous) === withoutDomains(current);
 }
 
 /** Replacer for `JSON.stringify` that omits the filter for dynamic names. */
@@ -89,8 +91,8 @@ export const documentedCases: readonly DocumentedCase[] = [
     example: [istio('ServiceEntry', { hosts: ['mine.example.org'], resolution: 'DNS', ports: [http('http', 4444)] })],
     allows: (effect, causes) =>
       effect.change === 'new' &&
-      (isOfHosts(effect, hostsOf(causes)) ||
-        (['Listener', 'RouteConfiguration'].includes(effect.type) && isAtPorts(effect, portsOf(causes)))),
+      (isForHosts(effect, hostsOf(causes)) ||
+        (['Listener', 'RouteConfiguration'].includes(effect.type) && isOnPorts(effect, portsOf(causes)))),
   },
   {
     title: "gives another namespace's service a name of its own with an ExternalName Service",
@@ -104,7 +106,7 @@ export const documentedCases: readonly DocumentedCase[] = [
     ],
     // The name is added to existing matches of a chain or a virtual host.
     allows: (effect, causes) =>
-      ofKind<KubernetesService>(causes, 'Service').some(({ spec }) => spec.spec.type === 'ExternalName') &&
+      causesOfKind<KubernetesService>(causes, 'Service').some(({ spec }) => spec.spec.type === 'ExternalName') &&
       ((effect.type === 'Listener' && effect.part.includes('serverNames')) || differsInDomains(effect)),
   },
   {
@@ -116,7 +118,7 @@ export const documentedCases: readonly DocumentedCase[] = [
     ],
     allows: ({ type, previous, current }, causes) =>
       type === 'Listener' &&
-      ofKind<ServiceEntry>(causes, 'ServiceEntry').some(({ spec }) => spec.resolution === 'DYNAMIC_DNS') &&
+      causesOfKind<ServiceEntry>(causes, 'ServiceEntry').some(({ spec }) => spec.resolution === 'DYNAMIC_DNS') &&
       JSON.stringify(previous) === JSON.stringify(current, withoutDynamicNames),
   },
   {
@@ -132,13 +134,17 @@ export const documentedCases: readonly DocumentedCase[] = [
       }),
     ],
     allows: (effect, causes) => {
-      const hosts = hostsOf(ofKind(causes, 'ServiceEntry'));
-      const isOfHost = ['Cluster', 'ClusterLoadAssignment', 'RouteConfiguration', 'NameTable'].includes(effect.type);
+      const hosts = hostsOf(causesOfKind(causes, 'ServiceEntry'));
+      const isHostResource = ['Cluster', 'ClusterLoadAssignment', 'RouteConfiguration', 'NameTable'].includes(
+        effect.type,
+      );
       const isKubernetes = / outbound\S*\.svc\.cluster\.local$/.test(` ${effect.resource}`);
       // Its listeners equal those of the claimed entry.
-      const claimed = victimEntries.filter(({ spec }) => spec.hosts.some((host) => hosts.includes(host)));
-      if (effect.type === 'Listener' && isAtPorts(effect, portsOf(claimed))) return true;
-      return (hosts.length > 0 && differsInDomains(effect)) || (isOfHost && !isKubernetes && isOfHosts(effect, hosts));
+      const claimedEntries = victimEntries.filter(({ spec }) => spec.hosts.some((host) => hosts.includes(host)));
+      if (effect.type === 'Listener' && isOnPorts(effect, portsOf(claimedEntries))) return true;
+      return (
+        (hosts.length > 0 && differsInDomains(effect)) || (isHostResource && !isKubernetes && isForHosts(effect, hosts))
+      );
     },
   },
   {
@@ -154,10 +160,10 @@ export const documentedCases: readonly DocumentedCase[] = [
       }),
     ],
     allows: (effect, causes) => {
-      const isAt = isAtPorts(effect, portsOf(causes));
-      const hasServices = ofKind(causes, 'Service', 'ServiceEntry').length > 0;
+      const isOnCausePorts = isOnPorts(effect, portsOf(causes));
+      const hasServices = causesOfKind(causes, 'Service', 'ServiceEntry').length > 0;
       if (!hasServices || effect.resource.startsWith('virtual')) return false;
-      return (effect.type === 'Listener' && isAt) || differsInDomains(effect) || effect.resource === 'order';
+      return (effect.type === 'Listener' && isOnCausePorts) || differsInDomains(effect) || effect.resource === 'order';
     },
   },
   {
@@ -173,22 +179,22 @@ export const documentedCases: readonly DocumentedCase[] = [
     ],
     allows: (effect, causes) =>
       effect.type === 'Listener' &&
-      ofKind(causes, 'Service', 'ServiceEntry').length > 0 &&
-      isAtPorts(effect, portsOf(causes)),
+      causesOfKind(causes, 'Service', 'ServiceEntry').length > 0 &&
+      isOnPorts(effect, portsOf(causes)),
   },
   {
     title: 'routes requests for foreign hosts with a VirtualService, in the mesh or at a gateway that takes all hosts',
     code: 'routes-foreign-host',
     example: [istio('VirtualService', { hosts: ['ledger.bank.svc.cluster.local'], http: [redirect] })],
     allows: ({ type, resource }, causes) =>
-      ofKind<VirtualService>(causes, 'VirtualService').some(({ spec }) => spec.hosts.length > 0) &&
+      causesOfKind<VirtualService>(causes, 'VirtualService').some(({ spec }) => spec.hosts.length > 0) &&
       (type === 'RouteConfiguration' || (type === 'Listener' && !resource.startsWith('virtual'))),
   },
   {
     title: "is the delegate that another namespace's VirtualService names",
     example: [istio('VirtualService', { http: [redirect] }, 'lent')],
     allows: ({ type, part }, causes) =>
-      ofKind<VirtualService>(causes, 'VirtualService').some(
+      causesOfKind<VirtualService>(causes, 'VirtualService').some(
         ({ name, spec }) => name === 'lent' && spec.hosts.length === 0,
       ) &&
       type === 'RouteConfiguration' &&
@@ -206,7 +212,7 @@ export const documentedCases: readonly DocumentedCase[] = [
     closedBy: { features: { gatewaysOfOwnNamespace: true } },
     allows: ({ isGateway, type }, causes) =>
       isGateway &&
-      ofKind(causes, 'Gateway').length > 0 &&
+      causesOfKind(causes, 'Gateway').length > 0 &&
       ['Listener', 'RouteConfiguration', 'Cluster', '*'].includes(type),
   },
   {
@@ -227,7 +233,7 @@ export const documentedCases: readonly DocumentedCase[] = [
     closedBy: { allowedRoutes: 'Same' },
     allows: ({ victim, type, resource }, causes) =>
       victim === 'gateway of the Gateway API' &&
-      ofKind(causes, 'HTTPRoute', 'GRPCRoute').length > 0 &&
+      causesOfKind(causes, 'HTTPRoute', 'GRPCRoute').length > 0 &&
       type === 'RouteConfiguration' &&
       resource === 'http.8000',
   },
@@ -254,7 +260,7 @@ export const documentedCases: readonly DocumentedCase[] = [
     closedBy: { meshConfig: 'ingressControllerMode: "OFF"' },
     allows: (effect, causes) =>
       isFront(effect) &&
-      ofKind(causes, 'Ingress').length > 0 &&
+      causesOfKind(causes, 'Ingress').length > 0 &&
       ['Listener', 'RouteConfiguration', '*'].includes(effect.type),
   },
   {
@@ -275,6 +281,6 @@ export const documentedCases: readonly DocumentedCase[] = [
     allows: ({ type, change }, causes) =>
       type === 'ClusterLoadAssignment' &&
       change === 'changed' &&
-      ofKind(causes, 'Service').some(({ labels }) => labels['topology.istio.io/network'] !== undefined),
+      causesOfKind(causes, 'Service').some(({ labels }) => labels['topology.istio.io/network'] !== undefined),
   },
 ];

@@ -31,16 +31,23 @@ const partsOf: Readonly<Record<string, (resource: Json) => readonly (readonly [n
 
 /** Parts that differ. */
 export function effectsOf(changes: readonly VictimChange[]): readonly VictimEffect[] {
-  return changes.flatMap(({ name: resource, previous, current, ...about }) => {
-    const split = partsOf[about.type] ?? ((whole: Json) => [['', whole] as const]);
+  return changes.flatMap(({ name: resource, previous, current, ...resourceInfo }) => {
+    const split = partsOf[resourceInfo.type] ?? ((json: Json) => [['', json] as const]);
     const [old, now] = [previous, current].map(
-      (whole) => new Map(whole === undefined ? [] : typeof whole === 'string' ? [['', whole]] : split(whole as Json)),
+      (resourceJson) =>
+        new Map(
+          resourceJson === undefined
+            ? []
+            : typeof resourceJson === 'string'
+              ? [['', resourceJson]]
+              : split(resourceJson as Json),
+        ),
     );
     return [...new Set([...old!.keys(), ...now!.keys()])].flatMap((part): VictimEffect[] => {
-      const [was, is] = [old!.get(part), now!.get(part)];
-      if (isDeepStrictEqual(was, is)) return [];
-      const change = was === undefined ? 'new' : is === undefined ? 'gone' : 'changed';
-      return [{ ...about, resource, part, change, previous: was, current: is }];
+      const [previousPart, currentPart] = [old!.get(part), now!.get(part)];
+      if (isDeepStrictEqual(previousPart, currentPart)) return [];
+      const change = previousPart === undefined ? 'new' : currentPart === undefined ? 'gone' : 'changed';
+      return [{ ...resourceInfo, resource, part, change, previous: previousPart, current: currentPart }];
     });
   });
 }

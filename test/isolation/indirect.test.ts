@@ -6,7 +6,7 @@ import { allocateAddresses } from '../../src/model/services/auto-allocate.ts';
 import { effectsOf, effectText } from './effects.ts';
 import { changesBetween, type IsolationSettings, VictimMesh } from './victims.ts';
 
-const closed: IsolationSettings = { meshConfig: 'exportingNamespaces: [bank, shop]', allowedRoutes: 'Same' };
+const closedSettings: IsolationSettings = { meshConfig: 'exportingNamespaces: [bank, shop]', allowedRoutes: 'Same' };
 
 function entry(host: string, exportTo: string): readonly Config[] {
   const text = JSON.stringify({
@@ -26,9 +26,9 @@ function effects(settings: IsolationSettings, objects: readonly Config[]): reado
 }
 
 it("a service that a namespace cannot see has no effect on the short names of the namespace's objects", () => {
-  const withoutKubernetes = { ...closed, registries: [] };
-  expect(effects(withoutKubernetes, entry('terse.bank.svc.cluster.local', '.'))).toEqual([]);
-  expect(effects(withoutKubernetes, entry('terse.bank.svc.cluster.local', '*'))).toEqual([]);
+  const settingsWithoutKubernetes = { ...closedSettings, registries: [] };
+  expect(effects(settingsWithoutKubernetes, entry('terse.bank.svc.cluster.local', '.'))).toEqual([]);
+  expect(effects(settingsWithoutKubernetes, entry('terse.bank.svc.cluster.local', '*'))).toEqual([]);
   expect(effects({ registries: [] }, entry('terse.bank.svc.cluster.local', '.'))).toEqual([]);
 });
 
@@ -63,5 +63,5 @@ it("an older ServiceEntry of a namespace that is not allowed to export does not 
   expect(allocateAddresses([`mallory/${host}`]).get(`mallory/${host}`)!.ipv4).toBe(ownAddress);
   expect(addressOf([`mallory/${host}`, victim])).not.toBe(ownAddress);
   expect(effects({}, entry(host, '.'))).toContainEqual(expect.stringContaining('allocated.example.com'));
-  expect(effects(closed, entry(host, '.'))).toEqual([]);
+  expect(effects(closedSettings, entry(host, '.'))).toEqual([]);
 });

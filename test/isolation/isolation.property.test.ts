@@ -19,20 +19,20 @@ const objectCount = Number(process.env.ISOLATION_OBJECTS ?? sized({ quick: 120, 
 const timeoutMs = sized({ short: 900_000, full: 3_600_000 });
 
 /** Nothing in the tenant's namespace may affect others. */
-const closed = { meshConfig: 'exportingNamespaces: [bank, shop]', allowedRoutes: 'Same' } as const;
+const closedSettings = { meshConfig: 'exportingNamespaces: [bank, shop]', allowedRoutes: 'Same' } as const;
 
 /** Objects created together: some of them related, and sometimes a machine that registers itself. */
 function drawObjects(draw: Draw, groups: number): readonly TenantObject[] {
-  const drawn = draw
+  const drawnObjects = draw
     .list(groups, groups, () => someKinds(draw))
     .flat()
-    .map((kind, place) => tenantObject(kind, draw, place));
-  const entry = draw.chance(0.1 * groups) ? registeredEntry(draw, drawn.length) : undefined;
-  return entry === undefined ? drawn : [...drawn, entry];
+    .map((kind, objectIndex) => tenantObject(kind, draw, objectIndex));
+  const entry = draw.chance(0.1 * groups) ? registeredEntry(draw, drawnObjects.length) : undefined;
+  return entry === undefined ? drawnObjects : [...drawnObjects, entry];
 }
 
 const configsOf = (objects: readonly TenantObject[]): readonly Config[] => objects.flatMap(({ configs }) => configs);
-const shown = (seed: number, objects: readonly TenantObject[]): string =>
+const seedText = (seed: number, objects: readonly TenantObject[]): string =>
   `seed ${seed}\n${objects.map(({ text }) => text).join('\n---\n')}\n`;
 
 const exporting: ReadonlySet<string> = new Set(['DestinationRule', 'ServiceEntry', 'VirtualService']);
@@ -52,9 +52,9 @@ function restrictedToNamespace(object: TenantObject): TenantObject {
 
 /** Reduces the objects while the finding persists. */
 function smallest(objects: readonly TenantObject[], isFound: (fewer: readonly TenantObject[]) => boolean) {
-  return objects.reduce((left, one) => {
-    const fewer = left.filter((other) => other !== one);
-    return isFound(fewer) ? fewer : left;
+  return objects.reduce((remaining, one) => {
+    const fewerObjects = remaining.filter((other) => other !== one);
+    return isFound(fewerObjects) ? fewerObjects : remaining;
   }, objects);
 }
 
@@ -62,13 +62,13 @@ describe('random objects of a tenant', () => {
   it('include every namespaced kind, with some valid objects of each', () => {
     const namespaced = Object.entries(kinds).filter(([, { scope }]) => scope === 'Namespaced');
     expect(Object.keys(makers).sort()).toEqual(namespaced.map(([kind]) => kind).sort());
-    const invalid = Object.keys(makers).filter((kind) => {
-      const drawn = Array.from({ length: 30 }, (_, place) =>
-        tenantObject(kind as never, new Draw(baseSeed + place), place),
+    const invalidKinds = Object.keys(makers).filter((kind) => {
+      const drawnObjects = Array.from({ length: 30 }, (_, objectIndex) =>
+        tenantObject(kind as never, new Draw(baseSeed + objectIndex), objectIndex),
       );
-      return !drawn.some(({ isValid }) => isValid);
+      return !drawnObjects.some(({ isValid }) => isValid);
     });
-    expect(invalid).toEqual([]);
+    expect(invalidKinds).toEqual([]);
   });
 });
 
@@ -81,25 +81,25 @@ function expectNoChange(mesh: VictimMesh, objectCount: number, draw: (seed: numb
     const objects = draw(seed);
     count += objects.length;
     if (!differs(objects)) continue;
-    const few = smallest(objects, differs);
-    const changes = effectsOf(changesBetween(mesh.baseline, mesh.servedWith(configsOf(few)))).map(effectText);
-    expect.fail(`${shown(seed, few)}${changes.join('\n')}`);
+    const fewObjects = smallest(objects, differs);
+    const changes = effectsOf(changesBetween(mesh.baseline, mesh.servedWith(configsOf(fewObjects)))).map(effectText);
+    expect.fail(`${seedText(seed, fewObjects)}${changes.join('\n')}`);
   }
   expect(sameServed(mesh.baseline, mesh.servedWith([]))).toBe(true);
 }
 
 describe('proxies of other namespaces', () => {
-  const many = (seed: number): readonly TenantObject[] => drawObjects(new Draw(seed), 12);
+  const manyObjects = (seed: number): readonly TenantObject[] => drawObjects(new Draw(seed), 12);
 
   it(
     `are unaffected by objects of a namespace that is not allowed to export (${objectCount} objects from seed ${baseSeed})`,
-    () => expectNoChange(new VictimMesh(closed), objectCount, many),
+    () => expectNoChange(new VictimMesh(closedSettings), objectCount, manyObjects),
     timeoutMs,
   );
 
   it(
     'are unaffected without a Kubernetes registry, where services determine the meaning of short names',
-    () => expectNoChange(new VictimMesh({ ...closed, registries: [] }), objectCount / 2, many),
+    () => expectNoChange(new VictimMesh({ ...closedSettings, registries: [] }), objectCount / 2, manyObjects),
     timeoutMs,
   );
 
@@ -108,7 +108,7 @@ describe('proxies of other namespaces', () => {
     () => {
       const settings = { features: { gatewaysOfOwnNamespace: true }, meshConfig: 'ingressControllerMode: "OFF"' };
       const mesh = new VictimMesh({ ...settings, allowedRoutes: 'Same' });
-      expectNoChange(mesh, objectCount / 2, (seed) => many(seed).map(restrictedToNamespace));
+      expectNoChange(mesh, objectCount / 2, (seed) => manyObjects(seed).map(restrictedToNamespace));
     },
     timeoutMs,
   );
@@ -128,20 +128,23 @@ describe('objects of a namespace with default settings', () => {
         count += objects.length;
         const all = effects(objects);
         if (all.length === 0) continue;
-        const without = objects.map((one) => {
+        const effectsWithout = objects.map((one) => {
           const otherObjects = objects.filter((other) => other !== one);
           return new Map(effects(otherObjects).map((effect) => [effectText(effect), JSON.stringify(effect.current)]));
         });
         for (const effect of all) {
           const isCause = (_: TenantObject, index: number): boolean => {
-            const same = without[index]!;
-            return !same.has(effectText(effect)) || same.get(effectText(effect)) !== JSON.stringify(effect.current);
+            const otherEffects = effectsWithout[index]!;
+            return (
+              !otherEffects.has(effectText(effect)) ||
+              otherEffects.get(effectText(effect)) !== JSON.stringify(effect.current)
+            );
           };
           const causes = objects.filter(isCause);
           const configs = configsOf(causes.length === 0 ? objects : causes);
           if (documentedCases.some(({ allows }) => allows(effect, configs))) continue;
           findings.push(
-            `${shown(seed, causes)}${effectText(effect)}\n${JSON.stringify(effect.previous)}\n${JSON.stringify(effect.current)}`,
+            `${seedText(seed, causes)}${effectText(effect)}\n${JSON.stringify(effect.previous)}\n${JSON.stringify(effect.current)}`,
           );
         }
         if (findings.length > 20) break;
@@ -179,7 +182,7 @@ describe.each(documentedCases)(
     });
 
     it('the settings named by the case prevent every change', () => {
-      for (const settings of [closed, ...(closedBy === undefined ? [] : [closedBy])]) {
+      for (const settings of [closedSettings, ...(closedBy === undefined ? [] : [closedBy])]) {
         const mesh = new VictimMesh(settings);
         const effects = effectsOf(changesBetween(mesh.baseline, mesh.servedWith(configs)));
         expect(effects.map(effectText)).toEqual([]);
@@ -189,8 +192,8 @@ describe.each(documentedCases)(
     it.runIf(code !== undefined)('validate warns about the case', () => {
       const settings = { mesh: defaultMeshConfig, scopesGateways: false, domain: 'cluster.local' };
       const all = [...new VictimMesh().configs, ...(isOwnersChoice ? [] : configs)];
-      const found = crossNamespaceProblems(all, settings).filter((problem) => problem.code === code);
-      expect(found.map(({ key }) => key!.namespace)).toContain(isOwnersChoice ? 'istio-system' : 'mallory');
+      const foundProblems = crossNamespaceProblems(all, settings).filter((problem) => problem.code === code);
+      expect(foundProblems.map(({ key }) => key!.namespace)).toContain(isOwnersChoice ? 'istio-system' : 'mallory');
       const trusted = { ...settings, mesh: { ...defaultMeshConfig, exportingNamespaces: ['bank', 'shop', 'mallory'] } };
       if (!isOwnersChoice) expect(crossNamespaceProblems(configs, trusted)).toEqual([]);
     });

@@ -47,27 +47,28 @@ export interface TenantObject {
 /** The oldest object takes precedence in several rules. */
 const ages = ['2019-01-01T00:00:00Z', '2030-01-01T00:00:00Z'];
 
-/** @param place makes the names unique */
-export function tenantObject(kind: KindName, draw: Draw, place: number): TenantObject {
+/** @param objectIndex makes the names unique */
+export function tenantObject(kind: KindName, draw: Draw, objectIndex: number): TenantObject {
   const { metadata: { name, ...metadata } = {} as { name?: string }, ...body } = makers[kind]!(draw) as {
     metadata?: { name?: string };
   };
   const row = kinds[kind];
   const isRegistration = kind === 'WorkloadGroup';
-  const about = {
+  const objectHeader = {
     apiVersion: row.group === '' ? row.versions[0]! : `${row.group}/${row.versions[0]}`,
     kind: 'writtenAs' in row ? row.writtenAs! : kind,
     metadata: {
       ...(isRegistration ? {} : metadata),
       namespace: of.tenant,
-      name: name ?? (draw.chance(0.5) ? of.objectName(draw) : `made-${place}`),
+      name: name ?? (draw.chance(0.5) ? of.objectName(draw) : `made-${objectIndex}`),
       creationTimestamp: draw.pick(ages),
     },
   };
   const spec = isRegistration ? { ...body, metadata } : body;
-  const right = row.body === 'spec' ? { ...about, spec } : { ...about, ...body };
-  const written = row.body === 'spec' && draw.chance(0.1) ? withUserError(right as never, draw) : right;
-  const text = JSON.stringify(written);
+  const validObject = row.body === 'spec' ? { ...objectHeader, spec } : { ...objectHeader, ...body };
+  const writtenObject =
+    row.body === 'spec' && draw.chance(0.1) ? withUserError(validObject as never, draw) : validObject;
+  const text = JSON.stringify(writtenObject);
   const { configs, standIns, problems } = readConfigFile('mallory.yaml', text, { creationTimestamp: 0 });
   return {
     kind,
@@ -79,7 +80,7 @@ export function tenantObject(kind: KindName, draw: Draw, place: number): TenantO
 }
 
 /** The registration of a tenant's machine and its WorkloadEntry; `undefined` if it is rejected. */
-export function registeredEntry(draw: Draw, place: number): TenantObject | undefined {
+export function registeredEntry(draw: Draw, objectIndex: number): TenantObject | undefined {
   const ip = of.address(draw);
   const node = {
     id: `sidecar~${ip}~ledger-0.bank~bank.svc.cluster.local`,
@@ -98,7 +99,7 @@ export function registeredEntry(draw: Draw, place: number): TenantObject | undef
   const group = readGroup({
     apiVersion: 'networking.istio.io/v1',
     kind: 'WorkloadGroup',
-    metadata: { name: claim.group, namespace: claim.namespace, uid: `${place}` },
+    metadata: { name: claim.group, namespace: claim.namespace, uid: `${objectIndex}` },
     spec: { template: { serviceAccount: 'default', ports: { http: of.port(draw) } } },
   } as never);
   if ('problem' in group) return undefined;

@@ -152,7 +152,7 @@ export class VictimMesh {
     this.#settings = settings;
     const { meshConfig, features, registries } = settings;
     this.#world = new GivenWorld([...this.configs], undefined, registries, features, meshConfig);
-    this.#nodes = victims.map(({ name: _, ip, ...about }) => this.#world.connect(ip, about));
+    this.#nodes = victims.map(({ name: _, ip, ...nodeOptions }) => this.#world.connect(ip, nodeOptions));
     const resources = this.#nodes.flatMap((node) =>
       all.flatMap((type) => [...node.get(type, '*')!.resources.values()]),
     );
@@ -168,7 +168,7 @@ export class VictimMesh {
       [extensionType]: [...namesBeside(referred, 'configDiscovery'), 'bank.guard', 'mallory.guard', 'later'],
       [bootstrapType]: [bootstrapPatchesName],
     };
-    this.baseline = this.#nodes.map((node) => this.#served(node));
+    this.baseline = this.#nodes.map((node) => this.#readServed(node));
   }
 
   /** Resources of each victim with exactly these objects of the tenant. If keys are equal, the later object applies. */
@@ -181,11 +181,11 @@ export class VictimMesh {
     const change = this.#world.change(edits);
     return this.#nodes.map((node) => {
       node.typesToPush(change, []);
-      return this.#served(node);
+      return this.#readServed(node);
     });
   }
 
-  #served(node: MeshNode): ServedResources {
+  #readServed(node: MeshNode): ServedResources {
     const lists = [...all, endpointType, routeType, secretType, extensionType, bootstrapType].map((type) => {
       const { resources } = node.get(type, this.#names[type] ?? '*')!;
       return [...resources].map(
@@ -215,20 +215,26 @@ export function changesBetween(
 ): readonly VictimChange[] {
   return victims.flatMap(({ name: victim, namespace = '', type: nodeType }, index) => {
     const [old, now] = [previous[index]!, current[index]!];
-    const differing = [...new Set([...old.keys(), ...now.keys()])].filter(
+    const differingKeys = [...new Set([...old.keys(), ...now.keys()])].filter(
       (key) => old.get(key)?.version !== now.get(key)?.version,
     );
-    const inOrder = (served: ServedResources): string =>
-      [...served.keys()].filter((key) => old.has(key) && now.has(key)).join();
-    const about = { victim, victimNamespace: namespace, isGateway: nodeType === 'router' };
-    const changes = differing.map((key): VictimChange => {
+    const inOrder = (servedResources: ServedResources): string =>
+      [...servedResources.keys()].filter((key) => old.has(key) && now.has(key)).join();
+    const victimInfo = { victim, victimNamespace: namespace, isGateway: nodeType === 'router' };
+    const changes = differingKeys.map((key): VictimChange => {
       const [type, ...name] = key.split(' ');
       const of = (resource: EncodedResource | undefined): unknown => resource && decoded(resource);
-      return { ...about, type: type!, name: name.join(' '), previous: of(old.get(key)), current: of(now.get(key)) };
+      return {
+        ...victimInfo,
+        type: type!,
+        name: name.join(' '),
+        previous: of(old.get(key)),
+        current: of(now.get(key)),
+      };
     });
     return inOrder(old) === inOrder(now)
       ? changes
-      : [...changes, { ...about, type: '*', name: 'order', previous: inOrder(old), current: inOrder(now) }];
+      : [...changes, { ...victimInfo, type: '*', name: 'order', previous: inOrder(old), current: inOrder(now) }];
   });
 }
 

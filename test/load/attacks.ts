@@ -82,12 +82,12 @@ function flooded(call: Call): Flooded {
 
 /** Sends as fast as the server reads, until the stream or the attack ends. */
 async function flood(to: Flooded, signal: AbortSignal, next: (number: number) => Buffer): Promise<number> {
-  let sent = 0;
+  let sentCount = 0;
   let wake = (): void => {};
   to.onDrain(() => wake());
   while (!signal.aborted && !to.isOver) {
-    if (to.send(next(sent++))) {
-      if (sent % 50 === 0) await pause();
+    if (to.send(next(sentCount++))) {
+      if (sentCount % 50 === 0) await pause();
       continue;
     }
     await new Promise<void>((resolve) => {
@@ -95,17 +95,17 @@ async function flood(to: Flooded, signal: AbortSignal, next: (number: number) =>
       setTimeout(resolve, maxWaitMs);
     });
   }
-  return sent;
+  return sentCount;
 }
 
 /** Repeats an attack, because a server may end the stream. */
-async function repeatUntilAborted(signal: AbortSignal, once: () => Promise<number>, restMs = 20): Promise<number> {
-  let done = 0;
+async function repeatUntilAborted(signal: AbortSignal, action: () => Promise<number>, restMs = 20): Promise<number> {
+  let doneCount = 0;
   while (!signal.aborted) {
-    done += await once();
+    doneCount += await action();
     await pause(restMs);
   }
-  return done;
+  return doneCount;
 }
 
 /** Names of `Object.prototype` as types, in both protocols, with a forged nonce and without one. */
@@ -134,11 +134,11 @@ const unknownTypes: Attack = (client, signal) =>
   repeatUntilAborted(signal, async () => {
     const { node } = client;
     const call = client.open();
-    const sent = await flood(flooded(call), signal, (number) =>
+    const sentCount = await flood(flooded(call), signal, (number) =>
       sotw({ ...(number === 0 && { node }), typeUrl: `type.googleapis.com/unknown.Type${number}` }),
     );
     call.cancel();
-    return sent;
+    return sentCount;
   });
 
 /** Just below the maximum request size, in the ID and in the metadata. */
@@ -168,11 +168,11 @@ const meaninglessNames: Attack = async (client, signal) => {
   const request = (typeUrl: string, prefix: string) =>
     repeatUntilAborted(signal, async () => {
       const call = client.open();
-      const sent = await flood(flooded(call), signal, (number) =>
+      const sentCount = await flood(flooded(call), signal, (number) =>
         sotw({ ...(number === 0 && { node }), typeUrl, resourceNames: names(prefix, number) }),
       );
       call.cancel();
-      return sent;
+      return sentCount;
     });
   const sums = await Promise.all([request(typeUrls.EDS, 'outbound|80||none'), request(typeUrls.RDS, 'no-route')]);
   return sums[0] + sums[1];
@@ -188,9 +188,9 @@ const rejections: Attack = (client, signal) =>
       responseNonce: 'any',
       errorDetail: { code: 3, message: 'no such thing '.repeat(150) },
     });
-    const sent = await flood(flooded(call), signal, () => bytes);
+    const sentCount = await flood(flooded(call), signal, () => bytes);
     call.cancel();
-    return sent;
+    return sentCount;
   });
 
 const silentStreams: Attack = async (client, signal) => {
@@ -204,15 +204,15 @@ const silentStreams: Attack = async (client, signal) => {
 };
 
 /** Requests all resources and constantly new names without reading the responses. */
-const withoutReading: Attack = async (client, signal) => {
+const attackWithoutReading: Attack = async (client, signal) => {
   const { node } = client;
   const types = [typeUrls.CDS, typeUrls.LDS, typeUrls.SDS];
   const request = (isDelta: boolean, next: (number: number) => Buffer) =>
     repeatUntilAborted(signal, async () => {
       const stream = new UnreadStream(client.port, isDelta);
-      const sent = await flood(stream, signal, next);
+      const sentCount = await flood(stream, signal, next);
       stream.close();
-      return sent;
+      return sentCount;
     });
   const sums = await Promise.all([
     request(false, (number) => sotw({ ...(number === 0 && { node }), typeUrl: types[number % types.length]! })),
@@ -239,30 +239,30 @@ const rapidReset: Attack = (client, signal) =>
       const connection = new RawHttp2(client.port);
       const block = requestHeaders();
       await connection.begin();
-      let sent = 0;
-      while (sent < resetsPerConnection && !connection.isOver && !signal.aborted) {
+      let sentCount = 0;
+      while (sentCount < resetsPerConnection && !connection.isOver && !signal.aborted) {
         const frames: Buffer[] = [];
-        for (let i = 0; i < batch; i++, sent++) {
-          const stream = 2 * sent + 1;
+        for (let i = 0; i < batch; i++, sentCount++) {
+          const stream = 2 * sentCount + 1;
           frames.push(frame('headers', flags.endHeaders, stream, block), frame('reset', 0, stream, cancel));
         }
         await connection.flush(...frames);
         await pause();
       }
       connection.close();
-      return sent;
+      return sentCount;
     },
     0,
   );
 
 /** Runs a task this many times per second. @returns number of runs */
-async function paced(perSecond: number, signal: AbortSignal, once: (number: number) => void): Promise<number> {
-  const begun = performance.now();
-  let done = 0;
+async function paced(perSecond: number, signal: AbortSignal, action: (number: number) => void): Promise<number> {
+  const startedAt = performance.now();
+  let doneCount = 0;
   for (; !signal.aborted; await pause(5)) {
-    while (done < ((performance.now() - begun) / 1_000) * perSecond) once(done++);
+    while (doneCount < ((performance.now() - startedAt) / 1_000) * perSecond) action(doneCount++);
   }
-  return done;
+  return doneCount;
 }
 
 /** The first frames of an xDS client on a separate connection. With an ID, the client identifies itself as this node. */
@@ -297,8 +297,8 @@ const idStorm: Attack = async ({ port }, signal) => {
     const connection = connectRaw(port, newId());
     setTimeout(() => connection.close(), 1_200);
   });
-  const [acknowledged, introduced] = await Promise.all([acknowledging, introducing]);
-  return acknowledged + introduced;
+  const [acknowledgedCount, introduced] = await Promise.all([acknowledging, introducing]);
+  return acknowledgedCount + introduced;
 };
 
 /** Opens this many streams per second on separate connections and keeps them open. */
@@ -306,9 +306,9 @@ const heldOpen =
   (perSecond: number, id?: () => string): Attack =>
   async ({ port }, signal) => {
     const connections: RawHttp2[] = [];
-    const done = await paced(perSecond, signal, () => void connections.push(connectRaw(port, id?.())));
+    const doneCount = await paced(perSecond, signal, () => void connections.push(connectRaw(port, id?.())));
     for (const connection of connections) connection.close();
-    return done;
+    return doneCount;
   };
 
 /** Claims the ID of `attackedNode`. */
@@ -318,8 +318,8 @@ const spoofing = heldOpen(45, () => attackedNode);
 const baseline: Attack = async (_, signal) => {
   let rounds = 0;
   while (!signal.aborted) {
-    const until = performance.now() + 5;
-    while (performance.now() < until);
+    const untilMs = performance.now() + 5;
+    while (performance.now() < untilMs);
     rounds++;
     await pause();
   }
@@ -334,7 +334,7 @@ export const attacks = {
   meaninglessNames,
   rejections,
   silentStreams,
-  withoutReading,
+  withoutReading: attackWithoutReading,
   rapidReset,
   idStorm,
   heldStreams: heldOpen(45),

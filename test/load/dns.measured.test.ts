@@ -31,7 +31,7 @@ function questionOf(id: number): Buffer {
 
 async function sendAllQueries(port: number): Promise<ResponseCounts> {
   const messages = Array.from({ length: questions }, (_, id) => questionOf(id));
-  const sent = new Float64Array(questions);
+  const sentAt = new Float64Array(questions);
   const took = new Float64Array(questions).fill(Number.NaN);
   const client = createSocket('udp4');
   client.bind(0, '127.0.0.1');
@@ -43,25 +43,25 @@ async function sendAllQueries(port: number): Promise<ResponseCounts> {
     // A response of the agent without error and with at least one record.
     if ((message.readUInt16BE(2) & 0x840f) !== 0x8400 || message.readUInt16BE(6) === 0) return;
     if (Number.isNaN(took[id]!)) responded++;
-    took[id] = performance.now() - sent[id]!;
+    took[id] = performance.now() - sentAt[id]!;
   });
-  const begin = performance.now();
+  const startedAt = performance.now();
   for (let id = 0; id < questions; ) {
-    const due = Math.min(questions, Math.floor(((performance.now() - begin) / 1000) * perSecond));
-    for (; id < due; id++) {
-      sent[id] = performance.now();
+    const dueCount = Math.min(questions, Math.floor(((performance.now() - startedAt) / 1000) * perSecond));
+    for (; id < dueCount; id++) {
+      sentAt[id] = performance.now();
       client.send(messages[id]!, port, '127.0.0.1');
     }
     await sleep(1);
   }
-  const seconds = (performance.now() - begin) / 1000;
+  const seconds = (performance.now() - startedAt) / 1000;
   for (let waited = 0; responded < questions && waited < 2_000; waited += 50) await sleep(50);
   client.close();
-  const sorted = took.filter((ms) => !Number.isNaN(ms)).sort();
+  const sortedTimes = took.filter((ms) => !Number.isNaN(ms)).sort();
   return {
     responded,
-    p50Ms: sorted[Math.floor(sorted.length * 0.5)]!,
-    p99Ms: sorted[Math.floor(sorted.length * 0.99)]!,
+    p50Ms: sortedTimes[Math.floor(sortedTimes.length * 0.5)]!,
+    p99Ms: sortedTimes[Math.floor(sortedTimes.length * 0.99)]!,
     perSecond: questions / seconds,
   };
 }
@@ -82,9 +82,9 @@ async function start(responder: 'names' | 'echo'): Promise<{ pid: number; port: 
   onTestFinished(() => {
     server.kill('SIGKILL');
   });
-  const ended = once(server, 'exit').then(([code]) => Promise.reject(new Error(`it ended with ${code}`)));
-  ended.catch(() => {});
-  const [port] = (await Promise.race([once(server, 'message'), ended])) as [number];
+  const earlyExit = once(server, 'exit').then(([code]) => Promise.reject(new Error(`it ended with ${code}`)));
+  earlyExit.catch(() => {});
+  const [port] = (await Promise.race([once(server, 'message'), earlyExit])) as [number];
   return { pid: server.pid!, port };
 }
 

@@ -10,8 +10,8 @@ export class EndpointClient {
   readonly #client: AdsTestClient;
   readonly #stream: SotwStream;
   #address = 0;
-  #arrived: () => void = () => {};
-  #awaited = '';
+  #onArrival: () => void = () => {};
+  #awaitedAddress = '';
 
   /** @param root its `config/cart.yaml` defines the service */
   constructor(root: string, port: number) {
@@ -24,7 +24,7 @@ export class EndpointClient {
     this.#stream.onResponse = ({ typeUrl, nonce, versionInfo, resources }) => {
       const resourceNames = typeUrl === typeUrls.EDS ? [cartCluster] : [];
       this.#stream.send({ typeUrl, responseNonce: nonce, versionInfo, resourceNames });
-      if (resources.some(({ value }) => Buffer.from(value).includes(this.#awaited))) this.#arrived();
+      if (resources.some(({ value }) => Buffer.from(value).includes(this.#awaitedAddress))) this.#onArrival();
     };
     this.#stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
     await this.#stream.next();
@@ -34,14 +34,14 @@ export class EndpointClient {
 
   /** @returns milliseconds from the change to its arrival; at least `maxMs` if it did not arrive in time */
   async push(maxMs: number): Promise<number> {
-    this.#awaited = `10.${1 + (++this.#address % 200)}.${1 + Math.floor(this.#address / 200)}.7`;
-    const arrived = new Promise<'arrived'>((resolve) => {
-      this.#arrived = () => resolve('arrived');
+    this.#awaitedAddress = `10.${1 + (++this.#address % 200)}.${1 + Math.floor(this.#address / 200)}.7`;
+    const arrivalPromise = new Promise<'arrived'>((resolve) => {
+      this.#onArrival = () => resolve('arrived');
     });
-    const begun = performance.now();
-    writeFileSync(join(this.#root, 'config/cart.yaml'), serviceEntry([this.#awaited]));
-    await Promise.race([arrived, sleep(maxMs, 'late', { ref: false })]);
-    return performance.now() - begun;
+    const startedAt = performance.now();
+    writeFileSync(join(this.#root, 'config/cart.yaml'), serviceEntry([this.#awaitedAddress]));
+    await Promise.race([arrivalPromise, sleep(maxMs, 'late', { ref: false })]);
+    return performance.now() - startedAt;
   }
 
   close(): void {

@@ -20,7 +20,7 @@ class ExchangeError extends Error {
 }
 
 /** Prefix of a body that is stored: enough for its expected end, and for a proxy's description of a failure. */
-const keptBytes = 200;
+const maxKeptBytes = 200;
 
 /** Determines the one outcome of a request, in any order of the events of Node's streams. */
 export class Exchange {
@@ -64,7 +64,7 @@ export class Exchange {
 
   data(chunk: Buffer): void {
     this.#bytes += chunk.length;
-    this.#tail = (this.#tail + chunk.toString('latin1')).slice(-keptBytes);
+    this.#tail = (this.#tail + chunk.toString('latin1')).slice(-maxKeptBytes);
   }
 
   /** @param complete whether the protocol's framing was complete */
@@ -78,7 +78,7 @@ export class Exchange {
     } else if (expectedEnd !== undefined && !this.#tail.endsWith(expectedEnd)) {
       this.fail(new ExchangeError('TRUNCATED', `the body does not end with ${JSON.stringify(expectedEnd)}`));
     } else {
-      this.#settle({ ok: true, elapsedMs: this.#elapsedMs(), version: this.version });
+      this.#resolveOutcome({ ok: true, elapsedMs: this.#elapsedMs(), version: this.version });
     }
   }
 
@@ -90,10 +90,10 @@ export class Exchange {
     const code = 'code' in reason && typeof reason.code === 'string' ? reason.code : reason.name;
     const message = reason.message || code;
     const bytes = this.#bytes;
-    this.#settle({ ok: false, elapsedMs: this.#elapsedMs(), code, message, phase, bytes, reusedConnection });
+    this.#resolveOutcome({ ok: false, elapsedMs: this.#elapsedMs(), code, message, phase, bytes, reusedConnection });
   }
 
-  #settle(outcome: Outcome): void {
+  #resolveOutcome(outcome: Outcome): void {
     clearTimeout(this.#timer);
     this.#resolve(outcome);
   }

@@ -114,10 +114,10 @@ describe.each(httpKinds)('%s clients', (kind) => {
 });
 
 test('new clients open a connection for each request, while each keep-alive client opens a single one', async () => {
-  const fresh = await run('new', await startServer('new'));
-  const kept = await run('ka', await startServer('ka'));
-  expect(fresh.kinds.new!.connections).toBe(12);
-  expect(kept.kinds.ka!.connections).toBe(2);
+  const newReport = await run('new', await startServer('new'));
+  const keepAliveReport = await run('ka', await startServer('ka'));
+  expect(newReport.kinds.new!.connections).toBe(12);
+  expect(keepAliveReport.kinds.ka!.connections).toBe(2);
 });
 
 test('requests in flight on a session that receives GOAWAY complete, and later requests open a new session', async () => {
@@ -158,9 +158,9 @@ test('an idle connection that the server closes causes no failed request', async
 });
 
 test('a stopped client completes requests in flight and starts no new ones', async () => {
-  let begun = 0;
+  let requestCount = 0;
   const server = http.createServer((_, response) => {
-    begun++;
+    requestCount++;
     setTimeout(() => respondOk(response), 100);
   });
   const load = generateLoad({
@@ -170,7 +170,7 @@ test('a stopped client completes requests in flight and starts no new ones', asy
   });
   await once(server, 'request');
   const report = await load.stop();
-  expect(report).toMatchObject({ total: begun, failed: 0 });
+  expect(report).toMatchObject({ total: requestCount, failed: 0 });
 });
 
 test('a request that is still in flight when the drain time ends counts as failed', async () => {

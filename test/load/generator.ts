@@ -26,7 +26,7 @@ export function generateLoad(plan: LoadPlan): GeneratedLoad {
   const tally = new Tally();
   const stopping = new AbortController();
   const drainDeadline = new AbortController();
-  let requestsLeft = plan.maxRequests ?? Number.POSITIVE_INFINITY;
+  let remainingRequests = plan.maxRequests ?? Number.POSITIVE_INFINITY;
 
   const work = async (client: LoadClient, clientPlan: CompleteClientPlan): Promise<void> => {
     const expectation = {
@@ -34,8 +34,8 @@ export function generateLoad(plan: LoadPlan): GeneratedLoad {
       bodyEndsWith: clientPlan.bodyEndsWith,
       drainDeadline: drainDeadline.signal,
     };
-    while (!stopping.signal.aborted && requestsLeft > 0) {
-      requestsLeft--;
+    while (!stopping.signal.aborted && remainingRequests > 0) {
+      remainingRequests--;
       const outcome = await client.send(clientPlan.path, expectation);
       tally.ended(clientPlan.kind, outcome, clientPlan.name);
       const pauseMs = outcome.ok ? clientPlan.pauseMs : Math.max(clientPlan.pauseMs, pauseAfterFailureMs);

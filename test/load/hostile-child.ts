@@ -8,18 +8,18 @@ function respond(message: HostileReport): void {
   process.send?.(message);
 }
 
-async function begin(name: AttackName, port: number): Promise<void> {
+async function startAttack(name: AttackName, port: number): Promise<void> {
   ending = new AbortController();
   const client = new HostileClient(port);
   respond({ type: 'begun' });
-  const done = await attacks[name](client, ending.signal);
+  const doneCount = await attacks[name](client, ending.signal);
   client.client.close();
-  respond({ type: 'ended', done });
+  respond({ type: 'ended', done: doneCount });
 }
 
 process.on('message', (order: HostileOrder) => {
   if (order.type === 'end') ending?.abort();
-  else void begin(order.attack, order.port);
+  else void startAttack(order.attack, order.port);
 });
 process.on('disconnect', () => process.exit(0));
 process.on('SIGINT', () => {});

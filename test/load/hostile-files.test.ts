@@ -60,8 +60,8 @@ spec: {hosts: [s${i}.example.com], resolution: STATIC, ports: [{number: 80, name
   endpoints: [{address: 10.9.0.1}]}
 `;
 
-/** @param refused the file that is reported as rejected; absent if none is */
-async function expectEditsBeside(appear: () => void, refused?: string, maxMs = maxPushMs): Promise<void> {
+/** @param refusedFile the file that is reported as rejected; absent if none is */
+async function expectEditsDuring(appear: () => void, refusedFile?: string, maxMs = maxPushMs): Promise<void> {
   const fromLine = server.lines.length;
   appear();
   const took: number[] = [];
@@ -71,9 +71,9 @@ async function expectEditsBeside(appear: () => void, refused?: string, maxMs = m
   }
   expect(server.hopeless()).toBeUndefined();
   expect(Math.max(...took), `in ms: ${took.map(Math.round)}`).toBeLessThan(maxMs);
-  if (refused !== undefined)
+  if (refusedFile !== undefined)
     await eventually('what is refused is named', () =>
-      server.lines.slice(fromLine).some((line) => line.includes(path(refused))),
+      server.lines.slice(fromLine).some((line) => line.includes(path(refusedFile))),
     );
 }
 
@@ -96,7 +96,7 @@ describe('configuration folder with hostile files', () => {
     ['a document with 200,000 levels', 'deep.yaml', () => writeFileSync(path('deep.yaml'), '['.repeat(200_000))],
   ])(
     'delays no endpoint change and is reported if it contains %s',
-    (_, refused, appear) => expectEditsBeside(appear, refused),
+    (_, refusedFile, appear) => expectEditsDuring(appear, refusedFile),
     60_000,
   );
 
@@ -104,7 +104,7 @@ describe('configuration folder with hostile files', () => {
     const appear = (): void => {
       for (let i = 0; i < manyFiles; i++) writeFileSync(path(`s${i}.yaml`), service(i));
     };
-    return expectEditsBeside(appear, undefined, maxReadMs);
+    return expectEditsDuring(appear, undefined, maxReadMs);
   });
 });
 
@@ -114,7 +114,7 @@ describe('configuration folder with a limit of entries', () => {
 
   test(
     'delays no endpoint change if it contains a link to a tree that exceeds the limit',
-    () => expectEditsBeside(makeTree, 'tree'),
+    () => expectEditsDuring(makeTree, 'tree'),
     60_000,
   );
 });

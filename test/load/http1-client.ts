@@ -40,10 +40,10 @@ function followSocket(socket: Socket, request: http.ClientRequest, exchange: Exc
     exchange.phase = 'response';
     return;
   }
-  const secure = endpoint.ca !== undefined;
-  socket.once(secure ? 'secureConnect' : 'connect', () => {
+  const isSecure = endpoint.ca !== undefined;
+  socket.once(isSecure ? 'secureConnect' : 'connect', () => {
     exchange.phase = 'response';
-    endpoint.onConnected(secure ? serialNumberOf(socket as TLSSocket) : undefined);
+    endpoint.onConnected(isSecure ? serialNumberOf(socket as TLSSocket) : undefined);
   });
 }
 

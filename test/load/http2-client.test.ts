@@ -33,25 +33,30 @@ async function startClient() {
   const worker = new Worker(server, { eval: true, workerData: goawayFlag });
   onTestFinished(() => void worker.terminate());
   const [port] = (await once(worker, 'message')) as [number];
-  const seen = { connections: 0, overtaken: 0 };
+  const sessionCounts = { connections: 0, overtaken: 0 };
   const client = http2Client({
     host: '127.0.0.1',
     port,
     authority: 'sample.localhost',
     ca: undefined,
-    onConnected: () => seen.connections++,
-    onOvertaken: () => seen.overtaken++,
+    onConnected: () => sessionCounts.connections++,
+    onOvertaken: () => sessionCounts.overtaken++,
   });
   onTestFinished(() => client.close());
   const expectation = { timeoutMs: 5_000, bodyEndsWith: 'end', drainDeadline: new AbortController().signal };
-  return { seen, worker, saidGoaway: goawayFlag, send: (path: string) => client.send(path, expectation) };
+  return {
+    seen: sessionCounts,
+    worker,
+    saidGoaway: goawayFlag,
+    send: (path: string) => client.send(path, expectation),
+  };
 }
 
 test('a request that is not sent before GOAWAY is sent on a new session', async () => {
   const { seen, worker, saidGoaway, send } = await startClient();
-  const arrived = once(worker, 'message');
+  const arrival = once(worker, 'message');
   const inFlight = send('/wait');
-  await arrived;
+  await arrival;
   // Node polls sockets after its timers, and writes frames after both.
   await sleep(10);
   const overtaken = send('/');

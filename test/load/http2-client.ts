@@ -17,7 +17,7 @@ const headersFrame = 1;
  */
 export function http2Client(endpoint: Endpoint): LoadClient {
   const sessions = new Set<ClientHttp2Session>();
-  const used = new WeakSet<ClientHttp2Session>();
+  const usedSessions = new WeakSet<ClientHttp2Session>();
   let current: ClientHttp2Session | undefined;
 
   const openSession = (): ClientHttp2Session => {
@@ -39,13 +39,13 @@ export function http2Client(endpoint: Endpoint): LoadClient {
     return session;
   };
 
-  const begin = (path: string, exchange: Exchange): ClientHttp2Stream => {
+  const startStream = (path: string, exchange: Exchange): ClientHttp2Stream => {
     if (current === undefined || current.closed || current.destroyed) current = openSession();
     const session = current;
     const stream = session.request({ ':path': path, ':authority': endpoint.authority });
-    exchange.reusedConnection = used.has(session);
+    exchange.reusedConnection = usedSessions.has(session);
     exchange.phase = session.connecting ? 'connect' : 'response';
-    used.add(session);
+    usedSessions.add(session);
     if (session.connecting) session.once('connect', () => waitForResponse(exchange));
     return stream;
   };
@@ -55,7 +55,7 @@ export function http2Client(endpoint: Endpoint): LoadClient {
       let stream: ClientHttp2Stream | undefined;
       const exchange = new Exchange(expectation, () => stream?.close(constants.NGHTTP2_CANCEL));
       const sendOnCurrent = (): void => {
-        stream = begin(path, exchange);
+        stream = startStream(path, exchange);
         followStream(stream, exchange, () => {
           endpoint.onOvertaken();
           sendOnCurrent();
@@ -83,7 +83,7 @@ function waitForResponse(exchange: Exchange): void {
 
 /** @param onUnsent called instead of an end if the session closed before the HEADERS of the request were written */
 function followStream(stream: ClientHttp2Stream, exchange: Exchange, onUnsent: () => void): void {
-  let ended = false;
+  let hasEnded = false;
   let unsent = false;
   stream.on('frameError', (type) => {
     unsent = type === headersFrame && stream.session?.closed !== false;
@@ -94,12 +94,13 @@ function followStream(stream: ClientHttp2Stream, exchange: Exchange, onUnsent: (
     if (!unsent) exchange.fail(error);
   });
   stream.on('end', () => {
-    ended = true;
+    hasEnded = true;
   });
   // A stream that is reset without an error code also ends; only `close` distinguishes both.
   stream.on('close', () => {
-    const whole = ended && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR && exchange.status !== 0;
+    const isComplete =
+      hasEnded && !stream.aborted && stream.rstCode === constants.NGHTTP2_NO_ERROR && exchange.status !== 0;
     if (unsent) onUnsent();
-    else exchange.end(whole);
+    else exchange.end(isComplete);
   });
 }

@@ -42,8 +42,8 @@ async function servedPort(took: (ms: number) => void): Promise<number> {
   });
   const server = new WebhookServer({
     ...{ address: { host: '127.0.0.1', port: 0 }, counts: new WebhookServerCounts() },
-    followTls: (changed) => {
-      changed(tls);
+    followTls: (onChange) => {
+      onChange(tls);
       return () => {};
     },
     webhooks: {
@@ -91,8 +91,8 @@ test(`99 % of ${perSecond} reviews per second take less than ${limitMs} ms of pr
 }, async () => {
   const processor: number[] = [];
   const port = await servedPort((ms) => void processor.push(ms));
-  const busy = spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' });
-  onTestFinished(() => void busy.kill('SIGKILL'));
+  const busyProcess = spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' });
+  onTestFinished(() => void busyProcess.kill('SIGKILL'));
   const agent = new Agent({ keepAlive: true, ca: authority.certificate });
   onTestFinished(() => agent.destroy());
   const body = JSON.stringify({
@@ -100,31 +100,34 @@ test(`99 % of ${perSecond} reviews per second take less than ${limitMs} ms of pr
     request: { uid: 'u', namespace: 'shop', object: pod },
   });
   const review = async (): Promise<number> => {
-    const begun = performance.now();
+    const startedAt = performance.now();
     const headers = { 'content-type': 'application/json' };
-    const sent = request({ host: '127.0.0.1', port, path: '/inject', method: 'POST', agent, headers });
-    sent.end(body);
-    const [response] = await once(sent, 'response');
+    const clientRequest = request({ host: '127.0.0.1', port, path: '/inject', method: 'POST', agent, headers });
+    clientRequest.end(body);
+    const [response] = await once(clientRequest, 'response');
     let text = '';
-    for await (const piece of response) text += piece;
+    for await (const chunk of response) text += chunk;
     expect(text).toContain('"patchType":"JSONPatch"');
-    return performance.now() - begun;
+    return performance.now() - startedAt;
   };
   for (let warmUp = 0; warmUp < warmUps; warmUp++) await review();
   const times: Promise<number>[] = [];
-  const begun = performance.now();
+  const startedAt = performance.now();
   for (let index = 0; index < perSecond * seconds; index++) {
-    await sleep(Math.max(0, begun + (index * 1_000) / perSecond - performance.now()));
+    await sleep(Math.max(0, startedAt + (index * 1_000) / perSecond - performance.now()));
     times.push(review());
   }
   const figures = (all: readonly number[]): { p50: number; p99: number } => {
-    const sorted = all.toSorted((a, b) => a - b);
-    return { p50: sorted[Math.floor(sorted.length / 2)]!, p99: sorted[Math.floor(sorted.length * 0.99)]! };
+    const sortedTimes = all.toSorted((a, b) => a - b);
+    return {
+      p50: sortedTimes[Math.floor(sortedTimes.length / 2)]!,
+      p99: sortedTimes[Math.floor(sortedTimes.length * 0.99)]!,
+    };
   };
-  const [ofResponse, ofProcessor] = [figures(await Promise.all(times)), figures(processor.slice(warmUps))];
+  const [responseFigures, processorFigures] = [figures(await Promise.all(times)), figures(processor.slice(warmUps))];
   console.log(
-    `until the response ${JSON.stringify(ofResponse)} ms, of the processor ${JSON.stringify(ofProcessor)} ms`,
+    `until the response ${JSON.stringify(responseFigures)} ms, of the processor ${JSON.stringify(processorFigures)} ms`,
   );
   expect(processor).toHaveLength(warmUps + perSecond * seconds);
-  expect(ofProcessor.p99).toBeLessThan(limitMs);
+  expect(processorFigures.p99).toBeLessThan(limitMs);
 });

@@ -24,10 +24,10 @@ export class LatencyHistogram {
 
   #at(quantile: number): number {
     const rank = Math.ceil(this.#total * quantile);
-    let seen = 0;
+    let seenCount = 0;
     for (const bucket of [...this.#counts.keys()].sort((a, b) => a - b)) {
-      seen += this.#counts.get(bucket)!;
-      if (seen >= rank) return Math.min(this.#max, smallestMs * growth ** bucket);
+      seenCount += this.#counts.get(bucket)!;
+      if (seenCount >= rank) return Math.min(this.#max, smallestMs * growth ** bucket);
     }
     return 0;
   }

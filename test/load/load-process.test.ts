@@ -36,8 +36,8 @@ const runMain = async (...args: string[]) =>
 
 test('the command line exits with 0 if all requests succeed, and with 1 if any fails', async () => {
   const port = await sample();
-  const good = await runMain('--url', `http://127.0.0.1:${port}`, '--ka', '1', '--requests', '5');
-  expect(good.stdout).toContain('0 failed of 5');
-  const bad = runMain('--url', 'http://127.0.0.1:9', '--new', '1', '--requests', '1');
-  await expect(bad).rejects.toMatchObject({ code: 1, stdout: expect.stringContaining('1 failed of 1') });
+  const successfulRun = await runMain('--url', `http://127.0.0.1:${port}`, '--ka', '1', '--requests', '5');
+  expect(successfulRun.stdout).toContain('0 failed of 5');
+  const failingRun = runMain('--url', 'http://127.0.0.1:9', '--new', '1', '--requests', '1');
+  await expect(failingRun).rejects.toMatchObject({ code: 1, stdout: expect.stringContaining('1 failed of 1') });
 });

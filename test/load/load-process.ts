@@ -35,14 +35,15 @@ export interface LoadRun {
 /**
  * Starts a load run; resolves when its clients are running.
  *
- * @param within command that runs another one, such as `nsenter --net=FILE`; default: none
+ * @param wrapperCommand command that runs another one, such as `nsenter --net=FILE`; default: none
  */
 export async function startLoad(
   plan: LoadPlan,
   env: NodeJS.ProcessEnv = process.env,
-  within: readonly string[] = [],
+  wrapperCommand: readonly string[] = [],
 ): Promise<LoadRun> {
-  const [execPath = process.execPath, ...execArgv] = within.length === 0 ? [] : [...within, process.execPath];
+  const [execPath = process.execPath, ...execArgv] =
+    wrapperCommand.length === 0 ? [] : [...wrapperCommand, process.execPath];
   const child = fork(join(import.meta.dirname, 'load-child.ts'), { execPath, execArgv, env });
   const responses = new ResponseQueue(child);
   const finished = responses.next('load.finished').then(async ({ report }) => {

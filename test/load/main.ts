@@ -56,8 +56,8 @@ function number(flag: keyof typeof values, fallback: number): number {
 }
 
 function planFromFlags(url: URL): LoadPlan {
-  const secure = url.protocol === 'https:';
-  if (secure && values.ca === undefined) throw new Error('--ca FILE is needed for https');
+  const isSecure = url.protocol === 'https:';
+  if (isSecure && values.ca === undefined) throw new Error('--ca FILE is needed for https');
   const clients = clientKinds
     .map((kind) => ({ kind, count: number(kind, 0) }))
     .filter(({ count }) => count > 0)
@@ -70,9 +70,9 @@ function planFromFlags(url: URL): LoadPlan {
   return {
     target: {
       host: url.hostname,
-      port: Number(url.port || (secure ? 443 : 80)),
+      port: Number(url.port || (isSecure ? 443 : 80)),
       authority: values.authority ?? url.host,
-      ...(secure && { caFile: values.ca! }),
+      ...(isSecure && { caFile: values.ca! }),
     },
     clients,
     maxDurationMs: number('duration', 10) * 1_000,

@@ -45,7 +45,7 @@ const root = makeRoot();
 const [port, http] = (await freePorts(2)) as [number, number];
 const env = { NODE_OPTIONS: `--import=${meter}` };
 const server = await startAttackedServer(root, { port, http }, env);
-const left = [await measure(server)];
+const measurements = [await measure(server)];
 try {
   for (let round = 1; round <= Number(values.rounds); round++) {
     const hostileProcess = await HostileProcess.start();
@@ -58,16 +58,16 @@ try {
     hostileProcess.stop();
     await sleep(restMs);
     console.log(`after round ${round}:`);
-    left.push(await measure(server));
+    measurements.push(await measure(server));
   }
 } finally {
   await server.stop({ deadlineMs: 8_000 });
   rmSync(root, { recursive: true, force: true });
 }
-const [, , first, ...laterRounds] = left;
+const [, , first, ...laterRounds] = measurements;
 const last = laterRounds.at(-1);
 if (first !== undefined && last !== undefined) {
-  const grown = last.heap + last.external - first.heap - first.external;
-  console.log(`memory: grown by ${grown.toFixed(1)} MiB after the second round, ${maxGrowthMib} at the most`);
-  process.exitCode = grown > maxGrowthMib ? 1 : 0;
+  const growthMib = last.heap + last.external - first.heap - first.external;
+  console.log(`memory: grown by ${growthMib.toFixed(1)} MiB after the second round, ${maxGrowthMib} at the most`);
+  process.exitCode = growthMib > maxGrowthMib ? 1 : 0;
 }

@@ -54,16 +54,16 @@ async function visit(node: { readonly id: string }): Promise<number> {
   const client = new AdsTestClient(port);
   const stream = client.sotw();
   try {
-    const refused = stream.ended.then(({ details }) => Promise.reject(new Error(details)));
+    const refusal = stream.ended.then(({ details }) => Promise.reject(new Error(details)));
     let responseNonce = '';
     const ms = await msWithoutQueueing([process.pid, server.pid], async () => {
       stream.send({ node, typeUrl: typeUrls.CDS });
-      ({ nonce: responseNonce } = await Promise.race([stream.next(), refused]));
+      ({ nonce: responseNonce } = await Promise.race([stream.next(), refusal]));
     });
     stream.send({ typeUrl: typeUrls.CDS, responseNonce });
     // A later request gets a later response.
     stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cartCluster] });
-    await Promise.race([stream.next(), refused]);
+    await Promise.race([stream.next(), refusal]);
     return ms;
   } catch {
     return Infinity;

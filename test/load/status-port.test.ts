@@ -117,15 +117,22 @@ function slowClients(): () => void {
 async function repeatRequests(
   path: string,
   number: number,
-  until: AbortSignal,
-  seen: Map<string, number>,
+  stopSignal: AbortSignal,
+  outcomeCounts: Map<string, number>,
 ): Promise<void> {
-  const kept = new Agent({ keepAlive: true, maxSockets: number });
+  const keepAliveAgent = new Agent({ keepAlive: true, maxSockets: number });
   const sendRequest = (localAddress: string): Promise<void> =>
     new Promise((resolve) => {
-      const to = { host: '127.0.0.1', port: agent.statusPort, path, localAddress, agent: kept, signal: until };
+      const to = {
+        host: '127.0.0.1',
+        port: agent.statusPort,
+        path,
+        localAddress,
+        agent: keepAliveAgent,
+        signal: stopSignal,
+      };
       const outgoing = get(to, (response) => {
-        seen.set(path, (seen.get(path) ?? 0) + 1);
+        outcomeCounts.set(path, (outcomeCounts.get(path) ?? 0) + 1);
         response.on('error', () => resolve()).on('close', () => resolve());
         response.resume();
       });
@@ -133,26 +140,26 @@ async function repeatRequests(
     });
   await Promise.all(
     Array.from({ length: number }, async (_, i) => {
-      while (!until.aborted) await sendRequest(addresses[i % addresses.length]!);
+      while (!stopSignal.aborted) await sendRequest(addresses[i % addresses.length]!);
     }),
   );
-  kept.destroy();
+  keepAliveAgent.destroy();
 }
 
 test('the event loop is never blocked for 50 ms, and an exited Envoy is replaced, with 1,000 concurrent connections, slow clients, scrapes of 100 MB and hanging probes', async () => {
-  const seen = new Map<string, number>();
-  const turns: number[] = [];
-  const best = await bestOf(3, maxTurnMs, async () => {
+  const outcomeCounts = new Map<string, number>();
+  const turnTimes: number[] = [];
+  const bestMs = await bestOf(3, maxTurnMs, async () => {
     await readMaxTurnMs();
     const endSlowClients = slowClients();
-    const over = new AbortController();
-    setMaxListeners(0, over.signal);
+    const stopController = new AbortController();
+    setMaxListeners(0, stopController.signal);
     const requests = [
-      repeatRequests('/healthz/ready', 8, over.signal, seen),
-      repeatRequests('/metrics', 8, over.signal, seen),
-      repeatRequests('/app-health/web/livez', 8, over.signal, seen),
-      repeatRequests('/app-health/web/readyz', 8, over.signal, seen),
-      repeatRequests('/nothing', 4, over.signal, seen),
+      repeatRequests('/healthz/ready', 8, stopController.signal, outcomeCounts),
+      repeatRequests('/metrics', 8, stopController.signal, outcomeCounts),
+      repeatRequests('/app-health/web/livez', 8, stopController.signal, outcomeCounts),
+      repeatRequests('/app-health/web/readyz', 8, stopController.signal, outcomeCounts),
+      repeatRequests('/nothing', 4, stopController.signal, outcomeCounts),
     ];
     await sleep(attackMs / 2);
     const servingBefore = control.serving.at(-1)!;
@@ -160,19 +167,19 @@ test('the event loop is never blocked for 50 ms, and an exited Envoy is replaced
     await sleep(attackMs / 2);
     await eventually(
       'each path has answered',
-      () => respondingPaths.every((path) => (seen.get(path) ?? 0) >= minResponses),
+      () => respondingPaths.every((path) => (outcomeCounts.get(path) ?? 0) >= minResponses),
       {
         deadlineMs: maxAttackMs,
       },
-    ).finally(() => over.abort());
+    ).finally(() => stopController.abort());
     await Promise.all(requests);
     endSlowClients();
-    turns.push((await readMaxTurnMs()) / (await slowness()));
+    turnTimes.push((await readMaxTurnMs()) / (await slowness()));
     await mesh.waitForAgent(agent);
     expect(control.serving.at(-1)!.hello.pid).not.toBe(servingBefore.hello.pid);
-    return turns.at(-1)!;
+    return turnTimes.at(-1)!;
   });
-  if (process.env.CHARTPILOT_TELL) console.log({ turns, seen });
+  if (process.env.CHARTPILOT_TELL) console.log({ turns: turnTimes, seen: outcomeCounts });
   expect(agent.program.hopeless()).toBeUndefined();
-  expect(best).toBeLessThan(maxTurnMs);
+  expect(bestMs).toBeLessThan(maxTurnMs);
 });

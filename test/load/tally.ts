@@ -22,10 +22,10 @@ export type Outcome =
       readonly reusedConnection: boolean;
     };
 
-const failuresKept = 5;
+const maxKeptFailures = 5;
 const sliceMs = 50;
 /** Ten minutes. Requests that end later are counted, but omitted from the timeline. */
-const slicesKept = 12_000;
+const maxSlices = 12_000;
 
 interface KindCounts {
   total: number;
@@ -55,12 +55,12 @@ export class Tally {
     this.#kind(kind).connections++;
     if (serialNumber === undefined) return;
     const now = this.elapsedMs();
-    const seen = this.#certificates.get(serialNumber);
-    if (seen === undefined) {
+    const knownCertificate = this.#certificates.get(serialNumber);
+    if (knownCertificate === undefined) {
       this.#certificates.set(serialNumber, { serialNumber, connections: 1, firstSeenMs: now, lastSeenMs: now });
     } else {
-      seen.connections++;
-      seen.lastSeenMs = now;
+      knownCertificate.connections++;
+      knownCertificate.lastSeenMs = now;
     }
   }
 
@@ -72,10 +72,10 @@ export class Tally {
   /** @param name of the client plan */
   ended(kind: ClientKind, outcome: Outcome, name: string = kind): void {
     const counts = this.#kind(kind);
-    const named = this.#name(name);
+    const nameCounts = this.#name(name);
     const slice = this.#slice();
     counts.total++;
-    named.total++;
+    nameCounts.total++;
     slice.total++;
     if (outcome.ok) {
       counts.latency.add(outcome.elapsedMs);
@@ -85,10 +85,10 @@ export class Tally {
       return;
     }
     counts.failed++;
-    named.failed++;
-    count(named.reasons, `${outcome.code} ${outcome.message}`);
+    nameCounts.failed++;
+    count(nameCounts.reasons, `${outcome.code} ${outcome.message}`);
     slice.failed++;
-    if (counts.failures.length < failuresKept) {
+    if (counts.failures.length < maxKeptFailures) {
       const { ok: _, ...detail } = outcome;
       counts.failures.push({ kind, atMs: this.elapsedMs(), ...detail });
     }
@@ -143,12 +143,12 @@ export class Tally {
     let slice = this.#slices.get(index);
     if (slice === undefined) {
       slice = { total: 0, failed: 0, versions: {} };
-      if (this.#slices.size < slicesKept) this.#slices.set(index, slice);
+      if (this.#slices.size < maxSlices) this.#slices.set(index, slice);
     }
     return slice;
   }
 }
 
-function count(counts: Record<string, number>, key: string, by = 1): void {
-  counts[key] = (counts[key] ?? 0) + by;
+function count(counts: Record<string, number>, key: string, increment = 1): void {
+  counts[key] = (counts[key] ?? 0) + increment;
 }

@@ -36,11 +36,17 @@ afterEach(() => {
 });
 
 const debugType = 'istio.io/debug/syncz';
-const namesOf = (seen: Seen | undefined): string[] => [...(seen?.resources.keys() ?? [])].sort();
-const brief = (seen: Seen): string => `${seen.typeUrl.split('.').at(-1)} ${namesOf(seen).join(' ')}`.trim();
+const namesOf = (sentResponse: Seen | undefined): string[] => [...(sentResponse?.resources.keys() ?? [])].sort();
+const brief = (sentResponse: Seen): string =>
+  `${sentResponse.typeUrl.split('.').at(-1)} ${namesOf(sentResponse).join(' ')}`.trim();
 
-function ackSotw(world: AdsWorld, seen: Seen, resourceNames: string[]): void {
-  world.sotw({ typeUrl: seen.typeUrl, versionInfo: seen.version, responseNonce: seen.nonce, resourceNames });
+function ackSotw(world: AdsWorld, sentResponse: Seen, resourceNames: string[]): void {
+  world.sotw({
+    typeUrl: sentResponse.typeUrl,
+    versionInfo: sentResponse.version,
+    responseNonce: sentResponse.nonce,
+    resourceNames,
+  });
 }
 
 function ackDelta(world: AdsWorld, { typeUrl, nonce: responseNonce }: Seen): void {
@@ -217,8 +223,12 @@ describe('a state-of-the-world stream', () => {
     world.source.set(clusterType, 'b');
     world.source.set(endpointType, 'b');
     world.push();
-    const [clusters, endpoints, ...more] = world.readAll();
-    expect([brief(clusters!), brief(endpoints!), more]).toEqual(['Cluster a b', 'ClusterLoadAssignment b', []]);
+    const [clusters, endpoints, ...otherResponses] = world.readAll();
+    expect([brief(clusters!), brief(endpoints!), otherResponses]).toEqual([
+      'Cluster a b',
+      'ClusterLoadAssignment b',
+      [],
+    ]);
     ackSotw(world, clusters!, []);
     ackSotw(world, endpoints!, ['a', 'b']);
     expect(world.waiting).toBe(0);
@@ -241,16 +251,16 @@ describe('a delta stream', () => {
     world.source.remove(clusterType, 'a');
     world.source.set(clusterType, 'c');
     world.push();
-    const seen = world.read()!;
-    expect([namesOf(seen), seen.removed]).toEqual([['c'], ['a']]);
+    const sentResponse = world.read()!;
+    expect([namesOf(sentResponse), sentResponse.removed]).toEqual([['c'], ['a']]);
   });
 
   test('reports a missing resource as removed immediately, and sends it when it exists', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'x'] });
-    const seen = world.read()!;
-    expect([namesOf(seen), seen.removed]).toEqual([['a'], ['x']]);
-    ackDelta(world, seen);
+    const sentResponse = world.read()!;
+    expect([namesOf(sentResponse), sentResponse.removed]).toEqual([['a'], ['x']]);
+    ackDelta(world, sentResponse);
     world.source.set(endpointType, 'x');
     world.push();
     expect(namesOf(world.read())).toEqual(['x']);
@@ -259,8 +269,8 @@ describe('a delta stream', () => {
   test('reports a resource from another server as removed if it does not exist', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: clusterType, initialResourceVersions: { a: 'another', old: '1' } });
-    const seen = world.read()!;
-    expect([namesOf(seen), seen.removed]).toEqual([['a', 'b'], ['old']]);
+    const sentResponse = world.read()!;
+    expect([namesOf(sentResponse), sentResponse.removed]).toEqual([['a', 'b'], ['old']]);
   });
 
   /** The versions that a client has after receiving everything from the source so far. */
@@ -272,7 +282,7 @@ describe('a delta stream', () => {
     (typeUrl) => {
       const world = meshWorld({ delta: true });
       for (const name of ['a', 'b', 'c']) world.source.set(typeUrl, name);
-      const has = { ...versionsOf(world, typeUrl), gone: '1' };
+      const heldVersions = { ...versionsOf(world, typeUrl), gone: '1' };
       world.source.set(typeUrl, 'b');
       world.source.set(typeUrl, 'd');
       const isNamed = typeUrl === endpointType || typeUrl === routeType;
@@ -282,10 +292,13 @@ describe('a delta stream', () => {
       }
       const names = ['a', 'b', 'c', 'd', 'never'];
       const subscription = isNamed ? { resourceNamesSubscribe: names } : {};
-      world.delta({ typeUrl, initialResourceVersions: has, ...subscription });
-      const seen = world.read()!;
-      expect([namesOf(seen), seen.removed]).toEqual([['b', 'd'], isNamed ? ['gone', 'never'] : ['gone']]);
-      ackDelta(world, seen);
+      world.delta({ typeUrl, initialResourceVersions: heldVersions, ...subscription });
+      const sentResponse = world.read()!;
+      expect([namesOf(sentResponse), sentResponse.removed]).toEqual([
+        ['b', 'd'],
+        isNamed ? ['gone', 'never'] : ['gone'],
+      ]);
+      ackDelta(world, sentResponse);
       // From then on it has the current state.
       world.push();
       expect(world.waiting).toBe(0);
@@ -298,16 +311,23 @@ describe('a delta stream', () => {
   test('sends an empty response to a reconnecting client with current resources', () => {
     const world = meshWorld({ delta: true });
     for (const typeUrl of [clusterType, endpointType]) {
-      const has = versionsOf(world, typeUrl);
-      world.delta({ typeUrl, initialResourceVersions: has, resourceNamesSubscribe: ['*', ...Object.keys(has)] });
+      const heldVersions = versionsOf(world, typeUrl);
+      world.delta({
+        typeUrl,
+        initialResourceVersions: heldVersions,
+        resourceNamesSubscribe: ['*', ...Object.keys(heldVersions)],
+      });
     }
-    const seen = world.readAll();
-    expect(seen.map(({ resources, removed }) => [resources.size, removed.length])).toEqual([
+    const sentResponses = world.readAll();
+    expect(sentResponses.map(({ resources, removed }) => [resources.size, removed.length])).toEqual([
       [0, 0],
       [0, 0],
     ]);
-    for (const response of seen) ackDelta(world, response);
-    expect(world.watch(endpointType)).toMatchObject({ nonceAcked: seen[1]!.nonce, versionAcked: seen[1]!.version });
+    for (const response of sentResponses) ackDelta(world, response);
+    expect(world.watch(endpointType)).toMatchObject({
+      nonceAcked: sentResponses[1]!.nonce,
+      versionAcked: sentResponses[1]!.version,
+    });
   });
 
   test('sends the unchanged endpoints of a cluster that changed while the client was disconnected', () => {
@@ -325,13 +345,17 @@ describe('a delta stream', () => {
 
   test('sends endpoints again to a client that waits for them without subscribing to clusters', () => {
     const world = meshWorld({ delta: true });
-    const has = versionsOf(world, endpointType);
-    world.delta({ typeUrl: endpointType, initialResourceVersions: has, resourceNamesSubscribe: Object.keys(has) });
+    const heldVersions = versionsOf(world, endpointType);
+    world.delta({
+      typeUrl: endpointType,
+      initialResourceVersions: heldVersions,
+      resourceNamesSubscribe: Object.keys(heldVersions),
+    });
     expect(brief(world.read()!)).toBe('ClusterLoadAssignment a b');
-    const bare = new AdsWorld({ delta: true, resendsEndpoints: false });
-    for (const name of ['a', 'b']) bare.source.set(endpointType, name);
-    bare.delta({ typeUrl: endpointType, initialResourceVersions: versionsOf(bare, endpointType) });
-    expect(namesOf(bare.read())).toEqual([]);
+    const bareWorld = new AdsWorld({ delta: true, resendsEndpoints: false });
+    for (const name of ['a', 'b']) bareWorld.source.set(endpointType, name);
+    bareWorld.delta({ typeUrl: endpointType, initialResourceVersions: versionsOf(bareWorld, endpointType) });
+    expect(namesOf(bareWorld.read())).toEqual([]);
   });
 
   test('uses only the resource versions in the first request for a type on the stream', () => {
@@ -362,9 +386,9 @@ describe('a delta stream', () => {
     ackDelta(world, world.read()!);
     world.source.set(endpointType, 'a');
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['b'] });
-    const seen = world.read()!;
-    expect(namesOf(seen)).toEqual(['b']);
-    ackDelta(world, seen);
+    const sentResponse = world.read()!;
+    expect(namesOf(sentResponse)).toEqual(['b']);
+    ackDelta(world, sentResponse);
     world.push();
     expect(namesOf(world.read())).toEqual(['a']);
   });
@@ -422,9 +446,9 @@ describe('a client that does not read', () => {
     }
     expect(world.state()).toBe('streaming.delivery.congested');
     expect([world.waiting, world.call.unread]).toEqual([1, 5]);
-    const seen = world.readAll();
-    const twice = [listenerType, routeType, endpointType].flatMap((type) => [type, type]);
-    expect(seen.map(({ typeUrl }) => typeUrl)).toEqual([clusterType, ...twice]);
+    const sentResponses = world.readAll();
+    const repeatedTypes = [listenerType, routeType, endpointType].flatMap((type) => [type, type]);
+    expect(sentResponses.map(({ typeUrl }) => typeUrl)).toEqual([clusterType, ...repeatedTypes]);
     expect(world.state()).toBe('streaming.delivery.up to date');
     expect(world.call.unread).toBe(0);
   });
@@ -434,10 +458,10 @@ describe('a client that does not read', () => {
     world.source.set(clusterType, 'big', 100_000);
     world.sotw({ typeUrl: clusterType });
     world.source.set(routeType, 'a');
-    const ordered = `v${world.source.version}`;
+    const orderedVersion = `v${world.source.version}`;
     world.sotw({ typeUrl: routeType, resourceNames: ['a'] });
     world.source.set(routeType, 'a');
-    expect(world.readAll()[1]?.version).toBe(ordered);
+    expect(world.readAll()[1]?.version).toBe(orderedVersion);
   });
 
   test('is disconnected after its read timeout', () => {
@@ -491,7 +515,7 @@ describe('the end of a stream', () => {
     world.source.setNaming(listenerType, 'l', 'a');
     for (const typeUrl of [clusterType, listenerType]) {
       world.sotw({ typeUrl });
-      for (const seen of world.readAll()) ackSotw(world, seen, []);
+      for (const sentResponse of world.readAll()) ackSotw(world, sentResponse, []);
     }
     world.source.set(clusterType, 'new');
     world.source.setNaming(listenerType, 'l', 'new');
@@ -616,13 +640,13 @@ describe('every state', () => {
     ...(node.parent === undefined ? [] : spokenOf(node.parent)),
   ];
 
-  const ofPeer = ['peer.authenticated', 'peer.unauthenticated'];
-  const ofNode = ['node.accepted', 'node.invalid', 'node.forbidden', 'node.missing'];
+  const peerEvents = ['peer.authenticated', 'peer.unauthenticated'];
+  const nodeEvents = ['node.accepted', 'node.invalid', 'node.forbidden', 'node.missing'];
   /** Events that are impossible in a state and therefore diagnostic in its trace: each arrives once, where it is expected. */
   const impossible = (state: string): string[] => {
-    if (state === 'authenticating') return ofNode;
-    if (state === 'awaiting node') return ofPeer;
-    return state === 'closing' ? [] : [...ofPeer, ...ofNode];
+    if (state === 'authenticating') return nodeEvents;
+    if (state === 'awaiting node') return peerEvents;
+    return state === 'closing' ? [] : [...peerEvents, ...nodeEvents];
   };
 
   test.each(

@@ -22,7 +22,7 @@ const request = (typeUrl: string, nonce = '', names: string[] = []): ExchangeEve
   type: 'request.received',
   request: { protocol: 'sotw', typeUrl, nonce, names, rejection: null },
 });
-const sent = (typeUrl: string, nonce: string): ExchangeEvent => ({
+const responseSent = (typeUrl: string, nonce: string): ExchangeEvent => ({
   type: 'response.sent',
   typeUrl,
   nonce,
@@ -45,37 +45,45 @@ function reportsOf(...events: ExchangeEvent[]): string[][] {
 
 describe('the exchange chart', () => {
   test('receives no event for a request, a response, or an acknowledged push', () => {
-    const run = [request(clusterType), sent(clusterType, '1'), request(clusterType, '1')];
-    const pushed = [push(clusterType), sent(clusterType, '2'), request(clusterType, '2')];
-    expect(reportsOf(...run, ...pushed).flat()).toEqual([]);
+    const run = [request(clusterType), responseSent(clusterType, '1'), request(clusterType, '1')];
+    const pushEvents = [push(clusterType), responseSent(clusterType, '2'), request(clusterType, '2')];
+    expect(reportsOf(...run, ...pushEvents).flat()).toEqual([]);
   });
 
   test('receives one event when changes are held back, however many, and one when all are released', () => {
-    const held = [request(clusterType), sent(clusterType, '1'), push(clusterType), push(clusterType)];
-    expect(reportsOf(...held, request(clusterType, '1'))).toEqual([[], [], ['changes.held'], [], ['changes.released']]);
+    const heldEvents = [request(clusterType), responseSent(clusterType, '1'), push(clusterType), push(clusterType)];
+    expect(reportsOf(...heldEvents, request(clusterType, '1'))).toEqual([
+      [],
+      [],
+      ['changes.held'],
+      [],
+      ['changes.released'],
+    ]);
   });
 
   test('receives another event for held-back changes after the client reads again', () => {
-    const held = [request(clusterType), sent(clusterType, '1'), push(clusterType)];
-    const reported = reportsOf(...held, { type: 'stream.congested' }, { type: 'stream.resumed' });
-    expect(reported.slice(2)).toEqual([['changes.held'], ['stream.congested'], ['stream.resumed', 'changes.held']]);
+    const heldEvents = [request(clusterType), responseSent(clusterType, '1'), push(clusterType)];
+    const reportTypes = reportsOf(...heldEvents, { type: 'stream.congested' }, { type: 'stream.resumed' });
+    expect(reportTypes.slice(2)).toEqual([['changes.held'], ['stream.congested'], ['stream.resumed', 'changes.held']]);
   });
 
   test('receives no event for changes that it orders to be released unless some are still held back', () => {
-    const held = [request(clusterType), sent(clusterType, '1'), push(clusterType)];
-    expect(reportsOf(...held, { type: 'changes.release' }).at(-1)).toEqual([]);
+    const heldEvents = [request(clusterType), responseSent(clusterType, '1'), push(clusterType)];
+    expect(reportsOf(...heldEvents, { type: 'changes.release' }).at(-1)).toEqual([]);
     // The order that would send them is pending.
-    const ordered = [request(clusterType), push(clusterType)];
-    expect(reportsOf(...ordered, { type: 'changes.release' })).toEqual([[], ['changes.held'], ['changes.held']]);
+    const orderedEvents = [request(clusterType), push(clusterType)];
+    expect(reportsOf(...orderedEvents, { type: 'changes.release' })).toEqual([[], ['changes.held'], ['changes.held']]);
   });
 
   test('receives an event for an ACK during a drain, but none for changes', () => {
     expect(
-      reportsOf(request(clusterType), sent(clusterType, '1'), request(clusterType, '1'), { type: 'stream.drain' }),
+      reportsOf(request(clusterType), responseSent(clusterType, '1'), request(clusterType, '1'), {
+        type: 'stream.drain',
+      }),
     ).toEqual([[], [], [], ['client.idle']]);
-    const draining: ExchangeEvent[] = [request(clusterType), sent(clusterType, '1'), { type: 'stream.drain' }];
-    const late = [push(clusterType), request(clusterType, '1')];
-    expect(reportsOf(...draining, push(clusterType), request(clusterType, '1'), ...late).slice(2)).toEqual([
+    const draining: ExchangeEvent[] = [request(clusterType), responseSent(clusterType, '1'), { type: 'stream.drain' }];
+    const lateEvents = [push(clusterType), request(clusterType, '1')];
+    expect(reportsOf(...draining, push(clusterType), request(clusterType, '1'), ...lateEvents).slice(2)).toEqual([
       [],
       [],
       ['client.idle'],
@@ -86,21 +94,25 @@ describe('the exchange chart', () => {
 
   test('receives an event for each rejection, late ACK, unknown type and excess of names', () => {
     const names = Array.from({ length: 11 }, (_, i) => `${i}`);
-    const reported = reportsOf(
+    const reportTypes = reportsOf(
       request(clusterType),
       request(clusterType, 'old'),
       request('no/Type'),
       request(routeType, '', names),
     );
-    expect(reported).toEqual([[], ['request.classified'], ['request.classified'], ['subscription-limit.exceeded']]);
+    expect(reportTypes).toEqual([[], ['request.classified'], ['request.classified'], ['subscription-limit.exceeded']]);
   });
 
   test('receives an event for each request of a type that is not watched', () => {
-    const isOf = (typeUrl: string, onlyType: string | null = null): boolean =>
+    const isForType = (typeUrl: string, onlyType: string | null = null): boolean =>
       isOfExchange({ protocol: 'sotw', typeUrl, nonce: '', names: [], rejection: null }, onlyType);
-    expect([clusterType, 'no/Type'].map((typeUrl) => isOf(typeUrl))).toEqual([true, true]);
-    expect(['', healthType, 'istio.io/debug/syncz'].map((typeUrl) => isOf(typeUrl))).toEqual([false, false, false]);
-    expect([clusterType, endpointType].map((typeUrl) => isOf(typeUrl, clusterType))).toEqual([true, false]);
+    expect([clusterType, 'no/Type'].map((typeUrl) => isForType(typeUrl))).toEqual([true, true]);
+    expect(['', healthType, 'istio.io/debug/syncz'].map((typeUrl) => isForType(typeUrl))).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    expect([clusterType, endpointType].map((typeUrl) => isForType(typeUrl, clusterType))).toEqual([true, false]);
   });
 });
 
@@ -137,29 +149,33 @@ test('the chart always knows whether changes are held back, and a drained stream
       let exchange: Exchange = newExchange;
       let chart = 'caught up';
       let count = 0;
-      const take = (event: ExchangeEvent): void => {
+      const applyEvent = (event: ExchangeEvent): void => {
         const step = stepOf(exchange, event, rules);
         exchange = step.exchange;
         for (const report of step.reports) chart = expectedState(chart, report);
-        const isHeld = Object.values(exchange.watches).some(isBehind);
-        expect(chart).toBe(isHeld ? 'waiting' : 'caught up');
+        const hasHeldChanges = Object.values(exchange.watches).some(isBehind);
+        expect(chart).toBe(hasHeldChanges ? 'waiting' : 'caught up');
       };
-      const acknowledged = (type: string): ExchangeEvent =>
+      const acknowledge = (type: string): ExchangeEvent =>
         request(type, exchange.watches[type]?.nonceSent ?? '', ['a']);
       for (const { do: action, type, reject } of steps) {
-        if (action === 'ask') take(request(type, '', [reject ? 'a' : 'b']));
-        else if (action === 'answer') take(acknowledged(type));
-        else if (action === 'push') take(push(type));
-        else if (action === 'relief') take({ type: 'stream.resumed' });
+        if (action === 'ask') applyEvent(request(type, '', [reject ? 'a' : 'b']));
+        else if (action === 'answer') applyEvent(acknowledge(type));
+        else if (action === 'push') applyEvent(push(type));
+        else if (action === 'relief') applyEvent({ type: 'stream.resumed' });
         else if (action === 'silence' && chart === 'waiting') {
           chart = expectedState(chart, { type: 'timer' });
-          take({ type: 'changes.release' });
+          applyEvent({ type: 'changes.release' });
         } else if (
           action === 'send' &&
           exchange.watches[type] !== undefined &&
           exchange.watches[type].ordered !== 'nothing'
         ) {
-          take(reject ? { type: 'response.skipped', typeUrl: type, reason: 'unchanged' } : sent(type, `${++count}`));
+          applyEvent(
+            reject
+              ? { type: 'response.skipped', typeUrl: type, reason: 'unchanged' }
+              : responseSent(type, `${++count}`),
+          );
         }
       }
       const draining = stepOf(exchange, { type: 'stream.drain' }, rules);
@@ -173,7 +189,7 @@ test('the chart always knows whether changes are held back, and a drained stream
 // ---- number of events
 
 /** A client that has received all clusters, endpoints and a route. */
-function givenClient(delta: boolean, recordsRoutine: boolean): AdsWorld {
+function createClientWorld(delta: boolean, recordsRoutine: boolean): AdsWorld {
   const world = new AdsWorld({ delta, recordsRoutine });
   for (const type of [clusterType, endpointType, routeType])
     for (const name of ['a', 'b']) world.source.set(type, name);
@@ -187,9 +203,9 @@ function givenClient(delta: boolean, recordsRoutine: boolean): AdsWorld {
 
 function acknowledgeAll(world: AdsWorld, delta: boolean): Seen[] {
   const all: Seen[] = [];
-  for (let seen = world.read(); seen !== undefined; seen = world.read()) {
-    all.push(seen);
-    const { typeUrl, nonce: responseNonce } = seen;
+  for (let sentResponse = world.read(); sentResponse !== undefined; sentResponse = world.read()) {
+    all.push(sentResponse);
+    const { typeUrl, nonce: responseNonce } = sentResponse;
     if (delta) world.delta({ typeUrl, responseNonce });
     else world.sotw({ typeUrl, responseNonce, resourceNames: typeUrl === clusterType ? [] : ['a', 'b'] });
   }
@@ -201,7 +217,7 @@ describe.each([
   ['delta', true],
 ] as const)('%s', (_, delta) => {
   test('an acknowledged push never causes an event of the chart', () => {
-    const world = givenClient(delta, false);
+    const world = createClientWorld(delta, false);
     const inspectionsBefore = world.inspections;
     for (let i = 0; i < 20; i++) {
       world.source.set(endpointType, 'a');
@@ -213,7 +229,7 @@ describe.each([
   });
 
   test('a push that waits for the client causes two events, however many pushes wait', () => {
-    const world = givenClient(delta, false);
+    const world = createClientWorld(delta, false);
     const records = world.records.length;
     world.source.set(endpointType, 'a');
     world.push();
@@ -227,7 +243,7 @@ describe.each([
   });
 
   test('a detailed trace contains each message and the resulting state', () => {
-    const world = givenClient(delta, true);
+    const world = createClientWorld(delta, true);
     const records = world.records.length;
     world.source.set(endpointType, 'a');
     world.push(endpointType);
@@ -248,10 +264,11 @@ describe.each([
   });
 
   test('a detailed trace does not change behavior', () => {
-    const worlds = [givenClient(delta, true), givenClient(delta, false)] as const;
+    const worlds = [createClientWorld(delta, true), createClientWorld(delta, false)] as const;
     const states = worlds.map((world) => {
-      const seen: string[] = [];
-      const note = (): void => void seen.push(`${world.state()} ${world.waiting} ${JSON.stringify(world.watches)}`);
+      const observedStates: string[] = [];
+      const note = (): void =>
+        void observedStates.push(`${world.state()} ${world.waiting} ${JSON.stringify(world.watches)}`);
       for (const type of [endpointType, clusterType, endpointType]) {
         world.source.set(type, 'a');
         world.push();
@@ -267,7 +284,7 @@ describe.each([
       note();
       acknowledgeAll(world, delta);
       note();
-      return seen;
+      return observedStates;
     });
     expect(states[1]).toEqual(states[0]);
     expect(states[0]!.at(-1)).toMatch(/^closed/);

@@ -22,12 +22,12 @@ afterEach(() => {
 });
 
 /** A logger, and its output. */
-function givenLog(): { logger: Logger; lines: LoggedEvent[] } {
+function createLog(): { logger: Logger; lines: LoggedEvent[] } {
   const { log: logger, lines } = recordingLog('default:info');
   return { logger, lines };
 }
 
-function givenWorld(options: ConstructorParameters<typeof AdsWorld>[0] = {}): AdsWorld {
+function createWorld(options: ConstructorParameters<typeof AdsWorld>[0] = {}): AdsWorld {
   const world = new AdsWorld(options);
   for (const name of ['a', 'b']) world.source.set(clusterType, name);
   return world;
@@ -43,20 +43,20 @@ describe('a type with the name of an Object.prototype property', () => {
     'creates no watch and does not end the stream: $typeUrl, nonce "$responseNonce"',
     ({ typeUrl, responseNonce }) => {
       for (const delta of [false, true]) {
-        const world = givenWorld({ delta });
+        const world = createWorld({ delta });
         const send = delta ? world.delta.bind(world) : world.sotw.bind(world);
         send({ typeUrl, responseNonce });
         send({ typeUrl, responseNonce, errorDetail: { code: 3, message: 'no' } });
         world.push();
         expect(Object.keys(world.watches)).toEqual([]);
         send({ typeUrl: clusterType });
-        expect(world.readAll().map((seen) => seen.typeUrl)).toEqual([clusterType]);
+        expect(world.readAll().map((sentResponse) => sentResponse.typeUrl)).toEqual([clusterType]);
       }
     },
   );
 
   test.each(inherited)('matches no resource, as a name and in metadata: %s', (name) => {
-    const world = givenWorld();
+    const world = createWorld();
     const metadata = JSON.parse(`{"${name}": {"${name}": "x"}, "LABELS": {"${name}": "y"}}`);
     world.sotw({ typeUrl: endpointType, resourceNames: [name, 'a'], node: { id: 'n', metadata } });
     world.sotw({ typeUrl: clusterType, resourceNames: [name] });
@@ -69,32 +69,35 @@ describe('resource versions in a first delta request', () => {
   const versionOf = (world: AdsWorld, name: string): string => world.source.types.get(clusterType)!.get(name)!.version;
 
   test('match no resource if they belong to another resource, are empty or too long, or differ in case', () => {
-    const world = givenWorld({ delta: true });
+    const world = createWorld({ delta: true });
     const versions = ['', ' ', versionOf(world, 'b'), `${versionOf(world, 'a')} `, 'x'.repeat(1_000_000), '\uFFFF'];
     for (const version of versions) {
-      const another = givenWorld({ delta: true });
-      another.delta({ typeUrl: clusterType, initialResourceVersions: { a: version, b: versionOf(another, 'b') } });
-      expect([...another.read()!.resources.keys()]).toEqual(['a']);
+      const deltaWorld = createWorld({ delta: true });
+      deltaWorld.delta({
+        typeUrl: clusterType,
+        initialResourceVersions: { a: version, b: versionOf(deltaWorld, 'b') },
+      });
+      expect([...deltaWorld.read()!.resources.keys()]).toEqual(['a']);
     }
   });
 
   test.each(inherited)('are treated as those of a missing resource for the name %s', (name) => {
-    const world = givenWorld({ delta: true });
+    const world = createWorld({ delta: true });
     const initialResourceVersions = JSON.parse(`{"${name}": "1", "a": "${versionOf(world, 'a')}"}`);
     world.delta({ typeUrl: clusterType, initialResourceVersions });
-    const seen = world.read()!;
-    expect([[...seen.resources.keys()], seen.removed]).toEqual([['b'], [name]]);
+    const sentResponse = world.read()!;
+    expect([[...sentResponse.resources.keys()], sentResponse.removed]).toEqual([['b'], [name]]);
   });
 
   test('end the stream if they have too many names', () => {
-    const world = givenWorld({ delta: true });
+    const world = createWorld({ delta: true });
     const versions = Object.fromEntries(Array.from({ length: 200_001 }, (_, i) => [`n${i}`, '1']));
     world.delta({ typeUrl: clusterType, initialResourceVersions: versions });
     expect(world.call.status?.code).toBe(8);
   });
 
   test('get an empty response for a rejected type, whether they are valid or not', () => {
-    const world = givenWorld({ delta: true });
+    const world = createWorld({ delta: true });
     world.source.set(secretType, 'kubernetes://cert');
     const [[name, { version }]] = [...world.source.types.get(secretType)!] as [[string, EncodedResource]];
     for (const reportedVersion of [version, 'wrong']) {
@@ -110,8 +113,8 @@ describe('resource versions in a first delta request', () => {
 
 describe('types without a generator', () => {
   test('are not stored, however many there are, and are logged only once', () => {
-    const { logger, lines } = givenLog();
-    const world = givenWorld({ logger });
+    const { logger, lines } = createLog();
+    const world = createWorld({ logger });
     for (let i = 0; i < 5_000; i++) world.sotw({ typeUrl: `unknown.Type${i}`, resourceNames: [`${i}`] });
     expect(world.watches).toEqual({});
     expect(lines).toMatchObject([{ event: 'request.judged.unserved', level: 'warn' }]);
@@ -125,7 +128,7 @@ describe('resource names', () => {
   const names = (count: number, from = 0): string[] => Array.from({ length: count }, (_, i) => name(from + i));
 
   test('are accepted for a large mesh: 100,000 in one request, and again in the next', () => {
-    const world = givenWorld();
+    const world = createWorld();
     world.sotw({ typeUrl: endpointType, resourceNames: names(100_000) });
     expect(world.watch(endpointType)?.names).toHaveLength(100_000);
     world.sotw({ typeUrl: endpointType, resourceNames: names(100_000, 1) });
@@ -139,7 +142,7 @@ describe('resource names', () => {
     ['too many, few at a time', { maxNames: 1_000 }, true],
     ['too long together', { maxNameChars: 40_000 }, true],
   ])('end the stream with a reason if they are %s', (_, limits, delta) => {
-    const world = givenWorld({ delta, limits });
+    const world = createWorld({ delta, limits });
     for (let i = 0; i < 11 && world.call.status === undefined; i++) {
       if (delta) world.delta({ typeUrl: endpointType, resourceNamesSubscribe: names(100, i * 100) });
       else world.sotw({ typeUrl: endpointType, resourceNames: names((i + 1) * 100) });
@@ -161,7 +164,7 @@ describe('resource names', () => {
     };
 
     test('can subscribe to 10,000 resource names, and one more ends its stream', () => {
-      const world = givenWorld(grpc);
+      const world = createWorld(grpc);
       world.sotw({ typeUrl: listenerType, resourceNames: names(2_000) });
       world.sotw({ typeUrl: endpointType, resourceNames: names(8_000) });
       expect(world.call.status).toBeUndefined();
@@ -175,20 +178,20 @@ describe('resource names', () => {
       ['more names than the server reads', names(200_001)],
       ['too many characters', ['x'.repeat(1024 * 1024), 'y']],
     ])('ends its stream if the first request has %s', (_, resourceNames) => {
-      const world = givenWorld(grpc);
+      const world = createWorld(grpc);
       world.sotw({ typeUrl: listenerType, resourceNames });
       expect(world.call.status).toEqual(status);
     });
 
     test("has the operator's limit of resource names if that is lower", () => {
-      const world = givenWorld({ ...grpc, limits: { maxNames: 100 } });
+      const world = createWorld({ ...grpc, limits: { maxNames: 100 } });
       world.sotw({ typeUrl: listenerType, resourceNames: names(101) });
       expect(world.call.status?.details).toMatch(/^the limit of 100 resource names .* of one stream of a gRPC program/);
     });
   });
 
   test('are not counted after they are unsubscribed', () => {
-    const world = givenWorld({ delta: true, limits: { maxNames: 150 } });
+    const world = createWorld({ delta: true, limits: { maxNames: 150 } });
     for (let i = 0; i < 20; i++) {
       const unsubscribed = i === 0 ? [] : names(100, (i - 1) * 100);
       world.delta({
@@ -209,8 +212,8 @@ describe('texts from a client', () => {
     ['cluster', { id: 'n', cluster: megabyte }],
     ['metadata', { id: 'n', metadata: { text: megabyte } }],
   ])('are rejected if a node field has megabytes: %s', (_, node) => {
-    const { logger, lines } = givenLog();
-    const world = givenWorld({ logger });
+    const { logger, lines } = createLog();
+    const world = createWorld({ logger });
     world.sotw({ typeUrl: clusterType, node });
     expect(world.call.status).toMatchObject({
       code: 3,
@@ -222,8 +225,8 @@ describe('texts from a client', () => {
   });
 
   test('are stored and logged up to a readable length if they are in a rejection', () => {
-    const { logger, lines } = givenLog();
-    const world = givenWorld({ logger });
+    const { logger, lines } = createLog();
+    const world = createWorld({ logger });
     world.sotw({ typeUrl: clusterType });
     const { nonce } = world.read()!;
     world.sotw({ typeUrl: clusterType, responseNonce: nonce, errorDetail: { code: 3, message: megabyte } });
@@ -232,8 +235,8 @@ describe('texts from a client', () => {
   });
 
   test('are logged in one line per minute with their number if they are in many rejections', () => {
-    const { logger, lines } = givenLog();
-    const world = givenWorld({ logger });
+    const { logger, lines } = createLog();
+    const world = createWorld({ logger });
     world.sotw({ typeUrl: clusterType });
     const reject = () =>
       world.sotw({ typeUrl: clusterType, responseNonce: 'x', errorDetail: { code: 3, message: 'no' } });
@@ -249,7 +252,7 @@ describe('texts from a client', () => {
   });
 
   test('are truncated before use if type, nonce or name has megabytes', () => {
-    const world = givenWorld();
+    const world = createWorld();
     world.sotw({ typeUrl: megabyte, responseNonce: megabyte });
     const events = world.records.filter((record) => record.kind === 'event');
     expect(JSON.stringify(events).length).toBeLessThan(5_000);
@@ -258,7 +261,7 @@ describe('texts from a client', () => {
 
 describe('a node without subscriptions', () => {
   test('records changes for its next subscription', () => {
-    const world = givenWorld();
+    const world = createWorld();
     world.sotw({ typeUrl: endpointType, resourceNames: [''] });
     world.push(clusterType);
     expect(world.source.generated).toEqual([[]]);

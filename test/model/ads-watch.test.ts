@@ -93,14 +93,14 @@ const all = (typeUrl: string, names: string[] | '*'): ResponseOrder => ({
   requested: [],
   changed: false,
 });
-const orderFor = (typeUrl: string, names: string[], some: string[]): ResponseOrder => ({
+const orderFor = (typeUrl: string, names: string[], requestedNames: string[]): ResponseOrder => ({
   typeUrl,
   names,
   all: false,
-  requested: some,
+  requested: requestedNames,
   changed: false,
 });
-const changed = (typeUrl: string, names: string[] | '*'): ResponseOrder => ({
+const changeOrder = (typeUrl: string, names: string[] | '*'): ResponseOrder => ({
   typeUrl,
   names,
   all: false,
@@ -109,7 +109,7 @@ const changed = (typeUrl: string, names: string[] | '*'): ResponseOrder => ({
 });
 
 /** A stream whose client has subscribed to `names` and acknowledged the response `n1`. */
-function settled(typeUrl: string, names: string[]): Stream {
+function createSettledStream(typeUrl: string, names: string[]): Stream {
   const stream = new Stream();
   stream.request(sotw(typeUrl, names));
   stream.request(sotw(typeUrl, names, 'n1'));
@@ -141,7 +141,7 @@ describe('a state-of-the-world request', () => {
   });
 
   test('gets no response if it is a NACK, and keeps the acknowledged version (row 3, S1)', () => {
-    const stream = settled(clusterType, []);
+    const stream = createSettledStream(clusterType, []);
     stream.push(clusterType);
     const names = ['another', 'list'];
     expect(stream.request(sotw(clusterType, names, 'n2', 'bad cluster'))).toEqual({
@@ -170,16 +170,16 @@ describe('a state-of-the-world request', () => {
   });
 
   test('clears a rejection if it acknowledges a change that was pushed after the rejection (row 4)', () => {
-    const stream = settled(clusterType, []);
+    const stream = createSettledStream(clusterType, []);
     stream.push(clusterType);
     stream.request(sotw(clusterType, [], 'n2', 'bad cluster'));
-    expect(stream.push(clusterType)).toEqual([changed(clusterType, '*')]);
+    expect(stream.push(clusterType)).toEqual([changeOrder(clusterType, '*')]);
     stream.request(sotw(clusterType, [], 'n3'));
     expect(stream.watch(clusterType)).toMatchObject({ nonceAcked: 'n3', lastError: '' });
   });
 
   test('is ignored if it acknowledges a response before the last one (row 5, S4)', () => {
-    const stream = settled(endpointType, ['a']);
+    const stream = createSettledStream(endpointType, ['a']);
     stream.push(endpointType);
     const watchBefore = stream.watch(endpointType);
     expect(stream.request(sotw(endpointType, ['a', 'b'], 'n1'))).toEqual({ requestClass: 'stale', orders: [] });
@@ -198,19 +198,19 @@ describe('a state-of-the-world request', () => {
   });
 
   test('receives the new resources if it replaces names', () => {
-    expect(settled(routeType, ['80', '81']).request(sotw(routeType, ['82', '80'], 'n1')).orders).toEqual([
+    expect(createSettledStream(routeType, ['80', '81']).request(sotw(routeType, ['82', '80'], 'n1')).orders).toEqual([
       orderFor(routeType, ['82', '80'], ['82']),
     ]);
   });
 
   test('gets no response if it only removes names (row 7, S7)', () => {
-    const stream = settled(endpointType, ['a', 'b', 'c']);
+    const stream = createSettledStream(endpointType, ['a', 'b', 'c']);
     expect(stream.request(sotw(endpointType, ['a'], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.watch(endpointType).names).toEqual(['a']);
   });
 
   test('ends the subscription if it is for EDS without names, and no change is pushed (row 8, S2)', () => {
-    const stream = settled(endpointType, ['a']);
+    const stream = createSettledStream(endpointType, ['a']);
     expect(stream.request(sotw(endpointType, [], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(isSubscribed(stream.watch(endpointType))).toBe(false);
     expect(stream.push(endpointType)).toEqual([]);
@@ -240,13 +240,13 @@ describe('a state-of-the-world request', () => {
   });
 
   test('restarts the subscription if its nonce is empty, and receives everything again (S3)', () => {
-    expect(settled(endpointType, ['a', 'b']).request(sotw(endpointType, ['b'])).orders).toEqual([
+    expect(createSettledStream(endpointType, ['a', 'b']).request(sotw(endpointType, ['b'])).orders).toEqual([
       all(endpointType, ['b']),
     ]);
   });
 
   test('changes nothing if its names only have another order or duplicates', () => {
-    const stream = settled(endpointType, ['a', 'b', 'c']);
+    const stream = createSettledStream(endpointType, ['a', 'b', 'c']);
     expect(stream.request(sotw(endpointType, ['c', 'b', 'b', 'a'], 'n1'))).toEqual({
       requestClass: 'acknowledgement',
       orders: [],
@@ -258,23 +258,23 @@ describe('a state-of-the-world request', () => {
   });
 
   test('receives the whole subscription if it adds names to CDS', () => {
-    expect(settled(clusterType, ['a']).request(sotw(clusterType, ['a', 'b'], 'n1')).orders).toEqual([
+    expect(createSettledStream(clusterType, ['a']).request(sotw(clusterType, ['a', 'b'], 'n1')).orders).toEqual([
       all(clusterType, ['a', 'b']),
     ]);
   });
 
   test('gets no response if it removes names from CDS', () => {
-    expect(settled(clusterType, ['a', 'b']).request(sotw(clusterType, ['a'], 'n1')).orders).toEqual([]);
+    expect(createSettledStream(clusterType, ['a', 'b']).request(sotw(clusterType, ['a'], 'n1')).orders).toEqual([]);
   });
 
   test('receives a response if its names replace a wildcard (S9)', () => {
-    expect(settled(listenerType, []).request(sotw(listenerType, ['a'], 'n1')).orders).toEqual([
+    expect(createSettledStream(listenerType, []).request(sotw(listenerType, ['a'], 'n1')).orders).toEqual([
       all(listenerType, ['a']),
     ]);
   });
 
   test('subscribes to everything if it contains a star, even with other names', () => {
-    expect(settled(listenerType, ['a']).request(sotw(listenerType, ['a', '*'], 'n1')).orders).toEqual([
+    expect(createSettledStream(listenerType, ['a']).request(sotw(listenerType, ['a', '*'], 'n1')).orders).toEqual([
       all(listenerType, '*'),
     ]);
   });
@@ -282,7 +282,7 @@ describe('a state-of-the-world request', () => {
   test.each([clusterType, listenerType, routeType, endpointType])(
     'ends a subscription, and is no wildcard, if its only name is empty: %s',
     (typeUrl) => {
-      const stream = settled(typeUrl, ['a']);
+      const stream = createSettledStream(typeUrl, ['a']);
       expect(stream.request(sotw(typeUrl, [''], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
       expect(stream.push(typeUrl)).toEqual([]);
       expect(new Stream().request(sotw(typeUrl, [''])).orders).toEqual([]);
@@ -290,13 +290,13 @@ describe('a state-of-the-world request', () => {
   );
 
   test('is no wildcard if its list of names is empty after one that was not', () => {
-    const stream = settled(clusterType, ['a']);
+    const stream = createSettledStream(clusterType, ['a']);
     expect(stream.request(sotw(clusterType, [], 'n1')).orders).toEqual([]);
     expect(isSubscribed(stream.watch(clusterType))).toBe(false);
   });
 
   test('must have the last nonce even after an unsubscription', () => {
-    const stream = settled(endpointType, ['a']);
+    const stream = createSettledStream(endpointType, ['a']);
     stream.request(sotw(endpointType, [''], 'n1'));
     expect(stream.request(sotw(endpointType, ['a'], 'other')).requestClass).toBe('stale');
     expect(stream.request(sotw(endpointType, ['a'], 'n1')).orders).toEqual([orderFor(endpointType, ['a'], ['a'])]);
@@ -309,7 +309,7 @@ describe('a state-of-the-world request', () => {
   });
 
   test('does not settle the last response if it rejects an earlier one', () => {
-    const stream = settled(clusterType, []);
+    const stream = createSettledStream(clusterType, []);
     stream.push(clusterType);
     stream.request(sotw(clusterType, [], 'n1', 'late'));
     expect(isOutstanding(stream.watch(clusterType))).toBe(true);
@@ -335,14 +335,14 @@ describe('a delta request', () => {
   });
 
   test('has initial versions that apply only to the first response', () => {
-    const has = { names: ['a', 'b'], versions: ['1', '2'] };
-    const known = { known: has.names, knownVersions: has.versions };
+    const heldResources = { names: ['a', 'b'], versions: ['1', '2'] };
+    const knownFields = { known: heldResources.names, knownVersions: heldResources.versions };
     const stream = new Stream();
-    expect(stream.request(delta(clusterType, known)).orders).toEqual([
-      { ...all(clusterType, '*'), requested: ['a', 'b'], has },
+    expect(stream.request(delta(clusterType, knownFields)).orders).toEqual([
+      { ...all(clusterType, '*'), requested: ['a', 'b'], has: heldResources },
     ]);
-    stream.request(delta(clusterType, { nonce: 'n1', ...known }));
-    expect(stream.push(clusterType)).toEqual([changed(clusterType, '*')]);
+    stream.request(delta(clusterType, { nonce: 'n1', ...knownFields }));
+    expect(stream.push(clusterType)).toEqual([changeOrder(clusterType, '*')]);
   });
 
   test('has no effect if it subscribes to and unsubscribes from a star (row 21)', () => {
@@ -385,7 +385,7 @@ describe('a delta request', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     stream.request(delta(endpointType, { nonce: 'n1', rejection: 'bad' }));
-    expect(stream.push(endpointType)).toEqual([changed(endpointType, ['a'])]);
+    expect(stream.push(endpointType)).toEqual([changeOrder(endpointType, ['a'])]);
   });
 
   test('is not counted as an ACK if it acknowledges an earlier response (row 5, D3)', () => {
@@ -475,7 +475,7 @@ describe('a push', () => {
     stream.request(sotw(clusterType, []));
     expect(stream.push(clusterType)).toEqual([]);
     expect(stream.push(clusterType)).toEqual([]);
-    expect(stream.request(sotw(clusterType, [], 'n1')).orders).toEqual([changed(clusterType, '*')]);
+    expect(stream.request(sotw(clusterType, [], 'n1')).orders).toEqual([changeOrder(clusterType, '*')]);
     expect(stream.request(sotw(clusterType, [], 'n2')).orders).toEqual([]);
   });
 
@@ -484,7 +484,7 @@ describe('a push', () => {
     stream.request(delta(clusterType));
     stream.push(clusterType);
     expect(stream.request(delta(clusterType, { nonce: 'n1', rejection: 'bad' })).orders).toEqual([
-      changed(clusterType, '*'),
+      changeOrder(clusterType, '*'),
     ]);
   });
 
@@ -503,17 +503,17 @@ describe('a push', () => {
   });
 
   test('delays routes while a push of clusters waits', () => {
-    const stream = settled(routeType, ['80']);
+    const stream = createSettledStream(routeType, ['80']);
     stream.request(sotw(clusterType, []));
     expect(stream.push(clusterType, routeType)).toEqual([]);
     expect(stream.request(sotw(clusterType, [], 'n2')).orders).toEqual([
-      changed(clusterType, '*'),
-      changed(routeType, ['80']),
+      changeOrder(clusterType, '*'),
+      changeOrder(routeType, ['80']),
     ]);
   });
 
   test('sends the endpoints of previously sent clusters even while other clusters wait', () => {
-    const stream = settled(endpointType, ['a']);
+    const stream = createSettledStream(endpointType, ['a']);
     stream.request(sotw(clusterType, []));
     stream.request(sotw(clusterType, [], 'n2'));
     // A cluster is updated in place before its endpoints are acknowledged: the client warms it until they are sent again.
@@ -522,14 +522,14 @@ describe('a push', () => {
     expect(stream.push(clusterType, endpointType)).toEqual([]);
     // Excludes the newest ones, which belong to clusters that the client was not sent yet.
     expect(stream.request(sotw(endpointType, ['a'], 'n4')).orders).toEqual([
-      { ...changed(endpointType, ['a']), again: 'v4' },
+      { ...changeOrder(endpointType, ['a']), again: 'v4' },
     ]);
-    expect(stream.request(sotw(clusterType, [], 'n3')).orders).toEqual([changed(clusterType, '*')]);
-    expect(stream.request(sotw(endpointType, ['a'], 'n5')).orders).toEqual([changed(endpointType, ['a'])]);
+    expect(stream.request(sotw(clusterType, [], 'n3')).orders).toEqual([changeOrder(clusterType, '*')]);
+    expect(stream.request(sotw(endpointType, ['a'], 'n5')).orders).toEqual([changeOrder(endpointType, ['a'])]);
   });
 
   test('does not delay the response to a subscription', () => {
-    const stream = settled(routeType, ['80']);
+    const stream = createSettledStream(routeType, ['80']);
     stream.request(sotw(clusterType, []));
     stream.push(clusterType);
     expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).orders).toEqual([
@@ -544,13 +544,15 @@ describe('a push', () => {
     expect(stream.request(delta(endpointType, { subscribe: ['b'] })).orders).toEqual([
       orderFor(endpointType, ['a', 'b'], ['b']),
     ]);
-    expect(stream.request(delta(endpointType, { nonce: 'n2' })).orders).toEqual([changed(endpointType, ['a', 'b'])]);
+    expect(stream.request(delta(endpointType, { nonce: 'n2' })).orders).toEqual([
+      changeOrder(endpointType, ['a', 'b']),
+    ]);
   });
 });
 
 describe('a pending order', () => {
   const rules: Rules = { acceptsLateNames: true };
-  const ordered = (watch: Partial<Watch> = {}): Watches => {
+  const orderedWatches = (watch: Partial<Watch> = {}): Watches => {
     const { watches } = nextOrders({
       [endpointType]: { ...classify(undefined, sotw(endpointType, ['a']), rules).watch!, ...watch },
     });
@@ -558,20 +560,20 @@ describe('a pending order', () => {
   };
 
   test('delays another order of the same type until its result is known', () => {
-    const waiting = { [endpointType]: withChange(ordered()[endpointType]!) };
-    expect(nextOrders(waiting).orders).toEqual([]);
-    const skipped = { [endpointType]: withoutResponse(waiting[endpointType]!) };
-    expect(nextOrders(skipped).orders).toEqual([changed(endpointType, ['a'])]);
+    const waitingWatches = { [endpointType]: withChange(orderedWatches()[endpointType]!) };
+    expect(nextOrders(waitingWatches).orders).toEqual([]);
+    const skipped = { [endpointType]: withoutResponse(waitingWatches[endpointType]!) };
+    expect(nextOrders(skipped).orders).toEqual([changeOrder(endpointType, ['a'])]);
   });
 
   test('includes the endpoints of new clusters if it is for changes, but not if it is for names', () => {
-    expect(withNewClusters(ordered()[endpointType]!).due.warming).toBeUndefined();
-    const byName = ordered({ due: { all: false, requested: ['a'], changed: false } });
-    expect(withNewClusters(byName[endpointType]!).due.warming).toBe(true);
+    expect(withNewClusters(orderedWatches()[endpointType]!).due.warming).toBeUndefined();
+    const watchesByName = orderedWatches({ due: { all: false, requested: ['a'], changed: false } });
+    expect(withNewClusters(watchesByName[endpointType]!).due.warming).toBe(true);
   });
 
   test('is stored once if a client restarts its subscription repeatedly', () => {
-    const again = classify(ordered()[endpointType], sotw(endpointType, ['a']), rules).watch!;
-    expect(nextOrders({ [endpointType]: again }).orders).toEqual([]);
+    const nextWatch = classify(orderedWatches()[endpointType], sotw(endpointType, ['a']), rules).watch!;
+    expect(nextOrders({ [endpointType]: nextWatch }).orders).toEqual([]);
   });
 });

@@ -106,17 +106,17 @@ class ModelClient {
     }
   }
 
-  subscribe(type: string, subscribed: string[], responseNonce = ''): void {
-    const known = this.known.get(type)!;
-    const previouslySubscribed = known.subscribed;
-    known.subscribed = subscribed;
+  subscribe(type: string, subscribedNames: string[], responseNonce = ''): void {
+    const typeState = this.known.get(type)!;
+    const previouslySubscribed = typeState.subscribed;
+    typeState.subscribed = subscribedNames;
     if (this.#delta) {
-      for (const name of known.has.keys()) if (!subscribed.includes(name)) known.has.delete(name);
-      const added = subscribed.filter((name) => !previouslySubscribed.includes(name));
-      const removed = previouslySubscribed.filter((name) => !subscribed.includes(name));
+      for (const name of typeState.has.keys()) if (!subscribedNames.includes(name)) typeState.has.delete(name);
+      const addedNames = subscribedNames.filter((name) => !previouslySubscribed.includes(name));
+      const removedNames = previouslySubscribed.filter((name) => !subscribedNames.includes(name));
       // The first subscription of a type to nothing would be a wildcard.
-      if (added.length + removed.length === 0) return;
-      const request = { resourceNamesSubscribe: added, resourceNamesUnsubscribe: removed };
+      if (addedNames.length + removedNames.length === 0) return;
+      const request = { resourceNamesSubscribe: addedNames, resourceNamesUnsubscribe: removedNames };
       this.world.delta({ typeUrl: type, responseNonce, ...request });
     } else {
       // Its resources stay in its cache: a server that ignores the request as stale does not learn of the unsubscription.
@@ -125,17 +125,18 @@ class ModelClient {
   }
 
   read(reject = false): void {
-    const seen = this.world.read();
-    if (seen === undefined) return;
-    expect(this.nonces).not.toContain(seen.nonce);
-    this.nonces.push(seen.nonce);
-    const known = this.known.get(seen.typeUrl)!;
-    known.lastNonce = seen.nonce;
+    const sentResponse = this.world.read();
+    if (sentResponse === undefined) return;
+    expect(this.nonces).not.toContain(sentResponse.nonce);
+    this.nonces.push(sentResponse.nonce);
+    const typeState = this.known.get(sentResponse.typeUrl)!;
+    typeState.lastNonce = sentResponse.nonce;
     // Names in a rejection do not count (S1): a state-of-the-world server ignores them.
-    if (reject && (this.#delta || this.#isSubscriptionKnown(seen.typeUrl))) this.#reject(seen, known);
+    if (reject && (this.#delta || this.#isSubscriptionKnown(sentResponse.typeUrl)))
+      this.#reject(sentResponse, typeState);
     else {
-      this.#apply(seen, known);
-      this.#acknowledge(seen);
+      this.#apply(sentResponse, typeState);
+      this.#acknowledge(sentResponse);
     }
   }
 
@@ -149,17 +150,20 @@ class ModelClient {
   }
 
   /** A plain acknowledgement gets a response only if a push was waiting for it. */
-  #acknowledge(seen: Seen): void {
-    const watch = this.world.watch(seen.typeUrl)!;
+  #acknowledge(sentResponse: Seen): void {
+    const watch = this.world.watch(sentResponse.typeUrl)!;
     const waitsForIt = Object.values(this.world.watches).some(({ due }) => due.changed);
     const waitingBefore = this.world.waiting;
-    const isCurrent = watch.nonceSent === seen.nonce;
-    const sameNames = this.#isSubscriptionKnown(seen.typeUrl);
-    if (this.#delta) this.world.delta({ typeUrl: seen.typeUrl, responseNonce: seen.nonce });
-    else this.#request(seen.typeUrl);
+    const isCurrent = watch.nonceSent === sentResponse.nonce;
+    const sameNames = this.#isSubscriptionKnown(sentResponse.typeUrl);
+    if (this.#delta) this.world.delta({ typeUrl: sentResponse.typeUrl, responseNonce: sentResponse.nonce });
+    else this.#request(sentResponse.typeUrl);
     if (!isCurrent || (sameNames && !waitsForIt)) expect(this.world.waiting).toBe(waitingBefore);
     if (isCurrent)
-      expect(this.world.watch(seen.typeUrl)).toMatchObject({ nonceAcked: seen.nonce, versionAcked: seen.version });
+      expect(this.world.watch(sentResponse.typeUrl)).toMatchObject({
+        nonceAcked: sentResponse.nonce,
+        versionAcked: sentResponse.version,
+      });
   }
 
   /** Whether the server knows the client's subscription. */
@@ -168,26 +172,28 @@ class ModelClient {
     return knownNames.toSorted().join() === this.known.get(typeUrl)!.subscribed.toSorted().join();
   }
 
-  #reject(seen: Seen, known: Known): void {
-    for (const content of seen.resources.values()) known.rejected.add(content);
-    for (const name of seen.removed) known.rejected.add(`${name}=`);
+  #reject(sentResponse: Seen, typeState: Known): void {
+    for (const content of sentResponse.resources.values()) typeState.rejected.add(content);
+    for (const name of sentResponse.removed) typeState.rejected.add(`${name}=`);
     // Resources missing from a complete response are removed.
-    if (!this.#delta && !isByName(seen.typeUrl)) for (const name of names) known.rejected.add(`${name}=`);
+    if (!this.#delta && !isByName(sentResponse.typeUrl)) for (const name of names) typeState.rejected.add(`${name}=`);
     const errorDetail = { code: 13, message: 'no' };
-    if (this.#delta) this.world.delta({ typeUrl: seen.typeUrl, responseNonce: seen.nonce, errorDetail });
+    if (this.#delta)
+      this.world.delta({ typeUrl: sentResponse.typeUrl, responseNonce: sentResponse.nonce, errorDetail });
     else
       this.world.sotw({
-        typeUrl: seen.typeUrl,
-        responseNonce: seen.nonce,
-        resourceNames: known.subscribed,
+        typeUrl: sentResponse.typeUrl,
+        responseNonce: sentResponse.nonce,
+        resourceNames: typeState.subscribed,
         errorDetail,
       });
   }
 
-  #apply(seen: Seen, known: Known): void {
-    if (!this.#delta && !isByName(seen.typeUrl)) known.has.clear();
-    for (const [name, content] of seen.resources) if (known.subscribed.includes(name)) known.has.set(name, content);
-    for (const name of seen.removed) known.has.delete(name);
+  #apply(sentResponse: Seen, typeState: Known): void {
+    if (!this.#delta && !isByName(sentResponse.typeUrl)) typeState.has.clear();
+    for (const [name, content] of sentResponse.resources)
+      if (typeState.subscribed.includes(name)) typeState.has.set(name, content);
+    for (const name of sentResponse.removed) typeState.has.delete(name);
   }
 
   #request(typeUrl: string): void {
@@ -201,10 +207,10 @@ class ModelClient {
     const watch = this.world.watch(typeUrl);
     if (lastNonce === '' || watch === undefined || isOutstanding(watch)) return;
     const waitingBefore = this.world.waiting;
-    const isKnown = this.#isSubscriptionKnown(typeUrl);
+    const isSubscriptionKnown = this.#isSubscriptionKnown(typeUrl);
     if (this.#delta) this.world.delta({ typeUrl, responseNonce: lastNonce });
     else this.#request(typeUrl);
-    if (isKnown) expect(this.world.waiting).toBe(waitingBefore);
+    if (isSubscriptionKnown) expect(this.world.waiting).toBe(waitingBefore);
   }
 
   /**
@@ -231,14 +237,14 @@ class ModelClient {
   }
 
   /** Pushes; a type whose last response is not acknowledged is not sent. */
-  #push(pushed: string[]): void {
-    const open = types.filter((type) => {
+  #push(pushedTypes: string[]): void {
+    const openTypes = types.filter((type) => {
       const watch = this.world.watch(type);
       return watch !== undefined && isOutstanding(watch);
     });
-    const nonces = open.map((type) => this.world.watch(type)!.nonceSent);
-    this.world.push(...pushed);
-    expect(open.map((type) => this.world.watch(type)!.nonceSent)).toEqual(nonces);
+    const nonces = openTypes.map((type) => this.world.watch(type)!.nonceSent);
+    this.world.push(...pushedTypes);
+    expect(openTypes.map((type) => this.world.watch(type)!.nonceSent)).toEqual(nonces);
   }
 }
 

@@ -16,7 +16,7 @@ import { leaves } from './chart.ts';
 
 const orders = ['rotation.start', 'rotation.revert', 'rotation.taint', 'rotation.proceed'] as const;
 const steady: Journal = { stage: 'steady', signer: 'a', other: null, tainted: null };
-const during = (stage: Journal['stage'], tainted: string | null = null): Journal => ({
+const journalIn = (stage: Journal['stage'], tainted: string | null = null): Journal => ({
   ...{ stage, tainted },
   ...(stage === 'trusting' ? { signer: 'a', other: 'b' } : { signer: 'b', other: 'a' }),
 });
@@ -46,10 +46,10 @@ class AuthorityRun {
 
   constructor(journal: Journal, effects: Partial<Effects>) {
     this.journal = journal;
-    let created = 0;
+    let createdCount = 0;
     const { loading, preparing, reading, age, writing } = {
       loading: async (): Promise<AuthorityReading> => ({ outcome: 'resumed', journal }),
-      preparing: async () => ({ id: ['b', 'c', 'd'][created++]! }),
+      preparing: async () => ({ id: ['b', 'c', 'd'][createdCount++]! }),
       reading: async (): Promise<Candidate> => ({ outcome: 'same' }),
       age: async () => false,
       writing: async () => {},
@@ -109,7 +109,7 @@ class AuthorityRun {
   }
 
   async settle(): Promise<void> {
-    for (let turn = 0; turn < 40; turn++) await Promise.resolve();
+    for (let tick = 0; tick < 40; tick++) await Promise.resolve();
   }
 
   rejection(type: OperatorOrder['type']): string | undefined {
@@ -170,18 +170,18 @@ const scenarios: Readonly<Record<string, () => Promise<AuthorityRun>>> = {
     await run.send('rotation.start');
     return run;
   },
-  'active.trusting.recording': () => loaded(during('trusting'), { writing: pending }),
-  'active.trusting.recording backoff': () => loaded(during('trusting'), { writing: failing }),
-  'active.trusting.distributing': () => loaded(during('trusting')),
-  'active.signing.recording': () => loaded(during('signing'), { writing: pending }),
-  'active.signing.recording backoff': () => loaded(during('signing'), { writing: failing }),
-  'active.signing.renewing': () => loaded(during('signing')),
-  'active.dropping.recording': () => loaded(during('dropping'), { writing: pending }),
-  'active.dropping.recording backoff': () => loaded(during('dropping'), { writing: failing }),
-  'active.dropping.distributing': () => loaded(during('dropping')),
+  'active.trusting.recording': () => loaded(journalIn('trusting'), { writing: pending }),
+  'active.trusting.recording backoff': () => loaded(journalIn('trusting'), { writing: failing }),
+  'active.trusting.distributing': () => loaded(journalIn('trusting')),
+  'active.signing.recording': () => loaded(journalIn('signing'), { writing: pending }),
+  'active.signing.recording backoff': () => loaded(journalIn('signing'), { writing: failing }),
+  'active.signing.renewing': () => loaded(journalIn('signing')),
+  'active.dropping.recording': () => loaded(journalIn('dropping'), { writing: pending }),
+  'active.dropping.recording backoff': () => loaded(journalIn('dropping'), { writing: failing }),
+  'active.dropping.distributing': () => loaded(journalIn('dropping')),
 };
 
-const withoutAuthority = ['idle', 'active.loading', 'active.unusable', 'active.creating first root'];
+const statesWithoutAuthority = ['idle', 'active.loading', 'active.unusable', 'active.creating first root'];
 
 describe('the authority', () => {
   it('has a scenario for each of its states', () => {
@@ -202,7 +202,7 @@ describe('the authority', () => {
       }
     });
 
-    if (withoutAuthority.includes(state)) return;
+    if (statesWithoutAuthority.includes(state)) return;
     it('records the taint', async () => {
       await scenario();
       expect(run.rejection('rotation.taint')).toBeUndefined();
@@ -236,16 +236,16 @@ describe('the authority', () => {
 
   it('records a taint as soon as the disk accepts the stage', async () => {
     let isFull = true;
-    await loaded(during('trusting'), { writing: async () => (isFull ? failing() : undefined) });
+    await loaded(journalIn('trusting'), { writing: async () => (isFull ? failing() : undefined) });
     await run.send('rotation.taint');
     isFull = false;
     await run.wait(minute);
-    expect(run.journal).toEqual(during('trusting', 'a'));
+    expect(run.journal).toEqual(journalIn('trusting', 'a'));
   });
 
   it('resumes the rotation from a tainted root after a restart', async () => {
     await loaded({ ...steady, tainted: 'a' });
-    expect(run.journal).toEqual(during('trusting', 'a'));
+    expect(run.journal).toEqual(journalIn('trusting', 'a'));
   });
 
   it('retries the rotation from a tainted root until the next root is created', async () => {
@@ -257,7 +257,7 @@ describe('the authority', () => {
     expect(run.journal).toEqual({ ...steady, tainted: 'a' });
     isFull = false;
     await run.wait(minute);
-    expect(run.journal).toEqual(during('trusting', 'a'));
+    expect(run.journal).toEqual(journalIn('trusting', 'a'));
   });
 
   it('attempts to replace a tainted plugged-in root at increasing intervals, and replaces it when the next one is plugged in', async () => {
@@ -291,15 +291,15 @@ describe('the authority', () => {
   });
 
   it('rotates again if the signing root is tainted while the previous one is dropped', async () => {
-    await loaded(during('dropping'), { preparing: async () => ({ id: 'c' }) });
+    await loaded(journalIn('dropping'), { preparing: async () => ({ id: 'c' }) });
     await run.send('rotation.taint');
-    expect(run.journal).toEqual(during('dropping', 'b'));
+    expect(run.journal).toEqual(journalIn('dropping', 'b'));
     await run.send('rotation.proceed');
     expect(run.journal).toEqual({ stage: 'trusting', signer: 'b', other: 'c', tainted: 'b' });
   });
 
   it('returns from a tainted signing root to the previous one', async () => {
-    await loaded(during('dropping'));
+    await loaded(journalIn('dropping'));
     await run.send('rotation.taint');
     await run.send('rotation.revert');
     expect(run.journal).toEqual({ stage: 'trusting', signer: 'b', other: 'a', tainted: 'b' });
@@ -310,7 +310,7 @@ describe('the authority', () => {
   });
 
   it('never forgets that the previous root is tainted', async () => {
-    await loaded(during('dropping', 'a'));
+    await loaded(journalIn('dropping', 'a'));
     expect(run.rejection('rotation.taint')).toContain('repeat the order in stage steady');
     expect(run.rejection('rotation.revert')).toContain('must not sign again');
   });

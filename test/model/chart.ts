@@ -21,14 +21,22 @@ interface Part {
 }
 
 /** Removes a state's transitions on this event, or after this delay, from a definition. */
-function without(part: Part, [state, ...deeper]: readonly string[], at: 'on' | 'after', trigger: string): Part {
+function withoutTransition(
+  part: Part,
+  [state, ...deeper]: readonly string[],
+  at: 'on' | 'after',
+  trigger: string,
+): Part {
   if (state !== undefined) {
-    return { ...part, states: { ...part.states, [state]: without(part.states![state]!, deeper, at, trigger) } };
+    return {
+      ...part,
+      states: { ...part.states, [state]: withoutTransition(part.states![state]!, deeper, at, trigger) },
+    };
   }
-  const rest = { ...part[at] } as Record<string, unknown>;
-  if (!(trigger in rest)) throw new Error(`nothing happens there at ${trigger}`);
-  delete rest[trigger];
-  return { ...part, [at]: rest };
+  const handlers = { ...part[at] } as Record<string, unknown>;
+  if (!(trigger in handlers)) throw new Error(`nothing happens there at ${trigger}`);
+  delete handlers[trigger];
+  return { ...part, [at]: handlers };
 }
 
 /** Replaces a state's transition on this event in a definition. */
@@ -44,8 +52,8 @@ export function chartWith<Machine extends AnyStateMachine>(
   ...[state, event, transition]: readonly [state: string, event: string, transition: object]
 ): Machine {
   const { config, implementations } = machine;
-  const changed = withTransition(config as Part, state.split('.'), event, transition);
-  return new StateMachine(changed as never, implementations) as Machine;
+  const changedConfig = withTransition(config as Part, state.split('.'), event, transition);
+  return new StateMachine(changedConfig as never, implementations) as Machine;
 }
 
 /** A state by path, such as `streaming.congested`, and the transition to remove: on this event, or after this delay. */
@@ -57,5 +65,8 @@ export function chartWithout<Machine extends AnyStateMachine>(
   ...[state, at, trigger]: Without
 ): Machine {
   const { config, implementations } = machine;
-  return new StateMachine(without(config as Part, state.split('.'), at, trigger) as never, implementations) as Machine;
+  return new StateMachine(
+    withoutTransition(config as Part, state.split('.'), at, trigger) as never,
+    implementations,
+  ) as Machine;
 }

@@ -93,9 +93,9 @@ describe.each([
     client.source.setNaming(listenerType, 'l', 'a');
     client.source.remove(clusterType, 'b');
     client.world.push(clusterType, listenerType);
-    const seen = client.world.read()!;
+    const sentResponse = client.world.read()!;
     client.world.clock.advance(100_000);
-    client.ack(seen);
+    client.ack(sentResponse);
     client.world.clock.advance(60_000);
     expect(client.world.rollout.retained).toMatchObject([{ name: 'b', state: 'lingering', drains: true }]);
   });
@@ -106,11 +106,11 @@ describe.each([
     remove(client, names.slice(0, 1));
     expect(client.take()).toEqual([]);
     remove(client, names.slice(1));
-    const [seen] = client.world.readAll();
-    const kept = client.world.rollout.retained.map(({ name }) => name);
-    expect(kept).toEqual(names.slice(2));
-    if (delta) expect(shortTexts(seen!)).toBe('Cluster -b0 -b1');
-    else expect([...seen!.resources.keys()].sort()).toEqual(['a', ...kept].sort());
+    const [sentResponse] = client.world.readAll();
+    const retainedNames = client.world.rollout.retained.map(({ name }) => name);
+    expect(retainedNames).toEqual(names.slice(2));
+    if (delta) expect(shortTexts(sentResponse!)).toBe('Cluster -b0 -b1');
+    else expect([...sentResponse!.resources.keys()].sort()).toEqual(['a', ...retainedNames].sort());
     const reports = client.world.records.filter((record) => JSON.stringify(record).includes('"clusters.evicted"'));
     expect(JSON.stringify(reports)).toContain('["b0","b1"]');
     expect(client.world.evicted).toBe(2);

@@ -7,8 +7,8 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 eachWorldFollowsTheDiagrams(['configuration', 'config-source', 'config-sources'], ['joining', 'reading']);
 
 const [files, cluster] = ['fs://config', 'k8s://east'];
-const waiting = 'active.operating.syncing configuration';
-const serving = 'active.operating.serving';
+const syncingState = 'active.operating.syncing configuration';
+const servingState = 'active.operating.serving';
 const change: ConfigChange = { key: 'VirtualService/shop/cart', event: 'update' };
 
 /** A control plane with a directory, and a cluster that has not been read. */
@@ -21,11 +21,11 @@ async function withSlowCluster(): Promise<DiscoveryWorld> {
 describe('config-controller', () => {
   it('waits for the first read of all sources, and reports pending sources', async () => {
     const world = await withSlowCluster();
-    expect(world.state()).toBe(waiting);
+    expect(world.state()).toBe(syncingState);
     expect(world.events('configs.pending').map(({ sources }) => sources)).toEqual([[files, cluster], [cluster]]);
     expect([world.joins, world.events('configs.synced')]).toEqual([[], []]);
     await world.read(cluster);
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     expect(world.joins).toEqual([[files, cluster]]);
   });
 
@@ -104,20 +104,20 @@ describe('config-controller', () => {
   });
 
   it('fails the start if a source is missing, but keeps running if a source is removed later', async () => {
-    const missing = { outcome: 'missing', problems: [] } as const;
-    const world = new DiscoveryWorld({}, { directory: { ...missing, problems: [] } });
+    const missingReading = { outcome: 'missing', problems: [] } as const;
+    const world = new DiscoveryWorld({}, { directory: { ...missingReading, problems: [] } });
     await world.settle();
     expect(world.output()?.exitCode).toBe(1);
-    const running = await DiscoveryWorld.serving();
-    await running.changeDirectory({ ...missing, problems: [] });
-    expect(running.state()).toBe(serving);
+    const runningWorld = await DiscoveryWorld.serving();
+    await runningWorld.changeDirectory({ ...missingReading, problems: [] });
+    expect(runningWorld.state()).toBe(servingState);
   });
 });
 
 describe('sources that the mesh configuration adds and removes', () => {
-  const [other, more] = ['fs://other', 'fs://more'];
+  const [other, extraSource] = ['fs://other', 'fs://more'];
   const inForce = (world: DiscoveryWorld): string[] | undefined => world.joins.at(-1);
-  const moved = (world: DiscoveryWorld, source: number): void =>
+  const moveSource = (world: DiscoveryWorld, source: number): void =>
     world.from(`config-source-${source}/watch`, { type: 'source.changed', place: 'x' });
 
   it('apply after they are read, and removed sources apply until then', async () => {
@@ -131,7 +131,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     expect(inForce(world)).toEqual([cluster]);
     expect(world.running()).not.toContain('config-source-1/watch');
     expect(world.events('push.request').at(-1)).toMatchObject({ configs: [change.key] });
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
   });
 
   it('do not delay other sources while a new or removed one is unreadable', async () => {
@@ -141,7 +141,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     expect(inForce(world)).toEqual([other, files]);
     expect(world.events('sources.pending')).toMatchObject([{ sources: [cluster, other] }]);
     const joinsBefore = world.joins.length;
-    moved(world, 1);
+    moveSource(world, 1);
     await world.pass(20);
     expect(world.joins.slice(joinsBefore)).toEqual([[other, files]]);
     await world.pass(3_600_000);
@@ -154,7 +154,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     await world.changeSources([other]);
     expect(inForce(world)).toEqual([files]);
     world.missing = [];
-    moved(world, 2);
+    moveSource(world, 2);
     await world.pass(20);
     expect(inForce(world)).toEqual([other]);
   });
@@ -175,10 +175,10 @@ describe('sources that the mesh configuration adds and removes', () => {
   it('apply in their new order immediately if only the order changes', async () => {
     const world = new DiscoveryWorld({}, { sources: [files, other] });
     await world.settle();
-    await world.changeSources([other, files, more]);
-    expect(inForce(world)).toEqual([other, files, more]);
-    await world.changeSources([more]);
-    expect(inForce(world)).toEqual([more]);
+    await world.changeSources([other, files, extraSource]);
+    expect(inForce(world)).toEqual([other, files, extraSource]);
+    await world.changeSources([extraSource]);
+    expect(inForce(world)).toEqual([extraSource]);
     expect(world.running().filter((name) => name.endsWith('/watch'))).toEqual(['config-source-3/watch']);
   });
 
@@ -196,7 +196,7 @@ describe('sources that the mesh configuration adds and removes', () => {
   it('are added to a control plane without sources, and their objects are pushed', async () => {
     const world = new DiscoveryWorld({}, { sources: [] });
     await world.settle();
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     world.directory = readingOf([change]);
     await world.changeSources([files]);
     expect(inForce(world)).toEqual([files]);
@@ -206,7 +206,7 @@ describe('sources that the mesh configuration adds and removes', () => {
   it('can be corrected while the start waits for a missing source', async () => {
     const world = await withSlowCluster();
     await world.changeSources([files]);
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     expect(world.joins).toEqual([[files]]);
   });
 

@@ -3,15 +3,15 @@ import { expect, it } from 'vitest';
 import { type AnyEventObject, createActor, fromCallback, fromPromise, SimulatedClock, setup } from 'xstate';
 import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config/config-source.machine.ts';
 
-const news: SourceSummary = { outcome: 'read', objects: 3, problems: 0, changed: true };
-const nothingNew: SourceSummary = { ...news, changed: false };
+const changedSummary: SourceSummary = { outcome: 'read', objects: 3, problems: 0, changed: true };
+const nothingNew: SourceSummary = { ...changedSummary, changed: false };
 
 /** A source with a scripted watch, and reads that the test completes. */
 class World {
   readonly reads: string[][] = [];
   readonly events: AnyEventObject[] = [];
   readonly clock = new SimulatedClock();
-  #moved: (place: string, isBurst?: true) => void = () => {};
+  #reportChange: (place: string, isBurst?: true) => void = () => {};
   #end: (outcome: SourceSummary | Error) => void = () => {};
   readonly #root;
 
@@ -19,7 +19,8 @@ class World {
     const source = configSourceMachine.provide({
       actors: {
         watchSource: fromCallback(({ sendBack }) => {
-          this.#moved = (place, isBurst) => sendBack({ type: 'source.changed', place, ...(isBurst && { isBurst }) });
+          this.#reportChange = (place, isBurst) =>
+            sendBack({ type: 'source.changed', place, ...(isBurst && { isBurst }) });
         }),
         readSource: fromPromise<SourceSummary, { source: string; places: string[] }>(({ input }) => {
           this.reads.push(input.places);
@@ -42,11 +43,11 @@ class World {
   }
 
   move(...places: string[]): void {
-    for (const place of places) this.#moved(place);
+    for (const place of places) this.#reportChange(place);
   }
 
   burst(...places: string[]): void {
-    for (const place of places) this.#moved(place, true);
+    for (const place of places) this.#reportChange(place, true);
   }
 
   get reports(): string[] {
@@ -55,7 +56,7 @@ class World {
 
   async end(outcome: SourceSummary | Error = nothingNew): Promise<void> {
     this.#end(outcome);
-    for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+    for (let tick = 0; tick < 5; tick++) await Promise.resolve();
   }
 
   get state(): unknown {
@@ -90,7 +91,7 @@ it('config-source reads 20 ms after the first event if events continue', async (
 it('config-source reads again only the paths that changed during a read', async () => {
   const world = new World();
   world.move('early.yaml');
-  await world.end(news);
+  await world.end(changedSummary);
   world.clock.increment(20);
   expect(world.reads).toEqual([[], ['early.yaml']]);
   world.move('late.yaml', 'later.yaml');
@@ -104,7 +105,7 @@ it('config-source reads again only the paths that changed during a read', async 
 
 it('config-source reads everything after an interrupted read, with increasing delays', async () => {
   const world = new World();
-  await world.end(news);
+  await world.end(changedSummary);
   world.move('a.yaml');
   world.clock.increment(20);
   for (const wait of [1_000, 2_000, 4_000]) {
@@ -136,7 +137,7 @@ it('config-source reads everything again if the first read was interrupted', asy
   await world.end(new Error('connection refused'));
   expect(world.events).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
   world.clock.increment(1_000);
-  await world.end(news);
+  await world.end(changedSummary);
   expect(world.events.at(-1)).toEqual({ type: 'source.read', source: 'fs:///mesh', objects: 3, problems: 0 });
 });
 
@@ -150,7 +151,7 @@ it('config-source reads everything if too many paths changed', async () => {
 
 it('config-source sends no event after a read without changes', async () => {
   const world = new World();
-  await world.end(news);
+  await world.end(changedSummary);
   world.move('a.yaml');
   world.clock.increment(20);
   await world.end();
@@ -163,13 +164,13 @@ it('config-source reports that its directory is missing, and reads again when th
   expect(world.events).toEqual([{ type: 'source.missing', source: 'fs:///mesh', reason: 'there is no directory' }]);
   world.move('');
   world.clock.increment(20);
-  await world.end(news);
+  await world.end(changedSummary);
   expect([world.state, world.events.at(-1)?.type]).toEqual(['current', 'source.read']);
 });
 
 it('config-source reads once, 200 ms after the last event of a burst', async () => {
   const world = new World();
-  await world.end(news);
+  await world.end(changedSummary);
   world.burst('a.yaml', 'b.yaml');
   for (let ms = 0; ms < 1_000; ms += 100) {
     world.clock.increment(100);
@@ -179,14 +180,14 @@ it('config-source reads once, 200 ms after the last event of a burst', async () 
   expect(world.reads).toHaveLength(1);
   world.clock.increment(1);
   expect(world.reads).toHaveLength(2);
-  await world.end(news);
+  await world.end(changedSummary);
   expect(world.state).toBe('current');
   expect(world.reports).toEqual(['source.read', 'source.read']);
 });
 
 it('config-source waits for the end of a burst after the event that turns a batch into a burst', async () => {
   const world = new World();
-  await world.end(news);
+  await world.end(changedSummary);
   world.move('a.yaml');
   world.clock.increment(4);
   world.burst('b.yaml');
@@ -197,7 +198,7 @@ it('config-source waits for the end of a burst after the event that turns a batc
 
 it('config-source reads and reports 10 s after the start of a burst that does not end', async () => {
   const world = new World();
-  await world.end(news);
+  await world.end(changedSummary);
   world.burst('a.yaml');
   for (let ms = 0; ms < 10_000; ms += 100) {
     expect(world.reads).toHaveLength(1);
@@ -206,7 +207,7 @@ it('config-source reads and reports 10 s after the start of a burst that does no
   }
   expect(world.reads).toHaveLength(2);
   world.burst('a.yaml');
-  await world.end(news);
+  await world.end(changedSummary);
   expect(world.reports).toEqual(['source.read', 'source.read']);
 });
 
@@ -216,7 +217,7 @@ it('config-source skips the report of a read during which a burst started, and r
   world.move('a.yaml');
   world.clock.increment(5);
   world.burst('b.yaml');
-  await world.end(news);
+  await world.end(changedSummary);
   expect(world.reports).toEqual([]);
   expect(world.state).toEqual({ burst: 'debouncing' });
   world.clock.increment(200);
@@ -235,7 +236,7 @@ it('config-source delays at most one report, however many bursts follow', async 
   world.clock.increment(5);
   for (const expected of [[], ['source.read']]) {
     world.burst('b.yaml');
-    await world.end(news);
+    await world.end(changedSummary);
     expect(world.reports).toEqual(expected);
     world.clock.increment(200);
   }
@@ -243,7 +244,7 @@ it('config-source delays at most one report, however many bursts follow', async 
 
 it('config-source immediately reports a missing directory or a failure, even during a burst', async () => {
   const world = new World();
-  await world.end(news);
+  await world.end(changedSummary);
   world.move('a.yaml');
   world.clock.increment(5);
   world.burst('b.yaml');

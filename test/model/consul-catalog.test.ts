@@ -32,9 +32,9 @@ import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
-const reading = (services: number, more: Partial<CatalogReading> = {}): CatalogReading => ({
+const readingOf = (services: number, overrides: Partial<CatalogReading> = {}): CatalogReading => ({
   ...{ nodes: 2, services, instances: services * 2, restricted: false, emptied: 0 },
-  ...more,
+  ...overrides,
 });
 
 /** The charts with a Consul that responds as scripted by the test. */
@@ -52,7 +52,7 @@ class CatalogWorld {
   condition = '';
   survey: CatalogSurvey = { nodes: 2, services: 5, transport: 'HTTP/1.1' };
   /** A number is a status: the request fails. */
-  response: CatalogReading | number = reading(5);
+  response: CatalogReading | number = readingOf(5);
   list: (event: DatacentersListed) => void = () => {};
   report: (event: object) => void = () => {};
   credentials: () => void = () => {};
@@ -116,10 +116,10 @@ class CatalogWorld {
 
   /** Lets promises settle, then advances time. */
   async pass(ms = 0): Promise<void> {
-    await settled();
-    for (let left = ms; left > 0; left -= 100) {
-      this.clock.advance(Math.min(left, 100));
-      await settled();
+    await flushMicrotasks();
+    for (let remainingMs = ms; remainingMs > 0; remainingMs -= 100) {
+      this.clock.advance(Math.min(remainingMs, 100));
+      await flushMicrotasks();
     }
   }
 
@@ -133,8 +133,8 @@ class CatalogWorld {
   }
 }
 
-async function settled(): Promise<void> {
-  for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+async function flushMicrotasks(): Promise<void> {
+  for (let tick = 0; tick < 10; tick++) await Promise.resolve();
 }
 
 eachWorldFollowsTheDiagrams(['consul', 'consul-catalog'], [], {
@@ -151,8 +151,8 @@ describe('the catalog of a datacenter', () => {
     await world.pass();
     expect(world.reports).toEqual(['strategy.chosen', 'catalog.synced']);
     expect(world.reads).toMatchObject([{ strategy: 'nodes', consistent: false }]);
-    world.report({ type: 'catalog.changed', reading: reading(6) });
-    world.report({ type: 'catalog.changed', reading: reading(5) });
+    world.report({ type: 'catalog.changed', reading: readingOf(6) });
+    world.report({ type: 'catalog.changed', reading: readingOf(5) });
     expect(world.applied).toBe(3);
     world.report({ type: 'index.regressed', query: 'nodes' });
     await world.pass();
@@ -170,7 +170,7 @@ describe('the catalog of a datacenter', () => {
     expect(pauses.map((pause) => Math.round(pause * 10) / 10)).toEqual([0.5, 1, 2, 4, 8, 16]);
     expect(world.condition).toBe('failing: HTTP status 500');
     expect(world.applied).toBe(1);
-    world.response = reading(5);
+    world.response = readingOf(5);
     await world.pass(40_000);
     expect(world.condition).toBe('synced');
     expect(world.reports.at(-1)).toBe('catalog.recovered');
@@ -179,8 +179,8 @@ describe('the catalog of a datacenter', () => {
   it('holds back a response that would remove everything until it has been repeated for 5 min', async () => {
     world = new CatalogWorld();
     await world.pass();
-    world.response = reading(0);
-    world.report({ type: 'catalog.changed', reading: reading(0) });
+    world.response = readingOf(0);
+    world.report({ type: 'catalog.changed', reading: readingOf(0) });
     await world.pass(295_000);
     expect(world.condition).toBe('held: the response would remove all 5 services');
     expect(world.applied).toBe(1);
@@ -194,15 +194,15 @@ describe('the catalog of a datacenter', () => {
   it('restarts the 5 min after a failed read, and ignores restricted reads', async () => {
     world = new CatalogWorld([''], false);
     await world.pass();
-    world.response = reading(0);
-    world.report({ type: 'catalog.changed', reading: reading(0) });
+    world.response = readingOf(0);
+    world.report({ type: 'catalog.changed', reading: readingOf(0) });
     await world.pass(250_000);
     world.response = 500;
     await world.pass(10_000);
-    world.response = reading(0);
+    world.response = readingOf(0);
     await world.pass(250_000);
     expect(world.applied).toBe(1);
-    world.response = reading(0, { restricted: true });
+    world.response = readingOf(0, { restricted: true });
     await world.pass(600_000);
     expect(world.applied).toBe(1);
     world.actor.send({ type: 'catalog.accept', datacenter: '' });
@@ -214,11 +214,11 @@ describe('the catalog of a datacenter', () => {
   it('serves again immediately if the next read removes little', async () => {
     world = new CatalogWorld();
     await world.pass();
-    world.response = reading(1);
+    world.response = readingOf(1);
     world.credentials();
     await world.pass();
     expect(world.condition).toContain('would leave 1 of 5 services');
-    world.response = reading(4);
+    world.response = readingOf(4);
     await world.pass(10_500);
     expect(world.condition).toBe('synced');
     expect(world.applied).toBe(2);
@@ -226,10 +226,10 @@ describe('the catalog of a datacenter', () => {
 
   it('is not synced by a first response that contains no nodes', async () => {
     world = new CatalogWorld();
-    world.response = reading(0, { nodes: 0, restricted: true });
+    world.response = readingOf(0, { nodes: 0, restricted: true });
     await world.pass(600_000);
     expect(world.reports).toEqual(['catalog.held']);
-    world.response = reading(5);
+    world.response = readingOf(5);
     await world.pass(10_500);
     expect(world.reports).toContain('catalog.synced');
   });
@@ -265,7 +265,10 @@ describe('a catalog with any pending query', () => {
   const maxQueryMs = maxWaitMs + maxWaitMs / 16;
 
   /** Changes Consul during queries. @returns state and log after a minute */
-  async function afterMinute(response: CatalogReading | number, event: IndexRegressed | QueryFailed): Promise<string> {
+  async function conditionAfterMinute(
+    response: CatalogReading | number,
+    event: IndexRegressed | QueryFailed,
+  ): Promise<string> {
     world = new CatalogWorld();
     await world.pass();
     world.response = response;
@@ -277,64 +280,64 @@ describe('a catalog with any pending query', () => {
   }
 
   it('reports a wiped server within 1 min, and removes nothing', async () => {
-    const seen = await afterMinute(reading(0), { type: 'index.regressed', query: 'nodes' });
-    expect(seen).toMatch(/^held: the response would remove all 5 services\n.*Consul response held back/);
+    const conditionText = await conditionAfterMinute(readingOf(0), { type: 'index.regressed', query: 'nodes' });
+    expect(conditionText).toMatch(/^held: the response would remove all 5 services\n.*Consul response held back/);
   });
 
   it('reports a revoked token within 1 min, and removes nothing', async () => {
     const failure = { reason: 'HTTP status 403: token not found', status: 403 };
-    const seen = await afterMinute(403, { type: 'query.failed', failure, draw: 1 });
-    expect(seen).toMatch(/^failing: HTTP status 403\n.*Consul not responding/);
+    const conditionText = await conditionAfterMinute(403, { type: 'query.failed', failure, draw: 1 });
+    expect(conditionText).toMatch(/^failing: HTTP status 403\n.*Consul not responding/);
   });
 });
 
 describe('the query strategy', () => {
-  const chosen = (nodes: number, services: number, transport: CatalogSurvey['transport'] = 'HTTP/1.1') => {
+  const strategyText = (nodes: number, services: number, transport: CatalogSurvey['transport'] = 'HTTP/1.1') => {
     const { strategy, connections } = chooseStrategy({ nodes, services, transport }, maxConsulConnections);
     return `${strategy} ${connections}`;
   };
 
   it('uses as few connections as possible, and at most 150 with HTTP/1.1', () => {
-    expect(chosen(50, 2_000)).toBe('nodes 52');
-    expect(chosen(100, 10)).toBe('services 11');
-    expect(chosen(149, 2_000)).toBe('coarse 3');
-    expect(chosen(50, 2_000, 'HTTP/2')).toBe('nodes 1');
-    expect(chosen(50, 1_999, 'HTTP/2')).toBe('services 8');
-    expect(chosen(50, 100_000, 'HTTP/2')).toBe('nodes 1');
-    expect(chosen(5_000, 100_000, 'HTTP/2')).toBe('coarse 1');
+    expect(strategyText(50, 2_000)).toBe('nodes 52');
+    expect(strategyText(100, 10)).toBe('services 11');
+    expect(strategyText(149, 2_000)).toBe('coarse 3');
+    expect(strategyText(50, 2_000, 'HTTP/2')).toBe('nodes 1');
+    expect(strategyText(50, 1_999, 'HTTP/2')).toBe('services 8');
+    expect(strategyText(50, 100_000, 'HTTP/2')).toBe('nodes 1');
+    expect(strategyText(5_000, 100_000, 'HTTP/2')).toBe('coarse 1');
   });
 
   it('is chosen again when nodes are added, and with fewer connections after status 429', () => {
-    const byNode = { strategy: 'nodes', transport: 'HTTP/1.1', connections: 52 } as const;
-    expect(isOutgrown(byNode, { nodes: 148, services: 9 }, 150)).toBe(false);
-    expect(isOutgrown(byNode, { nodes: 149, services: 9 }, 150)).toBe(true);
-    expect(isOutgrown({ ...byNode, strategy: 'coarse' }, { nodes: 9_999, services: 9 }, 150)).toBe(false);
+    const nodeStrategy = { strategy: 'nodes', transport: 'HTTP/1.1', connections: 52 } as const;
+    expect(isOutgrown(nodeStrategy, { nodes: 148, services: 9 }, 150)).toBe(false);
+    expect(isOutgrown(nodeStrategy, { nodes: 149, services: 9 }, 150)).toBe(true);
+    expect(isOutgrown({ ...nodeStrategy, strategy: 'coarse' }, { nodes: 9_999, services: 9 }, 150)).toBe(false);
     expect([fewerConnections(52, 150), fewerConnections(0, 150), fewerConnections(10, 150)]).toEqual([26, 75, 8]);
   });
 });
 
 describe('a read result', () => {
-  const applied = reading(10);
+  const appliedReading = readingOf(10);
 
   it('is held back if it would remove everything, or most of it without evidence', () => {
-    expect(alarmOf(applied, reading(0), 'growth')).toMatch(/remove all 10 services/);
-    expect(alarmOf(applied, reading(4), 'reconnect')).toMatch(/leave 4 of 10 services/);
-    expect(alarmOf(applied, reading(4), 'growth')).toBeUndefined();
-    expect(alarmOf(applied, reading(5), 'reconnect')).toBeUndefined();
-    expect(alarmOf(applied, reading(10, { instances: 9 }), 'new credentials')).toMatch(/9 of 20 instances/);
-    expect(alarmOf(reading(3), reading(1), 'reconnect')).toBeUndefined();
-    expect(alarmOf(applied, reading(0), 'accepted')).toBeUndefined();
-    expect(alarmOf(null, reading(0), 'start')).toBeUndefined();
-    expect(alarmOf(null, reading(0, { restricted: true }), 'start')).toMatch(/ACLs hide results/);
-    expect(alarmOf(null, reading(0, { nodes: 0 }), 'start')).toMatch(/no nodes/);
+    expect(alarmOf(appliedReading, readingOf(0), 'growth')).toMatch(/remove all 10 services/);
+    expect(alarmOf(appliedReading, readingOf(4), 'reconnect')).toMatch(/leave 4 of 10 services/);
+    expect(alarmOf(appliedReading, readingOf(4), 'growth')).toBeUndefined();
+    expect(alarmOf(appliedReading, readingOf(5), 'reconnect')).toBeUndefined();
+    expect(alarmOf(appliedReading, readingOf(10, { instances: 9 }), 'new credentials')).toMatch(/9 of 20 instances/);
+    expect(alarmOf(readingOf(3), readingOf(1), 'reconnect')).toBeUndefined();
+    expect(alarmOf(appliedReading, readingOf(0), 'accepted')).toBeUndefined();
+    expect(alarmOf(null, readingOf(0), 'start')).toBeUndefined();
+    expect(alarmOf(null, readingOf(0, { restricted: true }), 'start')).toMatch(/ACLs hide results/);
+    expect(alarmOf(null, readingOf(0, { nodes: 0 }), 'start')).toMatch(/no nodes/);
   });
 
   it('is applied immediately if it is from a watch, others remain, and the token is unrestricted', () => {
-    expect(needsWholeRead(applied, reading(1))).toBe(false);
-    expect(needsWholeRead(applied, reading(0))).toBe(true);
-    expect(needsWholeRead(applied, reading(9, { restricted: true }))).toBe(true);
-    const restricted = { ...applied, restricted: true };
-    expect(needsWholeRead(restricted, reading(9, { restricted: true }))).toBe(false);
-    expect(needsWholeRead(restricted, reading(9, { restricted: true, emptied: 1 }))).toBe(true);
+    expect(needsWholeRead(appliedReading, readingOf(1))).toBe(false);
+    expect(needsWholeRead(appliedReading, readingOf(0))).toBe(true);
+    expect(needsWholeRead(appliedReading, readingOf(9, { restricted: true }))).toBe(true);
+    const restricted = { ...appliedReading, restricted: true };
+    expect(needsWholeRead(restricted, readingOf(9, { restricted: true }))).toBe(false);
+    expect(needsWholeRead(restricted, readingOf(9, { restricted: true, emptied: 1 }))).toBe(true);
   });
 });

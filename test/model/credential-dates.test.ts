@@ -10,7 +10,7 @@ const secret = 'Secret/shop/web';
 
 eachWorldFollowsTheDiagrams(['credential-dates'], ['comparing']);
 
-const given = async (dates: (at: number) => CredentialDates | Error): Promise<DiscoveryWorld> => {
+const createWorld = async (dates: (at: number) => CredentialDates | Error): Promise<DiscoveryWorld> => {
   const world = new DiscoveryWorld({}, { dates });
   await world.settle();
   expect(world.state()).toBe('active.operating.serving');
@@ -21,15 +21,15 @@ const requested = (world: DiscoveryWorld): unknown[] =>
   world.events('push.request').filter(({ configs }) => (configs as string[]).includes(secret));
 
 /** Intervals between comparisons. */
-function rests({ datesComparedAt: times }: DiscoveryWorld): number[] {
+function pausesOf({ datesComparedAt: times }: DiscoveryWorld): number[] {
   return times.slice(1).map((time, index) => time - times[index]!);
 }
 
 describe('dates in Secrets', () => {
   it('are checked once a minute if none is near', async () => {
-    const world = await given(() => ({ due: [], nextInMs: 24 * 60 * minuteMs }));
+    const world = await createWorld(() => ({ due: [], nextInMs: 24 * 60 * minuteMs }));
     await world.pass(5 * minuteMs);
-    expect(new Set(rests(world))).toEqual(new Set([minuteMs]));
+    expect(new Set(pausesOf(world))).toEqual(new Set([minuteMs]));
     expect(requested(world)).toEqual([]);
   });
 
@@ -37,13 +37,13 @@ describe('dates in Secrets', () => {
     const dueAt = 95 * secondMs;
     let start: number | undefined;
     let isPushed = false;
-    const world = await given((at) => {
+    const world = await createWorld((at) => {
       start ??= at - minuteMs;
-      const leftMs = start + dueAt - at;
-      if (leftMs > 0) return { due: [], nextInMs: leftMs };
-      const due = isPushed ? [] : [secret];
+      const remainingMs = start + dueAt - at;
+      if (remainingMs > 0) return { due: [], nextInMs: remainingMs };
+      const dueSecrets = isPushed ? [] : [secret];
       isPushed = true;
-      return { due, nextInMs: null };
+      return { due: dueSecrets, nextInMs: null };
     });
     await world.pass(dueAt - secondMs);
     expect(requested(world)).toEqual([]);
@@ -55,13 +55,13 @@ describe('dates in Secrets', () => {
   });
 
   it('are checked again after at least 1 s, and 1 min after a failure', async () => {
-    const near = await given(() => ({ due: [], nextInMs: 1 }));
-    await near.pass(minuteMs + 10 * secondMs);
-    expect(rests(near).every((rest) => rest === secondMs)).toBe(true);
-    expect(rests(near).length).toBeGreaterThan(5);
-    const failing = await given(() => new Error('no'));
+    const nearWorld = await createWorld(() => ({ due: [], nextInMs: 1 }));
+    await nearWorld.pass(minuteMs + 10 * secondMs);
+    expect(pausesOf(nearWorld).every((pause) => pause === secondMs)).toBe(true);
+    expect(pausesOf(nearWorld).length).toBeGreaterThan(5);
+    const failing = await createWorld(() => new Error('no'));
     await failing.pass(3 * minuteMs);
-    expect(new Set(rests(failing))).toEqual(new Set([minuteMs]));
+    expect(new Set(pausesOf(failing))).toEqual(new Set([minuteMs]));
     expect(failing.state()).toBe('active.operating.serving');
   });
 });

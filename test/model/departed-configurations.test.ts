@@ -38,7 +38,7 @@ describe.each([
   }
 
   /** Names of the configurations of a type that debug pages show as retained. */
-  const keptOf = ({ world }: RolloutClient, typeUrl: string): string[] =>
+  const waitingNames = ({ world }: RolloutClient, typeUrl: string): string[] =>
     world
       .waits(typeUrl)
       .map(describeWait)
@@ -49,7 +49,8 @@ describe.each([
   /** The client fetches r2 as well as r. */
   function fetchRenamed(client: RolloutClient): void {
     client.request(routeType, delta ? ['r2'] : ['r', 'r2'], client.world.watch(routeType)!.nonceSent);
-    for (const seen of client.world.readAll()) client.ack(seen, seen.typeUrl === routeType ? ['r', 'r2'] : []);
+    for (const response of client.world.readAll())
+      client.ack(response, response.typeUrl === routeType ? ['r', 'r2'] : []);
   }
 
   /** The client's listeners have drained, so it uses only r2. */
@@ -66,14 +67,14 @@ describe.each([
 
   test('removed configurations are shown as kept until the client unsubscribes, even when idle', () => {
     const client = withListener();
-    expect(keptOf(client, routeType)).toEqual([]);
+    expect(waitingNames(client, routeType)).toEqual([]);
     renameRoutes(client);
     client.take();
     expect(client.world.rollout.held).toEqual([]);
     fetchRenamed(client);
-    expect(keptOf(client, routeType)).toEqual(['r']);
+    expect(waitingNames(client, routeType)).toEqual(['r']);
     unsubscribe(client);
-    expect(keptOf(client, routeType)).toEqual([]);
+    expect(waitingNames(client, routeType)).toEqual([]);
   });
 
   test('removed configurations are sent without hosts if a listener fetches them', () => {
@@ -91,7 +92,7 @@ describe.each([
     client.source.setNaming(routeType, 'r', 'a');
     client.world.push(listenerType, routeType);
     expect(client.take()).toEqual(['Listener l', 'RouteConfiguration r']);
-    expect(keptOf(client, routeType)).toEqual([]);
+    expect(waitingNames(client, routeType)).toEqual([]);
   });
 
   test('configurations without hosts are sent to a client that does not have them yet', () => {
@@ -103,11 +104,12 @@ describe.each([
 
   /** Contents of the route configurations that the client reads, by name; it acknowledges all of them. */
   function readRoutes(client: RolloutClient, names: readonly string[]): Record<string, string> {
-    const seen = client.world.readAll();
-    for (const one of seen) client.ack(one, one.typeUrl === routeType ? names : client.world.watch(one.typeUrl)?.names);
+    const responses = client.world.readAll();
+    for (const one of responses)
+      client.ack(one, one.typeUrl === routeType ? names : client.world.watch(one.typeUrl)?.names);
     return Object.assign(
       {},
-      ...seen.filter(({ typeUrl }) => typeUrl === routeType).map((one) => Object.fromEntries(one.resources)),
+      ...responses.filter(({ typeUrl }) => typeUrl === routeType).map((one) => Object.fromEntries(one.resources)),
     );
   }
 
@@ -152,7 +154,7 @@ describe.each([
       }
       client.request(routeType, delta ? ['r2'] : ['r', 'r2'], nonceSent);
       expect(Object.keys(readRoutes(client, ['r', 'r2']))).not.toContain('r2');
-      expect(keptOf(client, routeType)).toContain('r2');
+      expect(waitingNames(client, routeType)).toContain('r2');
       source.setFetching('l', 'r2');
       source.setNaming(routeType, 'r2', 'a');
       world.push(listenerType, routeType);
@@ -175,7 +177,7 @@ describe.each([
     client.world.push(clusterType, extensionType);
     expect(client.take().filter((text) => text.startsWith('TypedExtension'))).toEqual([]);
     expect(client.world.rollout.retained).toMatchObject([{ name: 'b', state: 'named' }]);
-    expect(keptOf(client, extensionType)).toEqual(['e']);
+    expect(waitingNames(client, extensionType)).toEqual(['e']);
   });
 
   test('removed configurations keep the cluster that they name until the client unsubscribes from them', () => {

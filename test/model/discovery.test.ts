@@ -21,7 +21,7 @@ import { DiscoveryWorld, problem, readingOf } from '../simulation/discovery-worl
 import { replayDifference } from '../simulation/replayed.ts';
 import { handledTypes, leaves } from './chart.ts';
 
-const serving = 'active.operating.serving';
+const servingState = 'active.operating.serving';
 const times = { leaseMs: 15_000, termMs: 10_000, retryMs: 2_000, requestLimitMs: 3_333 };
 const electing = {
   cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
@@ -80,11 +80,11 @@ describe('the start', () => {
       cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
     });
     const stateOf = () => world.discovery.getSnapshot().children['api-server-0']?.getSnapshot().value;
-    const spawned = world.records.flatMap((r) => (r.kind === 'spawn' ? [r.actor] : []));
-    expect(spawned.indexOf('api-server-0')).toBeLessThan(spawned.indexOf('config-controller'));
+    const spawnedActors = world.records.flatMap((r) => (r.kind === 'spawn' ? [r.actor] : []));
+    expect(spawnedActors.indexOf('api-server-0')).toBeLessThan(spawnedActors.indexOf('config-controller'));
     await world.pass(60_000);
     expect(JSON.stringify(stateOf())).toMatch(/^\{"unreachable"/);
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     world.from('discovery/signals', { type: 'signal.received', signal: 'SIGTERM' });
     await world.settle();
     expect(world.discovery.getSnapshot().children['api-server-0']).toBeUndefined();
@@ -97,7 +97,7 @@ describe('the start', () => {
     expect(world.leases.filter((one) => one.includes('duty'))).toEqual([]);
     world.builds[0]!.done();
     await world.settle();
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     expect(world.leases.filter((one) => one.includes('duty'))).toEqual(['claim duty']);
   });
 
@@ -112,7 +112,7 @@ describe('the start', () => {
     const world = new DiscoveryWorld(electing);
     world.leaseResult = { outcome: 'failed', reason: 'forbidden', retryAfterMs: 0, draw: 0 };
     await world.settle();
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
   });
 
   it('waits at most 5 s for the presence Lease', async () => {
@@ -129,7 +129,7 @@ describe('the start', () => {
     expect(world.state()).toBe('active.operating.announcing replica');
     expect(world.orders.map(({ type }) => type)).not.toContain('ads.listen');
     await world.pass(1);
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
   });
 
   it('can be stopped in order while it waits for the presence Lease', async () => {
@@ -176,7 +176,7 @@ describe('the start', () => {
     await world.settle();
     world.builds[0]!.done();
     await world.settle();
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     expect(world.events('context.built')).toMatchObject([{ updates: 0 }]);
     // The file is read again without a pending wait: it is an update after the first context.
     await world.pass(200);
@@ -194,18 +194,18 @@ describe('the start', () => {
   });
 
   it('uses the defaults and reports the reason if the first mesh configuration is invalid', async () => {
-    const invalid = { outcome: 'invalid', defaults: 'built-in', problems: [problem('no number')] } as const;
+    const invalidSettings = { outcome: 'invalid', defaults: 'built-in', problems: [problem('no number')] } as const;
     const world = new DiscoveryWorld(
       {},
       {
         settings: {
-          mesh: { ...invalid, problems: [...invalid.problems] },
+          mesh: { ...invalidSettings, problems: [...invalidSettings.problems] },
           networks: { outcome: 'absent', defaults: 'built-in' },
         },
       },
     );
     await world.settle();
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     expect(world.events('settings.rejected')).toMatchObject([{ name: 'mesh', problems: [{ message: 'no number' }] }]);
     expect(world.events('settings.loaded')[0]).toMatchObject({ origin: 'defaults', version: 'built-in' });
   });
@@ -227,14 +227,14 @@ describe('the start', () => {
     expect(world.events('configs.rejected')[0]).toMatchObject({ problems: [{ message: 'connection refused' }] });
     world.directory = readingOf();
     await world.pass(1);
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
   });
 
   it('does not require a configuration directory', async () => {
     const world = new DiscoveryWorld();
     world.sources = [];
     await world.settle();
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
   });
 
   it.each([
@@ -293,18 +293,18 @@ describe('the start', () => {
   });
 
   it('can be stopped at any stage', async () => {
-    const stopped = new Set<string>();
-    for (let turns = 0; !stopped.has(serving); turns++) {
+    const stoppedStates = new Set<string>();
+    for (let ticks = 0; !stoppedStates.has(servingState); ticks++) {
       const world = new DiscoveryWorld({ secure: true });
-      for (let turn = 0; turn < turns; turn++) await Promise.resolve();
-      stopped.add(world.state());
+      for (let tick = 0; tick < ticks; tick++) await Promise.resolve();
+      stoppedStates.add(world.state());
       world.signal();
       await world.settle();
       expect([world.output(), world.running()]).toEqual([{ exitCode: 0, trouble: [] }, []]);
-      expect(turns).toBeLessThan(100);
+      expect(ticks).toBeLessThan(100);
     }
     // States that wait for an event; other states end immediately.
-    expect([...stopped].map((state) => state.replace('active.operating.', ''))).toEqual([
+    expect([...stoppedStates].map((state) => state.replace('active.operating.', ''))).toEqual([
       'preparing environment',
       'loading mesh config',
       'loading networks',
@@ -390,16 +390,21 @@ describe('mesh-wide settings', () => {
 
   it('report the errors of an invalid file once until the file is valid again', async () => {
     const world = await DiscoveryWorld.serving();
-    const invalid = { outcome: 'invalid', defaults: 'built-in', problems: [problem('broken')] } as const;
-    const readings = [invalid, invalid, { outcome: 'valid', version: 'built-in' } as const, invalid];
-    const reported: number[] = [];
+    const invalidSettings = { outcome: 'invalid', defaults: 'built-in', problems: [problem('broken')] } as const;
+    const readings = [
+      invalidSettings,
+      invalidSettings,
+      { outcome: 'valid', version: 'built-in' } as const,
+      invalidSettings,
+    ];
+    const reportedCounts: number[] = [];
     for (const reading of readings) {
       world.settings.mesh = 'problems' in reading ? { ...reading, problems: [...reading.problems] } : reading;
       rewrite(world);
       await world.pass(100);
-      reported.push(world.events('settings.rejected').length);
+      reportedCounts.push(world.events('settings.rejected').length);
     }
-    expect(reported).toEqual([1, 1, 1, 2]);
+    expect(reportedCounts).toEqual([1, 1, 1, 2]);
   });
 
   it('are kept if the file is invalid or removed, and change when it is corrected', async () => {
@@ -461,7 +466,7 @@ describe('the configuration', () => {
     while (world.state() !== 'active.operating.syncing configuration') await Promise.resolve();
     world.from('config-source-1/watch', { type: 'source.changed', place: 'late.yaml' });
     await world.settle();
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     world.directory = readingOf([change]);
     await world.pass(20);
     expect(world.events('push.request')).toHaveLength(1);
@@ -484,7 +489,7 @@ describe('the configuration', () => {
     await world.changeDirectory({ ...readingOf(), outcome: 'read', recovered: ['routes.yaml'] } as never);
     expect(world.events('config.recovered')).toMatchObject([{ places: ['routes.yaml'] }]);
     expect(world.events('push.request')).toEqual([]);
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
   });
 
   it('is kept if the directory is removed or unreadable', async () => {
@@ -562,7 +567,7 @@ describe('the service registry', () => {
     world.services = new Error('a bug');
     await world.changeDirectory(readingOf([serviceChange]));
     expect(world.events('services.failed')).toMatchObject([{ reason: 'a bug' }]);
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     world.services = { ...counts, changedServices: [service], changedEndpoints: [] };
     await world.changeDirectory(readingOf([serviceChange]));
     expect(world.events('push.request')).toMatchObject([{ configs: [service] }]);
@@ -643,11 +648,11 @@ describe('every chart state', () => {
 
   test.each(cases)('handles or ignores each event that it can receive: %s', (_, actor, node) => {
     const spoken = handledTypes(node);
-    const sent = eventCatalogue
+    const sentTypes = eventCatalogue
       .filter(({ to, from }) => to === actor && livesIn(from, actor, node))
       .map(({ type }) => type)
       .filter((type) => type.includes('.'));
-    expect([...new Set(sent)].filter((type) => !spoken.has(type))).toEqual([]);
+    expect([...new Set(sentTypes)].filter((type) => !spoken.has(type))).toEqual([]);
   });
 
   /** Children run in the states that invoke them; only then can they send. */

@@ -9,7 +9,7 @@ const unfinished: DistributionSummary = { unfinished: 3, tookMs: 1 };
 
 eachWorldFollowsTheDiagrams(['distribution'], ['computing']);
 
-async function given(computation: DiscoveryWorld['computation']): Promise<DiscoveryWorld> {
+async function createWorld(computation: DiscoveryWorld['computation']): Promise<DiscoveryWorld> {
   const world = await DiscoveryWorld.serving({
     cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
   });
@@ -26,7 +26,7 @@ async function stirred(world: DiscoveryWorld): Promise<void> {
 const checksSince = (world: DiscoveryWorld, from: number): number[] => world.computedAt.map((at) => at - from);
 
 it('simultaneous changes are checked once, shortly afterwards, and not again', async () => {
-  const world = await given(finished);
+  const world = await createWorld(finished);
   const from = world.clock.now();
   await stirred(world);
   await stirred(world);
@@ -35,7 +35,7 @@ it('simultaneous changes are checked once, shortly afterwards, and not again', a
 });
 
 it('a check is repeated with increasing delays until all proxies have the objects', async () => {
-  const world = await given(unfinished);
+  const world = await createWorld(unfinished);
   const from = world.clock.now();
   await stirred(world);
   await world.pass(25_000);
@@ -46,7 +46,7 @@ it('a check is repeated with increasing delays until all proxies have the object
 });
 
 it('a rejection is checked within 1 s, even during long delays and checks', async () => {
-  const world = await given({ unfinished: 1, tookMs: 2_000 });
+  const world = await createWorld({ unfinished: 1, tookMs: 2_000 });
   await stirred(world);
   await world.pass(60_000);
   const from = world.clock.now();
@@ -58,7 +58,7 @@ it('a rejection is checked within 1 s, even during long delays and checks', asyn
 
 it('a change during a check is checked next', async () => {
   const pendingComputation = Promise.withResolvers<DistributionSummary>();
-  const world = await given(pendingComputation.promise);
+  const world = await createWorld(pendingComputation.promise);
   await stirred(world);
   await world.pass(100);
   await stirred(world);
@@ -71,7 +71,7 @@ it('a change during a check is checked next', async () => {
 });
 
 it('a check that throws is retried', async () => {
-  const world = await given(new Error('bug'));
+  const world = await createWorld(new Error('bug'));
   await stirred(world);
   await world.pass(100);
   world.computation = finished;
@@ -80,7 +80,7 @@ it('a check that throws is retried', async () => {
 });
 
 it('checks take at most 5 % of the time', async () => {
-  const world = await given({ unfinished: 1, tookMs: 100 });
+  const world = await createWorld({ unfinished: 1, tookMs: 100 });
   const from = world.clock.now();
   await stirred(world);
   await world.pass(20_000);

@@ -30,10 +30,10 @@ const machines: readonly AnyStateMachine[] = [
  * effects and of actors that live in one state: they arrive only in states that invoke them.
  */
 function sentAnytimeTo(actor: string): string[] {
-  const sent = eventCatalogue.filter(
+  const sentEvents = eventCatalogue.filter(
     ({ type, from, to }) => type.includes('.') && to.replace('-N', '') === actor && !from.startsWith(`${to}/`),
   );
-  return [...new Set(sent.map(({ type }) => type))].filter((type) => !(lateOnly[actor] ?? []).includes(type));
+  return [...new Set(sentEvents.map(({ type }) => type))].filter((type) => !(lateOnly[actor] ?? []).includes(type));
 }
 /** A state that is exited in the same step in which it is entered receives nothing. */
 const isTransient = (node: AnyStateNode): boolean => (node.always ?? []).some((t) => t.guard === undefined);

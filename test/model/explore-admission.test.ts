@@ -58,8 +58,8 @@ describe.skipIf(isQuick)('the exploration of admission', () => {
     ],
   ])(
     'detects that %s',
-    (_, broken, invariant) => {
-      expectCaught(beginning({ clients: 18, faults: 1 }, streamAdmissionMachine.provide(broken)), invariant);
+    (_, implementations, invariant) => {
+      expectCaught(beginning({ clients: 18, faults: 1 }, streamAdmissionMachine.provide(implementations)), invariant);
     },
     3_600_000,
   );

@@ -59,19 +59,19 @@ test.each([
     ],
   }),
 ])('an agent that is replaced or resumes control breaks no invariant and conforms to the diagrams: $within', (run) => {
-  const { within, ...which } = run;
-  expectComplete(explore(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...which }).beginChecked()));
+  const { within, ...options } = run;
+  expectComplete(explore(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...options }).beginChecked()));
 });
 
 test.each([
   { within: bounds(1, 0, 1), orders: ['successor', 'hup'] },
   { within: bounds(1, 1, 1), orders: ['successor'], faults: ['crash', 'kill'] },
-])('states with equal keys have the same possible choices: $within, $orders', ({ within, ...which }) => {
-  expectSameChoices(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...which }).begin());
+])('states with equal keys have the same possible choices: $within, $orders', ({ within, ...options }) => {
+  expectSameChoices(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...options }).begin());
 });
 
 /** A hot restart, effect by effect, until the parent has exited; the child's process is reported late. */
-const beforeRestart = ['prepared:0', 'spawned:0', 'admin:0', 'live:0', 'seen:0', 'tick:start-limiter.refill'];
+const stepsBeforeRestart = ['prepared:0', 'spawned:0', 'admin:0', 'live:0', 'seen:0', 'tick:start-limiter.refill'];
 const restartUntil = (end: string): string[] => [
   'hup',
   'prepared:1',
@@ -112,17 +112,17 @@ function restartWithout({ from, to, end = 'exit:0' }: Absence, options: Paramete
     path.push(choice);
     world.apply(choice);
   };
-  const isOffered = (choice: string) => world.choices().some(({ name }) => name === choice);
-  const due = () =>
+  const isPossible = (choice: string) => world.choices().some(({ name }) => name === choice);
+  const dueTimer = () =>
     world.choices().find(({ name }) => name.startsWith('tick:') && !name.endsWith('.parentOverdue'))?.name;
-  for (const step of [...beforeRestart, ...restart.slice(0, from), 'kill']) {
-    while (!isOffered(step)) does(due()!);
+  for (const step of [...stepsBeforeRestart, ...restart.slice(0, from), 'kill']) {
+    while (!isPossible(step)) does(dueTimer()!);
     does(step);
   }
-  for (const step of restart.slice(from, to).filter((step) => ownDoings.test(step))) if (isOffered(step)) does(step);
+  for (const step of restart.slice(from, to).filter((step) => ownDoings.test(step))) if (isPossible(step)) does(step);
   does('next');
-  const usual = ['looked:1', ...restart, 'tick:start-limiter.refill'];
-  const follows = () => usual.find(isOffered) ?? (world.host.processes.length > 1 ? due() : undefined);
+  const usualSteps = ['looked:1', ...restart, 'tick:start-limiter.refill'];
+  const follows = () => usualSteps.find(isPossible) ?? (world.host.processes.length > 1 ? dueTimer() : undefined);
   for (let next = follows(); next !== undefined; next = follows()) does(next);
   return { path, world, next: world.choices().filter(({ name }) => name.startsWith('prepared:')) };
 }
@@ -145,8 +145,8 @@ test('a parent whose child exited has its full shutdown time again for the next 
   const child = ['hup', 'prepared:1', 'admin:1', 'live:1', 'crash:1', 'tick:start-limiter.refill'];
   const next = ['prepared:1', 'admin:1', 'tick:start-limiter.refill', 'tick:epoch-0.parentDue'];
   for (const choice of [...first, ...child, ...next, 'kill', 'next', 'live:1', 'seen:1']) world.apply(choice);
-  const due = world.choices().filter(({ name }) => name.startsWith('tick:'));
-  expect(due.map(({ name }) => name)).toEqual(['tick:envoy-1.parentShutdown', 'tick:epoch-1.healthy']);
+  const dueTicks = world.choices().filter(({ name }) => name.startsWith('tick:'));
+  expect(dueTicks.map(({ name }) => name)).toEqual(['tick:envoy-1.parentShutdown', 'tick:epoch-1.healthy']);
   for (const choice of ['tick:envoy-1.parentShutdown', 'exit:0']) world.apply(choice);
   expect(world.violations).toEqual([]);
 });

@@ -20,24 +20,24 @@ beforeAll(() => {
 
 const bounds = (triggers: number, faults: number, stops: Bounds['stops']): Bounds => ({ triggers, faults, stops });
 const binaryReplaced = { binaryReplaced: true } as const;
-const binaryAlone = { ...binaryReplaced, orders: ['binary'] } as const;
+const binaryOnly = { ...binaryReplaced, orders: ['binary'] } as const;
 
 describe('a changed Envoy binary', () => {
   test('is started or withdrawn, whatever other faults occur', () => {
-    const some = { ...binaryReplaced, faults: ['crash', 'misfit', 'refuse'] };
+    const faultyOptions = { ...binaryReplaced, faults: ['crash', 'misfit', 'refuse'] };
     const runs = sized<(readonly [Bounds, object])[]>({
-      quick: [[bounds(1, 0, 0), binaryAlone]],
+      quick: [[bounds(1, 0, 0), binaryOnly]],
       // Other orders triple the states, so a fault with a new configuration or certificate is explored without another Envoy.
-      short: [[bounds(1, 1, 0), { ...binaryAlone, faults: some.faults }]],
+      short: [[bounds(1, 1, 0), { ...binaryOnly, faults: faultyOptions.faults }]],
       full: [
-        [bounds(1, 1, 0), some],
+        [bounds(1, 1, 0), faultyOptions],
         [bounds(1, 1, 1), binaryReplaced],
-        [bounds(2, 1, 0), some],
-        [bounds(1, 2, 0), some],
+        [bounds(2, 1, 0), faultyOptions],
+        [bounds(1, 2, 0), faultyOptions],
       ],
     });
-    for (const [within, options] of runs) {
-      const result = explore(() => exploreAgent(within, options).beginChecked());
+    for (const [worldBounds, options] of runs) {
+      const result = explore(() => exploreAgent(worldBounds, options).beginChecked());
       expect(result.found).toBeUndefined();
       expect(result.outcome).toBe('complete');
       expect(result.states).toBeGreaterThan(200);
@@ -70,9 +70,9 @@ describe('a changed Envoy binary', () => {
       bounds(0, 1, 0),
       ['misfit'],
     ],
-  ])('the exploration detects %s', (_, invariant, machines, within, path) => {
+  ])('the exploration detects %s', (_, invariant, machines, worldBounds, path) => {
     const faults = ['crash', 'misfit'];
-    const agent = exploreAgent(within, { ...binaryAlone, machines, faults, invariants: [invariant] });
+    const agent = exploreAgent(worldBounds, { ...binaryOnly, machines, faults, invariants: [invariant] });
     const { found } = findShortest(() => agent.begin());
     expect(found?.violations).toMatchObject([{ invariant: invariant.name }]);
     for (const choice of path) expect(found?.path.join(' ')).toContain(choice);

@@ -16,9 +16,9 @@ const bounds = (endpoints: number, changes: number, faults: number, hintMs?: num
   ...(hintMs !== undefined && { hintMs }),
 });
 const beginning =
-  (within: BundlesBounds, parts: Partial<BundlesParts> = {}) =>
+  (worldBounds: BundlesBounds, parts: Partial<BundlesParts> = {}) =>
   () =>
-    new BundlesWorld(within, parts);
+    new BundlesWorld(worldBounds, parts);
 
 describe('the roots of bundle endpoints', () => {
   test.each(
@@ -30,9 +30,9 @@ describe('the roots of bundle endpoints', () => {
     }),
   )(
     'break no invariant and eventually equal the published ones within %o',
-    (within) => {
-      const result = explore(beginning(within));
-      console.info(`${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
+    (worldBounds) => {
+      const result = explore(beginning(worldBounds));
+      console.info(`${JSON.stringify(worldBounds)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
       expect(result.found).toBeUndefined();
       expect(result.outcome).toBe('complete');
       expect(result.states).toBeGreaterThan(100);
@@ -101,13 +101,13 @@ describe.skipIf(isQuick)('the exploration of bundles', () => {
       bounds(1, 1, 0),
       goalIsReached,
     ],
-  ])('detects that %s', (_, parts, within, invariant) => {
-    expectCaught(beginning(within, parts), invariant);
+  ])('detects that %s', (_, parts, worldBounds, invariant) => {
+    expectCaught(beginning(worldBounds, parts), invariant);
   });
 
   test('restores a simulation in place to the same states as a replay', () => {
-    const begin = beginning(bounds(1, 1, 1));
-    const [there, replayed] = [explore(begin), explore(() => new ReplayedWorld(begin))];
-    expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);
+    const createWorld = beginning(bounds(1, 1, 1));
+    const [directResult, replayedResult] = [explore(createWorld), explore(() => new ReplayedWorld(createWorld))];
+    expect([replayedResult.states, replayedResult.edges]).toEqual([directResult.states, directResult.edges]);
   });
 });

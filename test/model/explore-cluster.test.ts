@@ -10,14 +10,14 @@ import { isQuick, sized } from '../harness/size-of-run.ts';
 import { type ClusterBounds, type ClusterCharts, ClusterExploration } from '../simulation/cluster-exploration.ts';
 import { expectCaught, ReplayedWorld } from './given-worlds.ts';
 
-const bounds = (changes: number, faults: number, more: Partial<ClusterBounds> = {}): ClusterBounds => ({
+const bounds = (changes: number, faults: number, overrides: Partial<ClusterBounds> = {}): ClusterBounds => ({
   ...{ changes, faults, streams: 'known' },
-  ...more,
+  ...overrides,
 });
 const beginning =
-  (within: ClusterBounds, charts: Partial<ClusterCharts> = {}) =>
+  (worldBounds: ClusterBounds, charts: Partial<ClusterCharts> = {}) =>
   () =>
-    new ClusterExploration(within, charts);
+    new ClusterExploration(worldBounds, charts);
 
 describe('a kind on an API server', () => {
   test.each(
@@ -31,14 +31,14 @@ describe('a kind on an API server', () => {
     }),
   )(
     'is watched without an internal error within %o',
-    (within) => {
-      const result = explore(beginning(within));
-      console.info(`${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
+    (worldBounds) => {
+      const result = explore(beginning(worldBounds));
+      console.info(`${JSON.stringify(worldBounds)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
       expect(result.found).toBeUndefined();
       expect(result.outcome).toBe('complete');
       expect(result.states).toBeGreaterThan(100);
       // Distinguishing states with and without an earlier failure would add a third.
-      if (within.changes === 0) expect(result.states).toBeLessThan(11_000);
+      if (worldBounds.changes === 0) expect(result.states).toBeLessThan(11_000);
     },
     3_600_000,
   );
@@ -86,15 +86,15 @@ describe.skipIf(isQuick)('the exploration of API servers', () => {
     ...sized<readonly Broken[]>({ short: [], full: [fromTheFuture] }),
   ])(
     'detects that %s',
-    (_, charts, within, invariant) => {
-      expectCaught(beginning(within, charts), invariant);
+    (_, charts, worldBounds, invariant) => {
+      expectCaught(beginning(worldBounds, charts), invariant);
     },
     300_000,
   );
 
   test('restores a simulation in place to the same states as a replay', () => {
-    const begin = beginning(bounds(0, 0));
-    const [there, replayed] = [explore(begin), explore(() => new ReplayedWorld(begin))];
-    expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);
+    const createWorld = beginning(bounds(0, 0));
+    const [directResult, replayedResult] = [explore(createWorld), explore(() => new ReplayedWorld(createWorld))];
+    expect([replayedResult.states, replayedResult.edges]).toEqual([directResult.states, directResult.edges]);
   });
 });

@@ -14,9 +14,9 @@ import { expectCaught } from './given-worlds.ts';
 
 const bounds = (services: number, changes: number, faults: number): ConsulBounds => ({ services, changes, faults });
 const beginning =
-  (within: ConsulBounds, catalog: typeof consulCatalogMachine = consulCatalogMachine) =>
+  (worldBounds: ConsulBounds, catalog: typeof consulCatalogMachine = consulCatalogMachine) =>
   () =>
-    new ConsulWorld(within, catalog);
+    new ConsulWorld(worldBounds, catalog);
 
 describe('a Consul datacenter', () => {
   test.each(
@@ -27,9 +27,9 @@ describe('a Consul datacenter', () => {
     }),
   )(
     'removes nothing without confirmation, and can always be served eventually, within %o',
-    (within) => {
-      const result = explore(beginning(within));
-      console.info(`${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
+    (worldBounds) => {
+      const result = explore(beginning(worldBounds));
+      console.info(`${JSON.stringify(worldBounds)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
       expect(result.found).toBeUndefined();
       expect(result.outcome).toBe('complete');
       expect(result.states).toBeGreaterThan(100);
@@ -106,7 +106,7 @@ describe.skipIf(isQuick)('the exploration of Consul', () => {
       bounds(1, 1, 0),
       goalIsReached,
     ],
-  ])('detects that %s', (_, catalog, within, invariant) => {
-    expectCaught(beginning(within, catalog), invariant);
+  ])('detects that %s', (_, catalog, worldBounds, invariant) => {
+    expectCaught(beginning(worldBounds, catalog), invariant);
   });
 });

@@ -47,17 +47,17 @@ beforeAll(() => {
 
 const bounds = (changes: number, faults: number): PushBounds => ({ changes, faults });
 const figures = ({ outcome, states, edges, depth, found }: Exploration) => ({ outcome, states, edges, depth, found });
-const wide = { types: meshTypes, events: ['endpoint', 'service', 'route', 'cluster'] } as const;
+const wideOptions = { types: meshTypes, events: ['endpoint', 'service', 'route', 'cluster'] } as const;
 
-function expectComplete(result: Exploration, atLeast: number): void {
+function expectComplete(result: Exploration, minStates: number): void {
   expect(result.found).toBeUndefined();
   expect(result.outcome).toBe('complete');
-  expect(result.states).toBeGreaterThan(atLeast);
+  expect(result.states).toBeGreaterThan(minStates);
 }
 
 /** Explores everything within the bounds, on one thread. */
-function exploreAll(within: PushBounds, options: Parameters<typeof explorePush>[1] = {}): Exploration {
-  const world = explorePush(within, options);
+function exploreAll(pushBounds: PushBounds, options: Parameters<typeof explorePush>[1] = {}): Exploration {
+  const world = explorePush(pushBounds, options);
   return explore(() => world.begin());
 }
 
@@ -77,7 +77,7 @@ describe('the push path', () => {
     'breaks no invariant if services change while a client (%s) reads slowly and responses wait for each other',
     (protocol) => {
       const events = ['service', 'cluster'] as const;
-      expectComplete(exploreAll(bounds(2, 0), { ...wide, events, clients: [protocol], window: 1 }), 400);
+      expectComplete(exploreAll(bounds(2, 0), { ...wideOptions, events, clients: [protocol], window: 1 }), 400);
     },
   );
 
@@ -102,20 +102,24 @@ describe('the push path', () => {
   test('breaks no invariant if a registry changes and its services take time to compute', () => {
     const moving = { events: ['endpoint'], moves: ['cluster'], clients: ['sotw'] } as const;
     expectComplete(exploreAll(bounds(2, 0), moving), 200);
-    for (const within of sized({ short: [], full: [bounds(2, 1)] })) expectComplete(exploreAll(within, moving), 1_000);
+    for (const pushBounds of sized({ short: [], full: [bounds(2, 1)] }))
+      expectComplete(exploreAll(pushBounds, moving), 1_000);
   });
 
   test('breaks no invariant if a registry is lost, changes while it is lost, and returns', () => {
-    const lost = { registryFails: true, moves: ['cluster'], clients: ['sotw'] } as const;
-    expectComplete(exploreAll(bounds(1, 1), { ...lost, events: [] }), 100);
+    const lostRegistry = { registryFails: true, moves: ['cluster'], clients: ['sotw'] } as const;
+    expectComplete(exploreAll(bounds(1, 1), { ...lostRegistry, events: [] }), 100);
     if (isQuick) return;
-    expectComplete(exploreAll(bounds(1, 1), { ...lost, events: ['endpoint'], listsLate: true, settled: false }), 200);
+    expectComplete(
+      exploreAll(bounds(1, 1), { ...lostRegistry, events: ['endpoint'], listsLate: true, settled: false }),
+      200,
+    );
   });
 
   test('breaks no invariant if the first list of a registry is late or missing', () => {
-    const late = { listsLate: true, settled: false, clients: ['sotw'], moves: ['cluster'] } as const;
-    expectComplete(exploreAll(bounds(0, 0), late), 20);
-    expectComplete(exploreAll(bounds(1, 1), late), 100);
+    const lateLists = { listsLate: true, settled: false, clients: ['sotw'], moves: ['cluster'] } as const;
+    expectComplete(exploreAll(bounds(0, 0), lateLists), 20);
+    expectComplete(exploreAll(bounds(1, 1), lateLists), 100);
   });
 
   test('breaks no invariant if a client connects and subscribes later', () => {
@@ -140,8 +144,8 @@ describe.skipIf(isQuick)('the simulation of the push path', () => {
   test('has the same states with two threads as with one', () => {
     const { begin, helper } = explorePush(bounds(1, 1));
     const inTwo = exploreWithHelper(begin, helper);
-    const alone = explore(() => begin());
-    expect([inTwo.outcome, inTwo.states]).toEqual([alone.outcome, alone.states]);
+    const singleResult = explore(() => begin());
+    expect([inTwo.outcome, inTwo.states]).toEqual([singleResult.outcome, singleResult.states]);
   });
 });
 
@@ -155,11 +159,11 @@ interface Broken {
 /** The explorer's own finding: the desired state is unreachable although no fault follows. */
 const unreachable: PushInvariant = { name: goalIsReached };
 
-const connection = (broken: Parameters<typeof adsConnectionMachine.provide>[0]) => ({
-  connection: adsConnectionMachine.provide(broken),
+const connection = (implementations: Parameters<typeof adsConnectionMachine.provide>[0]) => ({
+  connection: adsConnectionMachine.provide(implementations),
 });
-const queue = (broken: Parameters<typeof pushQueueMachine.provide>[0]) => ({
-  queue: pushQueueMachine.provide(broken),
+const queue = (implementations: Parameters<typeof pushQueueMachine.provide>[0]) => ({
+  queue: pushQueueMachine.provide(implementations),
 });
 
 /** Orders for all changes of these types, whatever is pending. */
@@ -185,14 +189,17 @@ const forgetful = queue({
   actions: {
     releaseSlots: assign({
       queue: ({ context: { queue: line } }, { connections }) =>
-        withServed({ ...line, serving: line.serving.map((served) => ({ ...served, next: null })) }, connections),
+        withServed(
+          { ...line, serving: line.serving.map((servedPush) => ({ ...servedPush, next: null })) },
+          connections,
+        ),
     }),
   },
 });
 
 const careless = queue({ actions: { removeProxy: assign({ queue: emptyQueue }) } });
 
-const nothing = { configs: [], forced: false, reasons: {}, updates: 0 };
+const emptyPush = { configs: [], forced: false, reasons: {}, updates: 0 };
 const parentOf = ({ self }: { self: { _parent?: AnyActorRef } }): AnyActorRef => self._parent!;
 
 const registry = (mutant: Parameters<typeof serviceRegistryMachine.provide>[0]) => ({
@@ -204,32 +211,32 @@ const connectionWithout = (...removedHandler: Without): Partial<PushMachines> =>
 });
 
 /** One response is on its way to the client, and the next one waits. */
-const unread = { faults: ['stall'], clients: ['sotw'] } as const;
+const stalledClients = { faults: ['stall'], clients: ['sotw'] } as const;
 
-const broken: Record<string, Broken> = {
+const brokenMachines: Record<string, Broken> = {
   'a connection that is not notified that its client stopped reading': {
     finds: unreachable,
     within: bounds(1, 1),
     machines: connectionWithout('streaming.delivery', 'on', 'stream.congested'),
-    options: unread,
+    options: stalledClients,
   },
   'a connection that waits without a limit for a client that does not read': {
     finds: unreachable,
     within: bounds(1, 1),
     machines: connectionWithout('streaming.delivery.congested', 'after', 'congestionLimit'),
-    options: unread,
+    options: stalledClients,
   },
   'a connection that waits without a limit until its client reads the final status': {
     finds: unreachable,
     within: bounds(1, 1),
     machines: connectionWithout('closing', 'after', 'closeLimit'),
-    options: unread,
+    options: stalledClients,
   },
   'a connection that is not notified that its client reads again': {
     finds: readersStay,
     within: bounds(1, 1),
     machines: connectionWithout('streaming.delivery.congested', 'on', 'stream.resumed'),
-    options: unread,
+    options: stalledClients,
   },
   'a connection that closes at once when its client reads slowly': {
     finds: readersStay,
@@ -241,7 +248,7 @@ const broken: Record<string, Broken> = {
     finds: readersStay,
     within: bounds(1, 1),
     machines: connection({ actions: { recordEnd: () => {} } }),
-    options: unread,
+    options: stalledClients,
   },
   'a server that serves no proxy until a slow client has read all its responses': {
     finds: stalledDelaysNoClient,
@@ -256,8 +263,8 @@ const broken: Record<string, Broken> = {
         actions: {
           claimCollected: assign({
             buildingRequests: ({ context }) => context.pendingRequests,
-            pendingRequests: nothing,
-            failedRequests: nothing,
+            pendingRequests: emptyPush,
+            failedRequests: emptyPush,
           }),
         },
       }),
@@ -347,7 +354,7 @@ const broken: Record<string, Broken> = {
   'a stream that builds a response from the state when it is sent, not when it was ordered': {
     finds: clustersFirst,
     within: bounds(2, 0),
-    options: { ...wide, clients: ['sotw'], window: 1, buildsLate: true },
+    options: { ...wideOptions, clients: ['sotw'], window: 1, buildsLate: true },
   },
   'a connection that forgets a change while it waits for an acknowledgement': {
     finds: everyoneConverges,
@@ -355,9 +362,11 @@ const broken: Record<string, Broken> = {
     machines: {
       exchange(exchange, event, rules) {
         if (event.type !== 'connection.push') return stepOf(exchange, event, rules);
-        const free = event.types.filter((type) => isSettled(exchange.watches[type]!));
-        const changed = Object.fromEntries(free.map((type) => [type, withChange(exchange.watches[type]!)]));
-        return stepTo(exchange, { ...exchange.watches, ...changed });
+        const settledTypes = event.types.filter((type) => isSettled(exchange.watches[type]!));
+        const changedWatches = Object.fromEntries(
+          settledTypes.map((type) => [type, withChange(exchange.watches[type]!)]),
+        );
+        return stepTo(exchange, { ...exchange.watches, ...changedWatches });
       },
     },
     options: { clients: ['sotw'] },
@@ -412,14 +421,14 @@ const broken: Record<string, Broken> = {
 };
 
 /** The world in which a run ends. */
-function endOf(begin: () => World, path: readonly string[]): World {
-  const world = begin();
+function endOf(createWorld: () => World, path: readonly string[]): World {
+  const world = createWorld();
   for (const choice of path) world.apply(choice);
   return world;
 }
 
 describe.skipIf(isQuick)('the exploration of the push path', () => {
-  test.each(Object.entries(broken))(
+  test.each(Object.entries(brokenMachines))(
     'detects, by a shortest run, %s',
     (_, { finds, within, machines = {}, options }) => {
       const invariants = finds === unreachable ? [] : [finds];
@@ -459,9 +468,9 @@ describe.skipIf(isQuick)('the exploration of the push path', () => {
 
 describe('random schedules of the push path', () => {
   test('break no invariant in 100 choices, and all proxies converge in the end', () => {
-    const { finding, figures: seen } = searchPushes({ seed: 7, runs: 60 });
+    const { finding, figures: searchFigures } = searchPushes({ seed: 7, runs: 60 });
     expect(finding).toBeUndefined();
-    expect(seen.choices).toBeGreaterThan(1_500);
+    expect(searchFigures.choices).toBeGreaterThan(1_500);
   });
 
   test('are shrunk to a few choices if they violate an invariant, and reproduced by their seed', () => {
@@ -469,7 +478,7 @@ describe('random schedules of the push path', () => {
     const { finding } = searchPushes({ seed: 1, runs: 100, maxChoices: 15, machines });
     expect(finding?.violations[0]?.invariant).toMatch(/forgotten|converges/);
     expect(finding!.choices.length).toBeLessThanOrEqual(30);
-    const again = searchPushes({ seed: 1, runs: 100, maxChoices: 15, machines, path: finding!.path });
-    expect(again.finding?.choices).toEqual(finding!.choices);
+    const repeatedSearch = searchPushes({ seed: 1, runs: 100, maxChoices: 15, machines, path: finding!.path });
+    expect(repeatedSearch.finding?.choices).toEqual(finding!.choices);
   });
 });

@@ -17,9 +17,9 @@ import { expectCaught, ReplayedWorld } from './given-worlds.ts';
 
 const bounds = (rotations: number, faults: number, workloads = 2): IdentityBounds => ({ workloads, rotations, faults });
 const beginning =
-  (within: IdentityBounds, machines: Partial<IdentityMachines> = {}) =>
+  (worldBounds: IdentityBounds, machines: Partial<IdentityMachines> = {}) =>
   () =>
-    new IdentityWorld(within, machines);
+    new IdentityWorld(worldBounds, machines);
 
 /** The former behaviour, in which a workload with an issued certificate may exit before the certificate arrives. */
 class CountsSigned extends WorkloadLedger {
@@ -29,10 +29,10 @@ class CountsSigned extends WorkloadLedger {
   }
 }
 
-function expectComplete(result: Exploration, atLeast: number): void {
+function expectComplete(result: Exploration, minStates: number): void {
   expect(result.found).toBeUndefined();
   expect(result.outcome).toBe('complete');
-  expect(result.states).toBeGreaterThan(atLeast);
+  expect(result.states).toBeGreaterThan(minStates);
 }
 
 describe('a root rotation', () => {
@@ -45,10 +45,10 @@ describe('a root rotation', () => {
     }),
   )(
     'breaks no invariant and completes, within %o',
-    (within) => {
-      const result = explore(beginning(within));
+    (worldBounds) => {
+      const result = explore(beginning(worldBounds));
       console.info(
-        `${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${(result.ms / 1_000).toFixed(1)} s`,
+        `${JSON.stringify(worldBounds)}: ${result.states} states, ${result.edges} edges, ${(result.ms / 1_000).toFixed(1)} s`,
       );
       expectComplete(result, 100);
     },
@@ -56,9 +56,12 @@ describe('a root rotation', () => {
   );
 
   test('has the same states when restored in place as when replayed', () => {
-    const within = bounds(1, 0, 1);
-    const [there, replayed] = [explore(beginning(within)), explore(() => new ReplayedWorld(beginning(within)))];
-    expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);
+    const worldBounds = bounds(1, 0, 1);
+    const [directResult, replayedResult] = [
+      explore(beginning(worldBounds)),
+      explore(() => new ReplayedWorld(beginning(worldBounds))),
+    ];
+    expect([replayedResult.states, replayedResult.edges]).toEqual([directResult.states, directResult.edges]);
   });
 
   test.each<[string, Partial<IdentityMachines>, IdentityBounds, string]>([
@@ -129,8 +132,8 @@ describe('a root rotation', () => {
     ],
   ])(
     'violates an invariant if the authority %s',
-    (_, machines, within, invariant) => {
-      expectCaught(beginning(within, machines), invariant);
+    (_, machines, worldBounds, invariant) => {
+      expectCaught(beginning(worldBounds, machines), invariant);
     },
     300_000,
   );

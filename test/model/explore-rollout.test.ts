@@ -6,7 +6,7 @@ import { sized } from '../harness/size-of-run.ts';
 import { RolloutWorld, type RolloutWorldOptions } from '../simulation/rollout-world.ts';
 import { ReplayedWorld } from './given-worlds.ts';
 
-const begin = (options: RolloutWorldOptions) => () => new ReplayedWorld(() => new RolloutWorld(options));
+const createWorld = (options: RolloutWorldOptions) => () => new ReplayedWorld(() => new RolloutWorld(options));
 
 const protocols = [
   ['state of the world', false],
@@ -56,7 +56,7 @@ describe.each(protocols)('%s', (_, delta) => {
   test.each(explored.map((one) => [textOf(one), one] as const))(
     'rollouts with %s lose no request, wait no longer than the limit, and end with the newest state',
     async (_name, one) => {
-      const { outcome, states, found } = await exploreInTurns(begin({ delta, ...one }));
+      const { outcome, states, found } = await exploreInTurns(createWorld({ delta, ...one }));
       expect(found).toBeUndefined();
       expect(outcome).toBe('complete');
       expect(states).toBeGreaterThan(10);
@@ -66,14 +66,14 @@ describe.each(protocols)('%s', (_, delta) => {
 });
 
 test('a state-of-the-world client that reconnects to a restarted control plane loses clusters that were removed during the restart', () => {
-  const within: RolloutWorldOptions = {
+  const worldOptions: RolloutWorldOptions = {
     delta: false,
     changes: 1,
     faults: 1,
     kinds: ['replace'],
     faultKinds: ['restart'],
   };
-  const { found } = findShortest(begin(within));
+  const { found } = findShortest(createWorld(worldOptions));
   // The client reports versions, not names: docs/changes-without-loss.md, "Not guaranteed".
   expect(found?.path).toEqual(['change:replace', 'restart', 'deliver', 'read']);
   expect(found?.violations[0]?.invariant).toBe('nothing in use is removed');
@@ -90,7 +90,7 @@ const dns: Bounds = { changes: 1, faults: 0, kinds: ['dns'] };
 const { withClustersSent, withClustersAcknowledged, withRetained, withHeld, afterLimitStep, withSuspects } =
   rolloutRules;
 
-const broken: Record<string, Broken> = {
+const brokenMachines: Record<string, Broken> = {
   'routes that wait for no cluster': {
     rules: {
       withHeld: (rollout, isGenerated) => withHeld(rollout, isGenerated, [], []),
@@ -101,8 +101,11 @@ const broken: Record<string, Broken> = {
   },
   'a cluster that counts as usable when it was sent': {
     rules: {
-      withClustersSent: (rollout, sent) =>
-        withClustersSent(rollout, { ...sent, added: sent.added.map((one) => ({ ...one, needs: 'nothing' })) }),
+      withClustersSent: (rollout, sentClusters) =>
+        withClustersSent(rollout, {
+          ...sentClusters,
+          added: sentClusters.added.map((one) => ({ ...one, needs: 'nothing' })),
+        }),
     },
     finds: 'no active route leads to an unusable cluster',
     within: replace,
@@ -126,12 +129,12 @@ const broken: Record<string, Broken> = {
     within: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
   },
   'a cluster that is never given up': {
-    rules: { afterLimitStep: (rollout, sent) => ({ ...afterLimitStep(rollout, sent), givenUp: [] }) },
+    rules: { afterLimitStep: (rollout, sentClusters) => ({ ...afterLimitStep(rollout, sentClusters), givenUp: [] }) },
     finds: 'clusters are acknowledged in the end',
     within: { changes: 1, faults: 1, kinds: ['secret'], faultKinds: ['stuck'] },
   },
   'a new cluster that is never given up': {
-    rules: { afterLimitStep: (rollout, sent) => ({ ...afterLimitStep(rollout, sent), givenUp: [] }) },
+    rules: { afterLimitStep: (rollout, sentClusters) => ({ ...afterLimitStep(rollout, sentClusters), givenUp: [] }) },
     finds: 'clusters are acknowledged in the end',
     within: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
   },
@@ -172,9 +175,9 @@ const broken: Record<string, Broken> = {
 };
 
 describe('the exploration of rollouts', () => {
-  test.each(Object.entries(broken))('detects, by a shortest run, %s', (_, { rules, finds, within }) => {
+  test.each(Object.entries(brokenMachines))('detects, by a shortest run, %s', (_, { rules, finds, within }) => {
     for (const delta of [false, true]) {
-      const { found } = findShortest(begin({ delta, ...within, rules }), { ms: 60_000 });
+      const { found } = findShortest(createWorld({ delta, ...within, rules }), { ms: 60_000 });
       expect(found?.violations[0]?.invariant).toBe(finds);
     }
   });

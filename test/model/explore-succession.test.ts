@@ -15,9 +15,9 @@ const bounds = (orders: number, faults: number, ends: number, news: number, rest
   ...{ orders, faults, ends, news, restarts, questions },
 });
 const beginning =
-  (within: SuccessionBounds, machines: Partial<SuccessionMachines> = {}) =>
+  (worldBounds: SuccessionBounds, machines: Partial<SuccessionMachines> = {}) =>
   () =>
-    new SuccessionWorld(within, machines);
+    new SuccessionWorld(worldBounds, machines);
 
 describe('an agent that is replaced by a newer one', () => {
   test.each(
@@ -41,9 +41,9 @@ describe('an agent that is replaced by a newer one', () => {
     }),
   )(
     'is followed by exactly one agent with control, within %o',
-    (within) => {
-      const result = explore(beginning(within));
-      console.info(`${JSON.stringify(within)}: ${result.states} states, ${(result.ms / 1_000).toFixed(1)} s`);
+    (worldBounds) => {
+      const result = explore(beginning(worldBounds));
+      console.info(`${JSON.stringify(worldBounds)}: ${result.states} states, ${(result.ms / 1_000).toFixed(1)} s`);
       expect(result.found).toBeUndefined();
       expect(result.outcome).toBe('complete');
       expect(result.states).toBeGreaterThan(50);
@@ -99,7 +99,7 @@ describe('an agent that is replaced by a newer one', () => {
       bounds(1, 0, 0, 0, 0, 1),
       goalIsReached,
     ],
-  ])('violates an invariant if it %s', (_, machines, within, invariant) => {
-    expectCaught(beginning(within, machines), invariant);
+  ])('violates an invariant if it %s', (_, machines, worldBounds, invariant) => {
+    expectCaught(beginning(worldBounds, machines), invariant);
   });
 });

@@ -79,8 +79,8 @@ describe.skipIf(isQuick)('the exploration of an xDS source', () => {
   });
 
   test('restores a simulation in place to the same states as a replay', () => {
-    const begin = beginning({ changes: 0, faults: 1 });
-    const [there, replayed] = [explore(begin), explore(() => new ReplayedWorld(begin))];
-    expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);
+    const createWorld = beginning({ changes: 0, faults: 1 });
+    const [directResult, replayedResult] = [explore(createWorld), explore(() => new ReplayedWorld(createWorld))];
+    expect([replayedResult.states, replayedResult.edges]).toEqual([directResult.states, directResult.edges]);
   });
 });

@@ -67,7 +67,7 @@ const figures = ({ outcome, states, edges, depth, found }: Exploration) => ({ ou
 describe('the agent', () => {
   test.each([bounds(0, 2, 2), sized({ quick: bounds(1, 0, 0), short: bounds(1, 0, 1), full: bounds(1, 0, 2) })])(
     'breaks no invariant, becomes idle and conforms to the diagrams within $triggers triggers, $faults faults, $stops stops',
-    (within) => expectComplete(explore(() => exploreAgent(within).beginChecked())),
+    (worldBounds) => expectComplete(explore(() => exploreAgent(worldBounds).beginChecked())),
   );
 
   // Exploring a trigger with any fault takes as long as all others together; random schedules contain both every day.
@@ -88,8 +88,8 @@ describe('the agent', () => {
       bounds(0, 2, 1),
       { settings: { ...explorationSettings, restartPolicy: 'exit' as const } },
     ],
-  ])('breaks no invariant %s', (_, within, options) => {
-    const result = explore(() => exploreAgent(within, options).begin());
+  ])('breaks no invariant %s', (_, worldBounds, options) => {
+    const result = explore(() => exploreAgent(worldBounds, options).begin());
     expect(figures(result)).toMatchObject({ outcome: 'complete', found: undefined });
   });
 
@@ -108,8 +108,8 @@ describe('the agent', () => {
         [bounds(2, 1, 0), { baseIds: [7], faults: ['crash'] }],
       ],
     });
-    for (const [within, options] of runs)
-      expectComplete(explore(() => exploreAgent(within, { orders: ['hup', 'reopen'], ...options }).begin()));
+    for (const [worldBounds, options] of runs)
+      expectComplete(explore(() => exploreAgent(worldBounds, { orders: ['hup', 'reopen'], ...options }).begin()));
   });
 
   test('breaks no invariant if notices report what an Envoy waits for', () => {
@@ -121,8 +121,8 @@ describe('the agent', () => {
   });
 
   test('conforms to the diagrams if runs that lead to the same state are distinguished', () => {
-    const within = sized({ short: bounds(1, 0, 0), full: bounds(1, 0, 1) });
-    expectComplete(explore(() => exploreAgent(within).beginChecked({ everyRun: true })));
+    const worldBounds = sized({ short: bounds(1, 0, 0), full: bounds(1, 0, 1) });
+    expectComplete(explore(() => exploreAgent(worldBounds).beginChecked({ everyRun: true })));
   });
 });
 
@@ -137,13 +137,13 @@ test.skipIf(isQuick)(
 );
 
 describe('files that the first start requires', () => {
-  const late = { filesLate: true } as const;
+  const lateFiles = { filesLate: true } as const;
 
   test('can be late or missing: Envoy is started without them, and nothing else fails', () => {
     // A trigger costs ten times as much as two faults and a stop.
     const runs = { short: [bounds(0, 1, 1)], full: [bounds(1, 0, 1), bounds(0, 2, 1)] };
-    for (const within of sized(runs)) {
-      expectComplete(explore(() => exploreAgent(within, late).beginChecked()));
+    for (const worldBounds of sized(runs)) {
+      expectComplete(explore(() => exploreAgent(worldBounds, lateFiles).beginChecked()));
     }
   });
 
@@ -153,7 +153,7 @@ describe('files that the first start requires', () => {
       const unlimited = chartWithout(certWatcherMachine, 'waiting for files', 'after', 'requiredFilesLimit');
       // The notices' backoff doubles without a limit, too: ten thousand states that differ in nothing else.
       const certWatcher = chartWithout(unlimited, 'waiting for files.unchanged', 'after', 'notice');
-      const agent = exploreAgent(bounds(0, 0, 0), { ...late, machines: { certWatcher }, invariants: [] });
+      const agent = exploreAgent(bounds(0, 0, 0), { ...lateFiles, machines: { certWatcher }, invariants: [] });
       const { found } = findShortest(() => agent.begin());
       expect(found).toMatchObject({ path: [], violations: [{ invariant: goalIsReached }] });
     },
@@ -166,11 +166,12 @@ test('a stop before the report of a new process completes in order', () => {
     short: [bounds(0, 1, 1), bounds(1, 0, 0)],
     full: [bounds(1, 1, 0), bounds(1, 0, 1), bounds(0, 2, 1)],
   };
-  for (const within of sized(runs)) {
-    const result = explore(() => exploreAgent(within, { spawnsLate: true }).beginChecked());
+  for (const worldBounds of sized(runs)) {
+    const result = explore(() => exploreAgent(worldBounds, { spawnsLate: true }).beginChecked());
     expectComplete(result);
     // There would be five thousand if a probe order executed at the process start distinguished states forever.
-    if (within.triggers === 1 && within.faults + within.stops === 0) expect(result.states).toBeLessThan(3_500);
+    if (worldBounds.triggers === 1 && worldBounds.faults + worldBounds.stops === 0)
+      expect(result.states).toBeLessThan(3_500);
   }
 });
 
@@ -179,20 +180,21 @@ describe('a read of the certificate files', () => {
 
   test('can get no response: Envoy is started without the files, they are read again, and nothing else fails', () => {
     // Faults of files cause half of the states: with all other faults they take as long as a trigger and a fault.
-    const ofFiles = { ...readingHangs, faults: ['unread', 'spoil'] };
+    const fileFaults = { ...readingHangs, faults: ['unread', 'spoil'] };
     const runs = sized({
       quick: [[bounds(0, 1, 1), readingHangs]],
       short: [
         [bounds(0, 1, 1), readingHangs],
-        [bounds(0, 2, 0), ofFiles],
+        [bounds(0, 2, 0), fileFaults],
       ],
       full: [
         [bounds(1, 1, 0), readingHangs],
         [bounds(0, 2, 1), readingHangs],
-        [bounds(0, 2, 1), ofFiles],
+        [bounds(0, 2, 1), fileFaults],
       ],
     } as const);
-    for (const [within, options] of runs) expectComplete(explore(() => exploreAgent(within, options).beginChecked()));
+    for (const [worldBounds, options] of runs)
+      expectComplete(explore(() => exploreAgent(worldBounds, options).beginChecked()));
   });
 
   test.skipIf(isQuick).each([
@@ -200,9 +202,9 @@ describe('a read of the certificate files', () => {
     ['it is not repeated', 'watching.read backoff', 'readRetry', bounds(1, 1, 0), ['cert', 'unread']],
   ])(
     'without timeout or retry makes the desired state unreachable, which the exploration detects: %s',
-    (_, state, delay, within, path) => {
+    (_, state, delay, worldBounds, path) => {
       const machines = { certWatcher: chartWithout(certWatcherMachine, state, 'after', delay) };
-      const agent = exploreAgent(within, { ...readingHangs, faults: ['unread'], machines, invariants: [] });
+      const agent = exploreAgent(worldBounds, { ...readingHangs, faults: ['unread'], machines, invariants: [] });
       const { found } = findShortest(() => agent.begin());
       expect(found?.violations).toMatchObject([{ invariant: goalIsReached }]);
       expect(found?.path).toEqual(expect.arrayContaining(path));
@@ -214,8 +216,8 @@ describe('a watched directory', () => {
   const watchFails = { watchFails: true } as const;
 
   test('can be unwatchable, replaced, removed and created: every change is eventually applied, and nothing else fails', () => {
-    const within = sized({ short: bounds(0, 1, 0), full: bounds(0, 1, 1) });
-    expectComplete(explore(() => exploreAgent(within, watchFails).beginChecked()));
+    const worldBounds = sized({ short: bounds(0, 1, 0), full: bounds(0, 1, 1) });
+    expectComplete(explore(() => exploreAgent(worldBounds, watchFails).beginChecked()));
   });
 
   const forgetful = directoryWatchMachine.provide({
@@ -332,8 +334,8 @@ describe.skipIf(isQuick)('the explorer', () => {
   test('reaches the same states with two threads as with one', () => {
     const { begin, helper } = exploreAgent(bounds(0, sized({ short: 1, full: 2 }), 2), { exactTimes: true });
     const inTwo = exploreWithHelper(begin, helper);
-    const alone = explore(() => begin());
-    expect(figures(inTwo)).toEqual(figures(alone));
+    const singleResult = explore(() => begin());
+    expect(figures(inTwo)).toEqual(figures(singleResult));
   });
 
   test('reports when it reaches a limit', () => {
@@ -349,14 +351,14 @@ interface Broken {
   finds: Invariant;
 }
 
-const supervisor = (broken: Parameters<typeof supervisorMachine.provide>[0]) => ({
-  machines: { supervisor: supervisorMachine.provide(broken) },
+const supervisor = (implementations: Parameters<typeof supervisorMachine.provide>[0]) => ({
+  machines: { supervisor: supervisorMachine.provide(implementations) },
 });
-const epoch = (broken: Parameters<typeof epochMachine.provide>[0]) => ({
-  machines: { epoch: epochMachine.provide(broken) },
+const epoch = (implementations: Parameters<typeof epochMachine.provide>[0]) => ({
+  machines: { epoch: epochMachine.provide(implementations) },
 });
 
-const broken: Record<string, Broken> = {
+const brokenMachines: Record<string, Broken> = {
   'an epoch that reports itself as live as soon as it has a process': {
     finds: oneNotLive,
     within: bounds(1, 0, 0),
@@ -550,7 +552,7 @@ const broken: Record<string, Broken> = {
 };
 
 describe.skipIf(isQuick)('the exploration of the agent', () => {
-  test.each(Object.entries(broken))('detects, by a shortest run, %s', (_, { finds, within, machines }) => {
+  test.each(Object.entries(brokenMachines))('detects, by a shortest run, %s', (_, { finds, within, machines }) => {
     const agent = exploreAgent(within, { ...machines, invariants: [finds] });
     const { found } = findShortest(() => agent.begin());
     expect(found?.violations[0]?.invariant).toBe(finds.name);
@@ -574,8 +576,8 @@ describe.skipIf(isQuick)('the exploration of the agent', () => {
       bounds(1, 1, 0),
       'undying:',
     ],
-  ])('detects an unreachable desired state: %s', (_, machines, within, fault) => {
-    const agent = exploreAgent(within, { ...machines, faults: [fault], invariants: [] });
+  ])('detects an unreachable desired state: %s', (_, machines, worldBounds, fault) => {
+    const agent = exploreAgent(worldBounds, { ...machines, faults: [fault], invariants: [] });
     const { found } = explore(() => agent.begin());
     expect(found?.violations[0]?.invariant).toBe(goalIsReached);
     expect(found?.path.some((choice) => choice.startsWith(fault))).toBe(true);
@@ -593,8 +595,8 @@ describe.skipIf(isQuick)('the exploration of the agent', () => {
     };
 
     test('is eventually accepted if its chart has a timeout for missing listeners', () => {
-      const held = explore(() => exploreAgent(bounds(0, 1, 1), { faults: ['lack'] }).begin());
-      expect(figures(held)).toMatchObject({ outcome: 'complete', found: undefined });
+      const heldResult = explore(() => exploreAgent(bounds(0, 1, 1), { faults: ['lack'] }).begin());
+      expect(figures(heldResult)).toMatchObject({ outcome: 'complete', found: undefined });
       const machines = {
         epoch: chartWithout(epochMachine, 'running.initializing.missing listeners', 'after', 'missingListenersLimit'),
       };
@@ -619,24 +621,24 @@ describe.skipIf(isQuick)('the exploration of the agent', () => {
       const status = chartWithout(statusMachine, 'open.listeners', 'on', 'serving.began').provide({
         actions: { updateListeners: () => {} },
       });
-      const replaced = `${lives} cert tick:cert-watcher.watchDelay prepared:1 admin:1 live:1 seen:1`;
-      const { found } = from(replaced, 2, { machines: { status }, invariants: [readyIsReported] });
+      const replacedPath = `${lives} cert tick:cert-watcher.watchDelay prepared:1 admin:1 live:1 seen:1`;
+      const { found } = from(replacedPath, 2, { machines: { status }, invariants: [readyIsReported] });
       expect(found?.violations[0]?.invariant).toBe(readyIsReported.name);
     });
   });
 
   test('detects a supervisor that never counts its attempts, and so continues forever', () => {
-    const never = supervisor({
+    const neverExhausted = supervisor({
       guards: { isRetryBudgetExhausted: () => false },
       actions: { countFailure: () => {}, countAbort: () => {} },
     });
-    const agent = exploreAgent(bounds(1, 0, 0), { ...never, invariants: [] });
+    const agent = exploreAgent(bounds(1, 0, 0), { ...neverExhausted, invariants: [] });
     const { found } = findShortest(() => agent.begin());
     expect(found?.violations[0]?.invariant).toBe('no livelock');
   });
 
   test('detects an epoch that sends its supervisor an unexpected event', () => {
-    const early = epoch({
+    const earlyReport = epoch({
       actions: {
         reportHealthy: sendParent(({ context: { name, epoch } }) => ({
           type: 'epoch.not-live',
@@ -646,7 +648,7 @@ describe.skipIf(isQuick)('the exploration of the agent', () => {
         })),
       },
     });
-    const agent = exploreAgent(bounds(0, 0, 0), early);
+    const agent = exploreAgent(bounds(0, 0, 0), earlyReport);
     const { found } = findShortest(() => agent.beginChecked());
     expect(found?.violations).toContainEqual({
       invariant: 'no event comes that its chart does not expect',

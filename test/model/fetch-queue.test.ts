@@ -11,24 +11,24 @@ import {
 
 const fetchOf = (name: string, ...namespaces: string[]): WaitingFetch => ({ name, namespaces });
 const queueOf = (...fetches: WaitingFetch[]) => enqueueFetches(emptyQueue, fetches);
-const many = (namespace: string, count: number) =>
+const fetchesOf = (namespace: string, count: number) =>
   Array.from({ length: count }, (_, i) => fetchOf(`${namespace}-${i}`, namespace));
 
 describe('slots for fetching key sets', () => {
   it('are limited per namespace and in total', () => {
-    expect(grantFetches(queueOf(...many('a', 9))).granted).toEqual(['a-0', 'a-1']);
-    const { granted, queue } = grantFetches(queueOf(...'abcdefg'.split('').flatMap((name) => many(name, 3))));
+    expect(grantFetches(queueOf(...fetchesOf('a', 9))).granted).toEqual(['a-0', 'a-1']);
+    const { granted, queue } = grantFetches(queueOf(...'abcdefg'.split('').flatMap((name) => fetchesOf(name, 3))));
     expect(granted).toHaveLength(maxFetches);
     expect(queue.running).toHaveLength(maxFetches);
     for (const name of 'abcdefg') {
-      const ofNamespace = queue.running.filter(({ namespace }) => namespace === name);
-      expect(ofNamespace.length).toBeLessThanOrEqual(maxFetchesOfNamespace);
-      expect(ofNamespace.length).toBeGreaterThan(0);
+      const namespaceFetches = queue.running.filter(({ namespace }) => namespace === name);
+      expect(namespaceFetches.length).toBeLessThanOrEqual(maxFetchesOfNamespace);
+      expect(namespaceFetches.length).toBeGreaterThan(0);
     }
   });
 
   it('are granted to namespaces in rotation', () => {
-    let { queue } = grantFetches(queueOf(...many('a', 100), ...many('b', 100), fetchOf('c-0', 'c')));
+    let { queue } = grantFetches(queueOf(...fetchesOf('a', 100), ...fetchesOf('b', 100), fetchOf('c-0', 'c')));
     const order: string[] = [];
     for (let i = 0; i < 60; i++) {
       const [first] = queue.running;
@@ -41,7 +41,7 @@ describe('slots for fetching key sets', () => {
   });
 
   it('are granted to a shared key set with the first of its namespaces', () => {
-    const { queue } = grantFetches(queueOf(...many('mallory', 100)));
+    const { queue } = grantFetches(queueOf(...fetchesOf('mallory', 100)));
     expect(grantFetches(enqueueFetches(queue, [fetchOf('shared', 'mallory', 'bank')])).granted).toEqual(['shared']);
   });
 
@@ -51,7 +51,7 @@ describe('slots for fetching key sets', () => {
   });
 
   it('leave no state after all fetches have ended', () => {
-    const { queue, granted } = grantFetches(queueOf(...many('a', 2), ...many('b', 2)));
+    const { queue, granted } = grantFetches(queueOf(...fetchesOf('a', 2), ...fetchesOf('b', 2)));
     expect(grantFetches(removeFetches(queue, new Set(granted))).queue).toEqual(emptyQueue);
   });
 });

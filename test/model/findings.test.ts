@@ -14,67 +14,71 @@ beforeEach(() => {
 });
 
 const begins = 'fine: epoch 0 is live 666 ms after the start';
-const ends = 'fine: exited 5.1 s after SIGTERM';
+const exitFinding = 'fine: exited 5.1 s after SIGTERM';
 
 const at = (ms: number, happening: Happening): Step => ({ gap: { ms }, happens: happening });
 /** Long enough for all later events. */
-const later = at(500_000, { kind: 'ready?' });
+const laterStep = at(500_000, { kind: 'ready?' });
 
 describe('trace findings', () => {
   test.each<{ readonly of: string; readonly steps: Step[]; readonly findings: string[] }>([
     {
       of: 'a certificate that changes',
-      steps: [at(20_000, { kind: 'certificate' }), later],
-      findings: [begins, 'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed', ends],
+      steps: [at(20_000, { kind: 'certificate' }), laterStep],
+      findings: [begins, 'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed', exitFinding],
     },
     {
       of: 'an order',
-      steps: [at(20_000, { kind: 'SIGHUP' }), later],
-      findings: [begins, 'note: epoch 1 replaced epoch 0 with no downtime: SIGHUP received', ends],
+      steps: [at(20_000, { kind: 'SIGHUP' }), laterStep],
+      findings: [begins, 'note: epoch 1 replaced epoch 0 with no downtime: SIGHUP received', exitFinding],
     },
     {
       of: 'an Envoy that is killed while it serves',
-      steps: [at(20_000, { kind: 'crash', target: 'serving' }), later],
+      steps: [at(20_000, { kind: 'crash', target: 'serving' }), laterStep],
       findings: [
         begins,
         'bad: epoch 0 failed while serving: signal SIGSEGV',
         'bad: epoch 0 serves after 854 ms of downtime: epoch 0 failed (signal SIGSEGV)',
-        ends,
+        exitFinding,
       ],
     },
     {
       of: 'a parent that dies while it drains',
-      steps: [at(20_000, { kind: 'certificate' }), at(1_500, { kind: 'crash', target: 'oldest' }), later],
+      steps: [at(20_000, { kind: 'certificate' }), at(1_500, { kind: 'crash', target: 'oldest' }), laterStep],
       findings: [
         begins,
         'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed',
         'bad: epoch 0 failed while draining: signal SIGSEGV; epoch 1 still serves and will be replaced',
         'note: epoch 0b replaced epoch 1 with no downtime: epoch 0 failed (signal SIGSEGV)',
-        ends,
+        exitFinding,
       ],
     },
     {
       of: 'a child that dies while it starts: the certificate is still the reason',
-      steps: [at(20_000, { kind: 'certificate' }), at(900, { kind: 'crash', target: 'starting' }), later],
+      steps: [at(20_000, { kind: 'certificate' }), at(900, { kind: 'crash', target: 'starting' }), laterStep],
       findings: [
         begins,
         'note: epoch 1 is live after 2 failed attempts; first failure while initializing: signal SIGSEGV; last failure while initializing: exit code 1: previous envoy process is still initializing',
         'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed',
-        ends,
+        exitFinding,
       ],
     },
     {
       of: 'retries that are exhausted while another Envoy serves',
-      steps: [at(20_000, { kind: 'no processes', forMs: 600_000 }), at(20_000, { kind: 'SIGHUP' }), later],
+      steps: [at(20_000, { kind: 'no processes', forMs: 600_000 }), at(20_000, { kind: 'SIGHUP' }), laterStep],
       findings: [
         begins,
         'bad: retries exhausted after 18 attempts; last failure while starting: spawn EAGAIN; epoch 0 still serves',
-        ends,
+        exitFinding,
       ],
     },
     {
       of: 'retries that are exhausted while no Envoy serves',
-      steps: [at(20_000, { kind: 'no processes', forMs: 6e6 }), at(2_000, { kind: 'crash', target: 'serving' }), later],
+      steps: [
+        at(20_000, { kind: 'no processes', forMs: 6e6 }),
+        at(2_000, { kind: 'crash', target: 'serving' }),
+        laterStep,
+      ],
       findings: [
         begins,
         'bad: epoch 0 failed while serving: signal SIGSEGV',
@@ -83,15 +87,15 @@ describe('trace findings', () => {
     },
     {
       of: 'a certificate that is half written',
-      steps: [at(20_000, { kind: 'certificate half written' }), later],
-      findings: [begins, 'bad: new configuration rejected, old one kept: tls.crt: not a certificate', ends],
+      steps: [at(20_000, { kind: 'certificate half written' }), laterStep],
+      findings: [begins, 'bad: new configuration rejected, old one kept: tls.crt: not a certificate', exitFinding],
     },
   ])('describe $of', ({ steps, findings: expected }) => {
     expect(findingsOf(recordedLife(steps))).toEqual(expected);
   });
 
   test('describe a trace that is cut off', () => {
-    const { header, records } = recordedLife([later]);
+    const { header, records } = recordedLife([laterStep]);
     const live = records.findIndex((record) => record.kind === 'event' && record.event.type === 'serving.began');
     expect(live).toBeGreaterThan(0);
     expect(findingsOf({ header, records: records.slice(0, live + 1) })).toEqual([
@@ -102,8 +106,8 @@ describe('trace findings', () => {
 });
 
 test("a finding's durations are complete and sorted by length", () => {
-  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), later]);
-  const { verdicts: check } = judged({ header, records });
+  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), laterStep]);
+  const { verdicts: check } = checkedFindings({ header, records });
   const { spent, range } = check.find(({ sentence }) => sentence.includes('replaced'))!;
   expect(spent!.map(({ what }) => what).slice(0, 3)).toEqual([
     'epoch-1/probe',
@@ -115,26 +119,26 @@ test("a finding's durations are complete and sorted by length", () => {
 });
 
 test("a finding's root cause is the change of the file", () => {
-  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), later]);
-  const { root } = judged({ header, records }).verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
+  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), laterStep]);
+  const { root } = checkedFindings({ header, records }).verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
   expect(records[root!]).toMatchObject({ event: { type: 'files.changed' } });
 });
 
 test('a growing trace has the same findings as a complete one', () => {
-  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), later]);
+  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), laterStep]);
   const growing: TraceRecord[] = [];
   const check = new TraceFindings(runOf({ header, records: growing }));
   for (const record of records) {
     growing.push(record);
     check.grow();
   }
-  expect(check.found).toEqual(judged({ header, records }).verdicts);
+  expect(check.found).toEqual(checkedFindings({ header, records }).verdicts);
 });
 
 test('a rule that throws is reported once, without affecting other rules', () => {
-  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), later]);
+  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), laterStep]);
   let calls = 0;
-  const broken: FindingRule = {
+  const brokenRule: FindingRule = {
     name: 'broken',
     reads: { events: ['files.changed', 'serving.began'], kinds: ['spawn'] },
     begin: () => ({
@@ -144,11 +148,11 @@ test('a rule that throws is reported once, without affecting other rules', () =>
       },
     }),
   };
-  const check = new TraceFindings(runOf({ header, records }), [broken, ...rules]);
+  const check = new TraceFindings(runOf({ header, records }), [brokenRule, ...rules]);
   check.grow();
   expect(check.broken).toEqual([{ rule: 'broken', reason: 'no such field' }]);
   expect(calls).toBe(1);
-  expect(check.found).toEqual(judged({ header, records }).verdicts);
+  expect(check.found).toEqual(checkedFindings({ header, records }).verdicts);
 });
 
 test('rules do not throw, whatever events a trace contains', () => {
@@ -160,12 +164,12 @@ test('rules do not throw, whatever events a trace contains', () => {
     'config.rejected',
     'request.classified',
   ];
-  const more = ['restart.decided', 'clients.push', 'clients.served', 'signal.received', 'supervisor.stop'];
+  const frequentEvents = ['restart.decided', 'clients.push', 'clients.served', 'signal.received', 'supervisor.stop'];
   const rare = ['settings.rejected', 'configs.rejected', 'supervisor.stop-now', 'quit.requested', 'files.changed'];
   const actor = fc.constantFrom('supervisor', 'agent', 'agent', 'epoch-0', 'epoch-0/process', '', '/');
   const event = fc
     .record({
-      type: fc.constantFrom(...types, ...more, ...rare),
+      type: fc.constantFrom(...types, ...frequentEvents, ...rare),
       fields: fc.oneof(
         fc.dictionary(
           fc.constantFrom('name', 'reason', 'during', 'problems', 'path', 'typeUrl', 'verdict', 'signal', 'configs'),
@@ -197,7 +201,7 @@ test('rules do not throw, whatever events a trace contains', () => {
   fc.assert(
     fc.property(fc.array(body, { minLength: 12, maxLength: 40 }), (bodies) => {
       const records = bodies.map((one, i) => ({ ...one, seq: i + 1, t: 700 * i }) as TraceRecord);
-      const { broken, verdicts: check, atEnd } = judged({ header: headerWith(), records });
+      const { broken, verdicts: check, atEnd } = checkedFindings({ header: headerWith(), records });
       expect(broken).toEqual([]);
       expect([...check, ...atEnd]).toEqual(findingsOfAll({ header: headerWith(), records }));
       for (const { sentence } of check) expect(sentence).toMatch(/^[^\n\r]{1,2000}$/);
@@ -210,7 +214,7 @@ function runOf({ header, records }: RecordedLife) {
   return new RecordedRun(header, records);
 }
 
-function judged(trace: RecordedLife) {
+function checkedFindings(trace: RecordedLife) {
   const check = new TraceFindings(runOf(trace));
   check.grow();
   return { verdicts: check.found, broken: check.broken, atEnd: check.atEnd() };
@@ -227,6 +231,6 @@ function findingsOfAll(trace: RecordedLife): Finding[] {
 }
 
 function findingsOf(trace: RecordedLife): string[] {
-  const { verdicts: check, atEnd } = judged(trace);
+  const { verdicts: check, atEnd } = checkedFindings(trace);
   return [...check, ...atEnd].map(({ weight, sentence }) => `${weight}: ${sentence}`);
 }

@@ -27,11 +27,11 @@ interface Worlds {
  * Checks each world of the file against the diagrams, after all tests.
  *
  * @param diagrams diagrams that must each begin in some world; otherwise the check would be meaningless
- * @param broken actors in which some tests have a faulty effect, which no diagram contains
+ * @param brokenDiagrams actors in which some tests have a faulty effect, which no diagram contains
  */
 export function eachWorldFollowsTheDiagrams(
   diagrams: readonly string[],
-  broken: readonly string[],
+  brokenDiagrams: readonly string[],
   { created, machine }: Worlds = { created: DiscoveryWorld.created, machine: discoveryMachine },
 ): void {
   beforeAll(() => {
@@ -41,8 +41,8 @@ export function eachWorldFollowsTheDiagrams(
 
   afterAll(() => {
     const all = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
-    const bugs = new Set(broken.map((actor) => `xstate.error.actor.${actor}`));
-    const begun = new Set<string>();
+    const bugs = new Set(brokenDiagrams.map((actor) => `xstate.error.actor.${actor}`));
+    const begunDiagrams = new Set<string>();
     for (const world of created.splice(0)) {
       expect(world.failed).toBeUndefined();
       const checker = new TraceChecker(all);
@@ -52,9 +52,9 @@ export function eachWorldFollowsTheDiagrams(
       const deviations = report.departures.filter(({ message }) => message.from !== outside && !bugs.has(message.type));
       expect(deviations).toEqual([]);
       for (const { file, started } of report.diagrams)
-        if (started > 0) begun.add(file.slice(file.lastIndexOf('/') + 1));
+        if (started > 0) begunDiagrams.add(file.slice(file.lastIndexOf('/') + 1));
       expect(replayDifference(world.records, machine)).toBe('');
     }
-    expect(diagrams.filter((name) => !begun.has(`${name}.mmd`))).toEqual([]);
+    expect(diagrams.filter((name) => !begunDiagrams.has(`${name}.mmd`))).toEqual([]);
   });
 }

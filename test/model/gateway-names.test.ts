@@ -6,7 +6,7 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 const secondMs = 1_000;
 const minuteMs = 60 * secondMs;
-const serving = 'active.operating.serving';
+const servingState = 'active.operating.serving';
 
 const at = (timeToLiveMs: number, ...addresses: string[]): NameResolution => ({
   outcome: 'resolved',
@@ -24,7 +24,7 @@ function resolvedAt(world: DiscoveryWorld, hostname: string): number[] {
 }
 
 /** The results for names, as reported to the chart of all names. */
-function reported(world: DiscoveryWorld): string[] {
+function reportedEvents(world: DiscoveryWorld): string[] {
   return world.records.flatMap((record) =>
     record.kind === 'event' && record.to === 'gateway-names' && record.event.type.startsWith('gateway-name.')
       ? [`${record.from} ${record.event.type}`]
@@ -32,15 +32,15 @@ function reported(world: DiscoveryWorld): string[] {
   );
 }
 
-const given = async (script: Partial<DiscoveryWorld>): Promise<DiscoveryWorld> => {
+const createWorld = async (script: Partial<DiscoveryWorld>): Promise<DiscoveryWorld> => {
   const world = new DiscoveryWorld({}, { gatewayNames: ['gw'], ...script });
   await world.settle();
-  expect(world.state()).toBe(serving);
+  expect(world.state()).toBe(servingState);
   return world;
 };
 
 it('a name is resolved again after its TTL, which is at least 30 s', async () => {
-  const world = await given({ dns: { gw: at(secondMs, '1.1.1.1') } });
+  const world = await createWorld({ dns: { gw: at(secondMs, '1.1.1.1') } });
   await world.pass(29 * secondMs);
   world.dns.gw = at(90 * secondMs, '1.1.1.1');
   await world.pass(32 * secondMs);
@@ -48,25 +48,28 @@ it('a name is resolved again after its TTL, which is at least 30 s', async () =>
   await world.pass(60 * secondMs);
   expect(resolvedAt(world, 'gw')).toEqual([0, 30, 120]);
   expect(world.adoptedNames).toEqual(['gw 1.1.1.1', 'gw 2.2.2.2']);
-  expect(reported(world)).toEqual(['gateway-name-1 gateway-name.resolved', 'gateway-name-1 gateway-name.resolved']);
+  expect(reportedEvents(world)).toEqual([
+    'gateway-name-1 gateway-name.resolved',
+    'gateway-name-1 gateway-name.resolved',
+  ]);
 });
 
 it('a TTL of years is limited to 1 h', async () => {
-  const world = await given({ dns: { gw: at((2 ** 31 - 1) * secondMs, '1.1.1.1') } });
+  const world = await createWorld({ dns: { gw: at((2 ** 31 - 1) * secondMs, '1.1.1.1') } });
   await world.pass(61 * minuteMs);
   expect(resolvedAt(world, 'gw')).toEqual([0, 3_600]);
 });
 
 it('a name that does not resolve is retried with increasing delays of up to 1 min', async () => {
-  const world = await given({ dns: { gw: failing } });
+  const world = await createWorld({ dns: { gw: failing } });
   await world.pass(5 * minuteMs);
   expect(resolvedAt(world, 'gw')).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
-  expect(reported(world)).toHaveLength(10);
+  expect(reportedEvents(world)).toHaveLength(10);
   expect(world.adoptedNames).toEqual([]);
 });
 
 it('a name that no longer resolves keeps its addresses, and gets new ones when DNS recovers', async () => {
-  const world = await given({ dns: { gw: at(0, '1.1.1.1') } });
+  const world = await createWorld({ dns: { gw: at(0, '1.1.1.1') } });
   world.dns.gw = failing;
   await world.pass(10 * minuteMs);
   expect(world.adoptedNames).toEqual(['gw 1.1.1.1']);
@@ -82,17 +85,20 @@ it('a name that no longer resolves keeps its addresses, and gets new ones when D
 });
 
 it('a DNS query without a response times out after 15 s and is retried', async () => {
-  const world = await given({ dns: {} });
+  const world = await createWorld({ dns: {} });
   await world.pass(34 * secondMs);
   expect(resolvedAt(world, 'gw')).toEqual([0, 16, 33]);
-  expect(reported(world)).toEqual(['gateway-name-1 gateway-name.failed', 'gateway-name-1 gateway-name.failed']);
+  expect(reportedEvents(world)).toEqual(['gateway-name-1 gateway-name.failed', 'gateway-name-1 gateway-name.failed']);
   world.dns.gw = at(0, '1.1.1.1');
   await world.pass(30 * secondMs);
   expect(world.adoptedNames).toEqual(['gw 1.1.1.1']);
 });
 
 it('a name without a gateway is no longer resolved, and a new name is resolved immediately', async () => {
-  const world = await given({ gatewayNames: ['gw', 'gw'], dns: { gw: at(0, '1.1.1.1'), other: at(0, '3.3.3.3') } });
+  const world = await createWorld({
+    gatewayNames: ['gw', 'gw'],
+    dns: { gw: at(0, '1.1.1.1'), other: at(0, '3.3.3.3') },
+  });
   await world.setGatewayNames(['other']);
   await world.pass(10 * minuteMs);
   expect(resolvedAt(world, 'gw')).toEqual([0]);
@@ -101,14 +107,14 @@ it('a name without a gateway is no longer resolved, and a new name is resolved i
 });
 
 it('an exception in the resolver is handled like other failures, and the control plane keeps serving', async () => {
-  const world = await given({ dns: { gw: new Error('a bug') } });
+  const world = await createWorld({ dns: { gw: new Error('a bug') } });
   await world.pass(4 * secondMs);
   expect(resolvedAt(world, 'gw')).toEqual([0, 1, 3]);
-  expect(world.state()).toBe(serving);
+  expect(world.state()).toBe(servingState);
 });
 
 it('an exception in the list of names is handled like other failures', async () => {
-  const world = await given({ gatewayNames: new Error('a bug') });
+  const world = await createWorld({ gatewayNames: new Error('a bug') });
   await world.pass(minuteMs);
-  expect(world.state()).toBe(serving);
+  expect(world.state()).toBe(servingState);
 });

@@ -74,12 +74,12 @@ describe.each([
   test.each([
     ['that it fetched before', 'a'],
     ['that another cluster has fetched', 'b'],
-  ])('an in-place update that fetches a secret %s is not given up for a slow client', (_name, holder) => {
+  ])('an in-place update that fetches a secret %s is not given up for a slow client', (_name, secretHolder) => {
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     fetchSecret(client, 'b', 'none');
     client.take();
-    fetchSecret(client, holder, 'shared');
+    fetchSecret(client, secretHolder, 'shared');
     client.take();
     fetchSecret(client, 'a', 'shared');
     client.read();
@@ -101,8 +101,8 @@ describe.each([
     moveRoute(client);
     client.read();
     client.world.clock.advance(5_000);
-    const given = client.world.readAll().find(({ typeUrl }) => typeUrl === clusterType)!;
-    client.ack(given);
+    const clusterResponse = client.world.readAll().find(({ typeUrl }) => typeUrl === clusterType)!;
+    client.ack(clusterResponse);
     client.source.set(clusterType, 'c');
     client.world.push(clusterType);
     expect(limitedClusters(client)).toEqual(delta ? [] : ['b']);
@@ -159,11 +159,11 @@ describe.each([
     relieved.take();
     relieved.world.clock.advance(100_000);
     expect([...relieved.world.abandoned]).toEqual([]);
-    const stuck = congested();
-    stuck.world.clock.advance(9_999);
-    expect([...stuck.world.abandoned]).toEqual([]);
-    stuck.world.clock.advance(1);
-    expect([...stuck.world.abandoned]).toContain('b');
+    const stuckClient = congested();
+    stuckClient.world.clock.advance(9_999);
+    expect([...stuckClient.world.abandoned]).toEqual([]);
+    stuckClient.world.clock.advance(1);
+    expect([...stuckClient.world.abandoned]).toContain('b');
   });
 
   test('a wait that starts late has the full limit, even if its cluster has been warming for long', () => {
@@ -184,16 +184,16 @@ describe.each([
 
   test("unacknowledged clusters from a client's earlier stream are given up if they fetch secrets", () => {
     const { source, world } = acknowledgedClient(delta);
-    const again = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true });
+    const secondWorld = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true });
     const content = source.contentsOf(clusterType).get('a')!;
     source.set(clusterType, 'a');
     const next = source.contentsOf(clusterType).get('a')!;
     source.usability.set(next, { after: 'assignment', assignment: 'a', secrets: new Set(['late']) });
-    if (delta) again.delta({ typeUrl: clusterType, initialResourceVersions: { a: content.split('=')[1]! } });
-    else again.sotw({ typeUrl: clusterType, versionInfo: 'v' });
-    expect(again.readAll().map(shortTexts)).toEqual(['Cluster a']);
-    again.clock.advance(5_000);
-    expect(again.rollout.givenUp.map(({ name }) => name)).toEqual(['a']);
-    expect(again.readAll().map(({ resources }) => [...resources.values()].join())).toEqual([next + limitedMark]);
+    if (delta) secondWorld.delta({ typeUrl: clusterType, initialResourceVersions: { a: content.split('=')[1]! } });
+    else secondWorld.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+    expect(secondWorld.readAll().map(shortTexts)).toEqual(['Cluster a']);
+    secondWorld.clock.advance(5_000);
+    expect(secondWorld.rollout.givenUp.map(({ name }) => name)).toEqual(['a']);
+    expect(secondWorld.readAll().map(({ resources }) => [...resources.values()].join())).toEqual([next + limitedMark]);
   });
 });

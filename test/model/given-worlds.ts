@@ -4,15 +4,15 @@ import { explore, findShortest, goalIsReached } from '../../src/debugger/explore
 import type { World } from '../../src/debugger/explore/world.ts';
 
 /** Expects that a deliberately broken world violates this invariant, and not before the path's last choice. */
-export function expectCaught(begin: () => World, invariant: string): void {
-  const { found } = invariant === goalIsReached ? explore(begin) : findShortest(begin);
+export function expectCaught(createWorld: () => World, invariant: string): void {
+  const { found } = invariant === goalIsReached ? explore(createWorld) : findShortest(createWorld);
   expect(found?.violations.map((violation) => violation.invariant)).toContain(invariant);
-  if (invariant !== goalIsReached) expect(lastsUntilTheEnd(begin, found!.path)).toBe(true);
+  if (invariant !== goalIsReached) expect(lastsUntilTheEnd(createWorld, found!.path)).toBe(true);
 }
 
 /** There is no violation before the last choice. */
-export function lastsUntilTheEnd(begin: () => World, path: readonly string[]): boolean {
-  const world = begin();
+export function lastsUntilTheEnd(createWorld: () => World, path: readonly string[]): boolean {
+  const world = createWorld();
   for (const choice of path) {
     if (world.violations.length > 0 || !world.choices().some(({ name }) => name === choice)) return false;
     world.apply(choice);
@@ -21,24 +21,24 @@ export function lastsUntilTheEnd(begin: () => World, path: readonly string[]): b
 }
 
 /** Expects that states that count as equal have the same choices: otherwise the successors of one of them are never explored. */
-export function expectSameChoices(begin: () => World): void {
-  const offered = new Map<string, string>();
-  const differing: { first: string; again: string }[] = [];
+export function expectSameChoices(createWorld: () => World): void {
+  const choicesByKey = new Map<string, string>();
+  const differences: { first: string; again: string }[] = [];
   const watched = (): World => {
-    const world = begin();
+    const world = createWorld();
     const keyOf = world.key.bind(world);
     world.key = () => {
       const key = keyOf();
-      const again = world.choices().map(({ name }) => name);
-      const first = offered.get(key) ?? again.join(' ');
-      offered.set(key, first);
-      if (first !== again.join(' ')) differing.push({ first, again: again.join(' ') });
+      const currentChoices = world.choices().map(({ name }) => name);
+      const first = choicesByKey.get(key) ?? currentChoices.join(' ');
+      choicesByKey.set(key, first);
+      if (first !== currentChoices.join(' ')) differences.push({ first, again: currentChoices.join(' ') });
       return key;
     };
     return world;
   };
   expect(explore(watched).outcome).toBe('complete');
-  expect(differing).toEqual([]);
+  expect(differences).toEqual([]);
 }
 
 /** A world that can repeat its choices without checks. */
@@ -46,13 +46,13 @@ type Retraceable = World & { retrace?(choice: string): void };
 
 /** A world that is restored in the slow and reliable way: from its beginning. */
 export class ReplayedWorld implements World {
-  readonly #begin: () => Retraceable;
+  readonly #createWorld: () => Retraceable;
   #world: Retraceable;
   #path: readonly string[] = [];
 
-  constructor(begin: () => Retraceable) {
-    this.#begin = begin;
-    this.#world = begin();
+  constructor(createWorld: () => Retraceable) {
+    this.#createWorld = createWorld;
+    this.#world = createWorld();
   }
 
   choices = () => this.#world.choices();
@@ -76,7 +76,7 @@ export class ReplayedWorld implements World {
   save(): () => void {
     const path = this.#path;
     return () => {
-      this.#world = this.#begin();
+      this.#world = this.#createWorld();
       this.#path = path;
       for (const choice of path) (this.#world.retrace ?? this.#world.apply).call(this.#world, choice);
     };

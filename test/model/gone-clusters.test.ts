@@ -33,16 +33,16 @@ describe.each([
       // As in the generators: an unknown name has no endpoints.
       source.set(endpointType, 'b');
       world.push(clusterType, endpointType, routeType);
-      const sent: string[] = [];
-      const take = (seen: Seen): void => {
-        if (seen.typeUrl === routeType) sent.push(...seen.resources.values());
-        client.ack(seen, { [routeType]: ['r'], [endpointType]: ['a', 'b', 'c'] }[seen.typeUrl]);
-        if (seen.typeUrl === clusterType && seen.resources.has('c')) take(client.requestEndpoints('c'));
+      const sentRoutes: string[] = [];
+      const receive = (response: Seen): void => {
+        if (response.typeUrl === routeType) sentRoutes.push(...response.resources.values());
+        client.ack(response, { [routeType]: ['r'], [endpointType]: ['a', 'b', 'c'] }[response.typeUrl]);
+        if (response.typeUrl === clusterType && response.resources.has('c')) receive(client.requestEndpoints('c'));
       };
-      take(client.requestEndpoints('b'));
+      receive(client.requestEndpoints('b'));
       client.ack(clusters);
-      for (let next = world.read(); next !== undefined; next = world.read()) take(next);
-      expect(sent).toEqual([source.contentsOf(routeType).get('r')]);
+      for (let next = world.read(); next !== undefined; next = world.read()) receive(next);
+      expect(sentRoutes).toEqual([source.contentsOf(routeType).get('r')]);
     },
   );
 });

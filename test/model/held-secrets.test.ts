@@ -15,33 +15,39 @@ const rules = { resendsEndpoints: true, acceptsLateNames: true, maxNames: 10, ma
 /** A client that has acknowledged neither its last clusters nor anything else that is pushed. */
 function withWarmingClusters(typeUrl: string) {
   let exchange = newExchange;
-  const take = (event: ExchangeEvent): string[] => {
+  const applyEvent = (event: ExchangeEvent): string[] => {
     const step = stepOf(exchange, event, rules);
     exchange = step.exchange;
     return step.orders.map((order) => order.typeUrl);
   };
   const subscribe = (type: string, nonce: string): void => {
     const names = type === clusterType || type === listenerType ? [] : ['a'];
-    take({ type: 'request.received', request: { protocol: 'sotw', typeUrl: type, nonce: '', names, rejection: null } });
+    applyEvent({
+      type: 'request.received',
+      request: { protocol: 'sotw', typeUrl: type, nonce: '', names, rejection: null },
+    });
     const figures = { resources: 1, removed: 0, sentAt: 1 };
-    take({ type: 'response.sent', typeUrl: type, nonce, version: nonce, ...figures });
+    applyEvent({ type: 'response.sent', typeUrl: type, nonce, version: nonce, ...figures });
   };
   subscribe(typeUrl, '1');
-  take({ type: 'request.received', request: { protocol: 'sotw', typeUrl, nonce: '1', names: ['a'], rejection: null } });
+  applyEvent({
+    type: 'request.received',
+    request: { protocol: 'sotw', typeUrl, nonce: '1', names: ['a'], rejection: null },
+  });
   subscribe(clusterType, '2');
-  return take;
+  return applyEvent;
 }
 
 test.each([secretType, nameTableType, proxyConfigType])(
   'a response of type %s is sent while a change of clusters waits',
   (typeUrl) => {
-    const take = withWarmingClusters(typeUrl);
-    expect(take({ type: 'connection.push', version: 'v', types: [clusterType] })).toEqual([]);
-    expect(take({ type: 'connection.push', version: 'v', types: [clusterType, typeUrl] })).toEqual([typeUrl]);
+    const applyEvent = withWarmingClusters(typeUrl);
+    expect(applyEvent({ type: 'connection.push', version: 'v', types: [clusterType] })).toEqual([]);
+    expect(applyEvent({ type: 'connection.push', version: 'v', types: [clusterType, typeUrl] })).toEqual([typeUrl]);
   },
 );
 
 test.each([listenerType, routeType])('a response of type %s waits together with the change of clusters', (typeUrl) => {
-  const take = withWarmingClusters(typeUrl);
-  expect(take({ type: 'connection.push', version: 'v', types: [clusterType, typeUrl] })).toEqual([]);
+  const applyEvent = withWarmingClusters(typeUrl);
+  expect(applyEvent({ type: 'connection.push', version: 'v', types: [clusterType, typeUrl] })).toEqual([]);
 });

@@ -32,12 +32,12 @@ class HostileRun {
   readonly #delta: boolean;
   readonly #source = new ScriptedSource();
   readonly #clock = new VirtualClock();
-  readonly #departed = new DepartedClusters(45_000);
-  readonly #subscribed = new Map<string, readonly string[]>();
+  readonly #departedClusters = new DepartedClusters(45_000);
+  readonly #subscribedNames = new Map<string, readonly string[]>();
   /** Contents by type and name. */
-  #has = new Map<string, Map<string, string>>();
+  #contents = new Map<string, Map<string, string>>();
   /** Clusters that routes and listeners name and that therefore stay configured. */
-  readonly #named = new Map<string, string>();
+  readonly #namedClusters = new Map<string, string>();
   #world: AdsWorld;
 
   constructor(delta: boolean) {
@@ -60,8 +60,8 @@ class HostileRun {
     else if (kind === 'read') this.#read('acknowledges');
     else if (kind === 'silent') this.#read('is silent');
     else if (kind === 'wrong') this.#read('names another nonce');
-    else if (kind === 'routes') this.#subscribe(routeType, some(routes, one));
-    else if (kind === 'endpoints') this.#subscribe(endpointType, some(clusters, one));
+    else if (kind === 'routes') this.#subscribe(routeType, selectNames(routes, one));
+    else if (kind === 'endpoints') this.#subscribe(endpointType, selectNames(clusters, one));
     else if (kind === 'tick') this.#clock.advance(one * 300);
     else this.#reconnect();
   }
@@ -72,8 +72,8 @@ class HostileRun {
     this.#subscribe(routeType, routes);
     for (let ms = 0; ms < restMs; ms += 1_000) {
       while (this.#read('acknowledges'));
-      const expected = [...(this.#has.get(clusterType)?.keys() ?? [])].sort();
-      if (`${expected}` !== `${[...(this.#subscribed.get(endpointType) ?? [])].sort()}`)
+      const expected = [...(this.#contents.get(clusterType)?.keys() ?? [])].sort();
+      if (`${expected}` !== `${[...(this.#subscribedNames.get(endpointType) ?? [])].sort()}`)
         this.#subscribe(endpointType, expected);
       this.#clock.advance(1_000);
     }
@@ -86,47 +86,49 @@ class HostileRun {
   }
 
   #difference(typeUrl: string): string[] {
-    const has = this.#has.get(typeUrl) ?? new Map<string, string>();
+    const contents = this.#contents.get(typeUrl) ?? new Map<string, string>();
     const expected = this.#source.contentsOf(typeUrl);
-    const lacking = [...expected].filter(([name, content]) => has.get(name)?.replace(limitedMark, '') !== content);
+    const missingEntries = [...expected].filter(
+      ([name, content]) => contents.get(name)?.replace(limitedMark, '') !== content,
+    );
     // A client that never acknowledges listeners or routes may still use clusters that the previous ones named; debug pages show this.
     const { retained } = this.#world.rollout;
-    const isKept = (name: string): boolean =>
-      retained.some((kept) => kept.name === name && kept.unacknowledged.length > 0);
-    const extra = [...has.keys()].filter((name) => !expected.has(name) && !isKept(name));
+    const isRetained = (name: string): boolean =>
+      retained.some((retainedCluster) => retainedCluster.name === name && retainedCluster.unacknowledged.length > 0);
+    const extraNames = [...contents.keys()].filter((name) => !expected.has(name) && !isRetained(name));
     return [
-      ...lacking.map(([name, content]) => `${content}, has ${has.get(name)}`),
-      ...extra.map((name) => `-${name}`),
+      ...missingEntries.map(([name, content]) => `${content}, has ${contents.get(name)}`),
+      ...extraNames.map((name) => `-${name}`),
     ];
   }
 
   #connect(): AdsWorld {
     AdsWorld.created.length = 0;
-    const options = { delta: this.#delta, source: this.#source, clock: this.#clock, departed: this.#departed };
+    const options = { delta: this.#delta, source: this.#source, clock: this.#clock, departed: this.#departedClusters };
     return new AdsWorld({ ...options, hasMakeBeforeBreak: true, recordsRoutine: false, isRecorded: false });
   }
 
   #reconnect(): void {
     this.#world.call.emit('cancelled');
     this.#world = this.#connect();
-    const subscribedBefore = [...this.#subscribed];
-    this.#subscribed.clear();
+    const subscribedBefore = [...this.#subscribedNames];
+    this.#subscribedNames.clear();
     for (const [typeUrl, names] of subscribedBefore) this.#subscribe(typeUrl, names);
   }
 
   #subscribe(typeUrl: string, names: readonly string[]): void {
-    const subscribedBefore = this.#subscribed.get(typeUrl);
-    this.#subscribed.set(typeUrl, names);
+    const subscribedBefore = this.#subscribedNames.get(typeUrl);
+    this.#subscribedNames.set(typeUrl, names);
     const responseNonce = this.#world.watch(typeUrl)?.nonceSent ?? '';
-    const has = this.#has.get(typeUrl);
+    const contents = this.#contents.get(typeUrl);
     if (!this.#delta) {
-      const versionInfo = has === undefined ? '' : 'v';
+      const versionInfo = contents === undefined ? '' : 'v';
       this.#world.sotw({ typeUrl, resourceNames: [...names], responseNonce, versionInfo });
       return;
     }
     const isFirst = this.#world.watch(typeUrl) === undefined;
     const initialResourceVersions = isFirst
-      ? Object.fromEntries([...(has?.values() ?? [])].map((content) => content.split('=') as [string, string]))
+      ? Object.fromEntries([...(contents?.values() ?? [])].map((content) => content.split('=') as [string, string]))
       : {};
     this.#world.delta({
       typeUrl,
@@ -136,32 +138,32 @@ class HostileRun {
     });
     // The client removes resources from which it unsubscribes.
     const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
-    if (!isWildcard) for (const name of has?.keys() ?? []) if (!names.includes(name)) has!.delete(name);
+    if (!isWildcard) for (const name of contents?.keys() ?? []) if (!names.includes(name)) contents!.delete(name);
   }
 
   /** @returns whether there was a response */
-  #read(then: 'acknowledges' | 'is silent' | 'names another nonce'): boolean {
-    const seen = this.#world.read();
-    if (seen === undefined) return false;
-    this.#take(seen);
-    if (then === 'is silent') return true;
-    const { typeUrl } = seen;
-    const responseNonce = then === 'acknowledges' ? seen.nonce : `${seen.nonce}0`;
-    const resourceNames = [...(this.#subscribed.get(typeUrl) ?? [])];
+  #read(reaction: 'acknowledges' | 'is silent' | 'names another nonce'): boolean {
+    const sentResponse = this.#world.read();
+    if (sentResponse === undefined) return false;
+    this.#applyResponse(sentResponse);
+    if (reaction === 'is silent') return true;
+    const { typeUrl } = sentResponse;
+    const responseNonce = reaction === 'acknowledges' ? sentResponse.nonce : `${sentResponse.nonce}0`;
+    const resourceNames = [...(this.#subscribedNames.get(typeUrl) ?? [])];
     if (this.#delta) this.#world.delta({ typeUrl, responseNonce });
     else this.#world.sotw({ typeUrl, responseNonce, resourceNames });
     return true;
   }
 
-  #take({ typeUrl, resources, removed }: Seen): void {
+  #applyResponse({ typeUrl, resources, removed }: Seen): void {
     const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
-    const isWhole = !this.#delta && isWildcard;
-    const has = (isWhole ? undefined : this.#has.get(typeUrl)) ?? new Map<string, string>();
-    this.#has.set(typeUrl, has);
-    const expected = this.#subscribed.get(typeUrl) ?? [];
+    const isFullResponse = !this.#delta && isWildcard;
+    const contents = (isFullResponse ? undefined : this.#contents.get(typeUrl)) ?? new Map<string, string>();
+    this.#contents.set(typeUrl, contents);
+    const expected = this.#subscribedNames.get(typeUrl) ?? [];
     const isSubscribed = (name: string): boolean => isWildcard || expected.includes(name);
-    for (const [name, content] of resources) if (isSubscribed(name)) has.set(name, content);
-    for (const name of removed) has.delete(name);
+    for (const [name, content] of resources) if (isSubscribed(name)) contents.set(name, content);
+    for (const name of removed) contents.delete(name);
   }
 
   // ---- the configuration
@@ -173,7 +175,7 @@ class HostileRun {
   }
 
   #remove(name: string): void {
-    if ([...this.#named.values()].includes(name)) return;
+    if ([...this.#namedClusters.values()].includes(name)) return;
     this.#source.remove(clusterType, name);
     this.#source.set(endpointType, name);
     this.#source.emptyAssignments.add(this.#source.contentsOf(endpointType).get(name)!);
@@ -181,7 +183,7 @@ class HostileRun {
   }
 
   #move(name: string, cluster: string): void {
-    this.#named.set(name, cluster);
+    this.#namedClusters.set(name, cluster);
     this.#source.setNaming(routes.includes(name) ? routeType : listenerType, name, cluster);
   }
 
@@ -194,7 +196,7 @@ class HostileRun {
 }
 
 /** Returns the names whose bits are set. */
-const some = (names: readonly string[], bits: number): string[] =>
+const selectNames = (names: readonly string[], bits: number): string[] =>
   names.filter((_, index) => (bits & (1 << index)) !== 0);
 
 describe.each([

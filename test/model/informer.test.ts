@@ -27,7 +27,7 @@ afterEach(() => {
 });
 
 /** A world with two services, watched for longer than any timeout. */
-async function given(options: WorldOptions & { prepare?: (world: KubernetesWorld) => void } = {}): Promise<void> {
+async function startWorld(options: WorldOptions & { prepare?: (world: KubernetesWorld) => void } = {}): Promise<void> {
   world = new KubernetesWorld(options);
   options.prepare?.(world);
   world.server.put(services, 'a');
@@ -42,7 +42,7 @@ const watching = 'active.streaming.watching.established';
 
 describe('a watched kind', () => {
   it('is listed over a stream, published when complete, and watched over that stream', async () => {
-    await given();
+    await startWorld();
     world.server.put(services, 'c');
     world.server.delete(services, 'a');
     await world.pass(10);
@@ -54,14 +54,14 @@ describe('a watched kind', () => {
   });
 
   it('is published even without objects', async () => {
-    await given();
+    await startWorld();
     expect(world.stateOf(routes)).toBe(watching);
     expect(world.recordOf(routes).handed).toBe('objects');
   });
 
   it('is synced when readers have processed it, not when it is received', async () => {
     let handled = (): void => {};
-    await given({
+    await startWorld({
       prepare: (world) => {
         world.handling = new Promise((resolve) => {
           handled = resolve;
@@ -91,7 +91,7 @@ describe('a watched kind', () => {
   });
 
   it('is updated with a deletion and an addition if an object was recreated unobserved', async () => {
-    await given();
+    await startWorld();
     world.server.kill();
     world.server.delete(services, 'a');
     world.server.put(services, 'a');
@@ -104,7 +104,7 @@ describe('a watched kind', () => {
 
 describe('the informer', () => {
   it('requests pages for all kinds, until the next outage, from a server that never ends a streaming list', async () => {
-    await given({ prepare: ({ server }) => (server.faults.endless = true) });
+    await startWorld({ prepare: ({ server }) => (server.faults.endless = true) });
     await world.pass(1_000);
     expect(world.names(services)).toEqual(['a', 'b']);
     expect(world.recordOf(routes).streams).toBe(false);
@@ -122,10 +122,10 @@ describe('the informer', () => {
   });
 
   it('requests only one streaming list from a server that does not support them', async () => {
-    await given({ prepare: ({ server }) => (server.faults.withoutStreams = true) });
+    await startWorld({ prepare: ({ server }) => (server.faults.withoutStreams = true) });
     expect(world.names(services)).toEqual(['a', 'b']);
-    const refused = world.server.requests.filter(({ operation, initial }) => operation === 'watch' && initial);
-    expect(refused).toHaveLength(1);
+    const initialWatches = world.server.requests.filter(({ operation, initial }) => operation === 'watch' && initial);
+    expect(initialWatches).toHaveLength(1);
     forget();
     world.server.compact();
     world.server.put(services, 'c');
@@ -135,7 +135,7 @@ describe('the informer', () => {
   });
 
   it('requests a newer list if the resource version has expired, and keeps the objects of the kind', async () => {
-    await given();
+    await startWorld();
     world.server.put(services, 'c');
     await world.pass(10);
     world.server.kill();
@@ -153,7 +153,7 @@ describe('the informer', () => {
   });
 
   it('replaces newer objects if the server was restored to an earlier version', async () => {
-    await given();
+    await startWorld();
     world.server.backUp();
     for (const name of ['c', 'd', 'e']) world.server.put(services, name);
     await world.pass(10);
@@ -169,7 +169,7 @@ describe('the informer', () => {
   });
 
   it('immediately requests the most recent list if the server lags behind the last received version', async () => {
-    await given();
+    await startWorld();
     world.server.put(services, 'c');
     await world.pass(10);
     // Its history is empty, and no recent list is available: like a replica that was restored separately.
@@ -184,7 +184,7 @@ describe('the informer', () => {
   });
 
   it('requests full lists after a long outage, because a restored server can have reached the same version', async () => {
-    await given();
+    await startWorld();
     world.server.backUp();
     world.server.put(services, 'c');
     await world.pass(10);
@@ -199,7 +199,7 @@ describe('the informer', () => {
   });
 
   it('delays its requests if the server ends each watch immediately', async () => {
-    await given({ prepare: ({ server }) => (server.faults.hasty = true) });
+    await startWorld({ prepare: ({ server }) => (server.faults.hasty = true) });
     forget();
     await world.pass(60_000);
     expect(requestsFor('watch').length + requestsFor('list').length + requestsFor('check').length).toBeLessThan(90);
@@ -209,7 +209,7 @@ describe('the informer', () => {
   });
 
   it('starts another watch without a list if the server ends a watch after some minutes', async () => {
-    await given();
+    await startWorld();
     forget();
     await world.pass(3_600_000);
     expect(requestsFor('list')).toEqual([]);
@@ -219,7 +219,7 @@ describe('the informer', () => {
   });
 
   it('sends no request to an overloaded server before its Retry-After time', async () => {
-    await given({ prepare: ({ server }) => (server.faults.throttled = true) });
+    await startWorld({ prepare: ({ server }) => (server.faults.throttled = true) });
     const times = requestsFor('watch').map(({ at }) => at);
     expect(
       times
@@ -236,7 +236,7 @@ describe('the informer', () => {
   });
 
   it('removes nothing if the server rejects the credentials, and later watches from the last version', async () => {
-    await given();
+    await startWorld();
     world.server.faults.expiredToken = true;
     world.server.cut(0, 'ended');
     await world.pass(20_000);
@@ -267,7 +267,7 @@ describe('an unresponsive server', () => {
   });
 
   it('is detected by a ping within 4 s if bytes are dropped, and another connection is opened', async () => {
-    await given();
+    await startWorld();
     const { connections } = world.server;
     world.server.dropBytes();
     world.server.passBytes();
@@ -279,7 +279,7 @@ describe('an unresponsive server', () => {
   });
 
   it('is queried continuously, at different times by each replica', async () => {
-    await given();
+    await startWorld();
     world.server.kill();
     await world.pass(10_000);
     world.server.pings.splice(0);
@@ -291,8 +291,8 @@ describe('an unresponsive server', () => {
   });
 
   it('has its kinds resumed one after the other when it responds again', async () => {
-    const many = Array.from({ length: 20 }, (_, index) => ({ ...pods, plural: `kind${index}` }));
-    await given({ resources: [services, ...many] });
+    const manyResources = Array.from({ length: 20 }, (_, index) => ({ ...pods, plural: `kind${index}` }));
+    await startWorld({ resources: [services, ...manyResources] });
     world.server.kill();
     await world.pass(3_000);
     forget();
@@ -306,7 +306,7 @@ describe('an unresponsive server', () => {
   });
 
   it('delays only one kind if only one stream is affected', async () => {
-    await given();
+    await startWorld();
     forget();
     world.server.cut(0, 'closed');
     world.server.put(services, 'c');
@@ -344,7 +344,7 @@ describe('a kind that the server does not know', () => {
   });
 
   it('is removed when its definition is, but not after a single response', async () => {
-    await given({ prepare: ({ server }) => server.put(routes, 'r') });
+    await startWorld({ prepare: ({ server }) => server.put(routes, 'r') });
     world.server.forgetsKinds = true;
     world.server.cut(1, 'ended');
     await world.pass(300);
@@ -358,7 +358,7 @@ describe('a kind that the server does not know', () => {
   });
 
   it('is not emptied if it is unknown only briefly after an incompletely processed list', async () => {
-    await given({
+    await startWorld({
       prepare: (world) => {
         world.handling = new Promise(() => {});
         world.server.put(routes, 'r');

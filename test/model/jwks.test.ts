@@ -7,12 +7,12 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 const minuteMs = 60_000;
 const refreshMs = 20 * minuteMs;
-const serving = 'active.operating.serving';
+const servingState = 'active.operating.serving';
 const shop = 'RequestAuthentication/shop/jwt';
 const other = 'RequestAuthentication/other/jwt';
 const google: KeySource = { source: 'https://google.test/keys', timeoutMs: 5_000, users: [shop] };
 const azure: KeySource = { source: 'https://azure.test/keys', timeoutMs: 5_000, users: [shop, other] };
-const changed = (key: string) => readingOf([{ key, event: 'update' }]);
+const readingOfChange = (key: string) => readingOf([{ key, event: 'update' }]);
 
 eachWorldFollowsTheDiagrams(['jwks', 'key-set'], ['sources', 'jwks']);
 
@@ -22,18 +22,18 @@ function requestedAt(world: DiscoveryWorld, source: string): number[] {
   return times.map((time) => time - times[0]!);
 }
 
-const pushed = (world: DiscoveryWorld): unknown[] => world.events('push.request').map(({ configs }) => configs);
+const pushedConfigs = (world: DiscoveryWorld): unknown[] => world.events('push.request').map(({ configs }) => configs);
 
 describe('the JWT keys at start', () => {
   it('are fetched before any client is served', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google, azure], buildsAtOnce: true });
     world.issuers = { [google.source]: 'g1', [azure.source]: 'a1' };
     await world.settle();
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     expect(world.events('jwks.synced')).toEqual([{ type: 'jwks.synced', sources: 2, unresponsive: 0 }]);
     // The first context contains them, so no push is needed.
     await world.pass(1_000);
-    expect(pushed(world)).toEqual([]);
+    expect(pushedConfigs(world)).toEqual([]);
   });
 
   it('delay the start for an unresponsive issuer up to a limit', async () => {
@@ -41,14 +41,14 @@ describe('the JWT keys at start', () => {
     await world.pass(4_999);
     expect(world.state()).toBe('active.operating.fetching issuer keys');
     await world.pass(1);
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 2, unresponsive: 1 }]);
   });
 
   it('are requested three times, 1 s apart, from a failing issuer, and then again after 1 min', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google], issuers: { [google.source]: new Error('no') } });
     await world.pass(2_000);
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     expect(world.events('key-set.failed')).toEqual([
       { type: 'key-set.failed', source: google.source, version: '', reason: 'no' },
     ]);
@@ -71,65 +71,68 @@ describe('the JWT keys at start', () => {
 
 describe('many issuers in one namespace', () => {
   const mallory = 'RequestAuthentication/mallory/jwt';
-  const silent = Array.from(
+  const silentSources = Array.from(
     { length: 60 },
     (_, i): KeySource => ({ source: `https://mallory.test/${i}`, timeoutMs: 5_000, users: [mallory] }),
   );
 
   it('occupy two slots while none responds, and issuers of other namespaces are queried immediately', async () => {
-    const world = new DiscoveryWorld({}, { keySources: [...silent, google], issuers: { [google.source]: 'g1' } });
+    const world = new DiscoveryWorld(
+      {},
+      { keySources: [...silentSources, google], issuers: { [google.source]: 'g1' } },
+    );
     await world.pass(0);
     expect(world.keyRequests.map(({ source }) => source)).toEqual([
-      silent[0]!.source,
+      silentSources[0]!.source,
       google.source,
-      silent[1]!.source,
+      silentSources[1]!.source,
     ]);
     // The actors of the last ones start a few milliseconds later.
     await world.pass(5_010);
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 61, unresponsive: 60 }]);
   });
 
   it('are all queried when they respond, and the slots of deleted objects are released', async () => {
-    const world = new DiscoveryWorld({}, { keySources: silent });
+    const world = new DiscoveryWorld({}, { keySources: silentSources });
     await world.pass(5_000);
     expect(world.keyRequests).toHaveLength(2);
-    world.keySources = silent.slice(2);
-    for (const { source } of silent) world.issuers[source] = 'k';
-    await world.changeDirectory(changed(mallory));
+    world.keySources = silentSources.slice(2);
+    for (const { source } of silentSources) world.issuers[source] = 'k';
+    await world.changeDirectory(readingOfChange(mallory));
     await world.pass(1_000);
     expect(new Set(world.keyRequests.map(({ source }) => source)).size).toBe(60);
   });
 });
 
 describe('actors of many issuers', () => {
-  const named = (namespace: string, count: number) =>
+  const sourcesOf = (namespace: string, count: number) =>
     Array.from({ length: count }, (_, i): KeySource => {
       const source = `https://${namespace}.test/${i}`;
       return { source, timeoutMs: 5_000, users: [`RequestAuthentication/${namespace}/jwt`] };
     });
-  const started = (world: DiscoveryWorld) =>
+  const countStarted = (world: DiscoveryWorld) =>
     world.records.filter((record) => record.kind === 'spawn' && /^key-set-\d+$/.test(record.actor)).length;
 
   it('start a few at a time, both at start and later', async () => {
-    const world = new DiscoveryWorld({}, { keySources: named('mallory', 100) });
+    const world = new DiscoveryWorld({}, { keySources: sourcesOf('mallory', 100) });
     await world.pass(0);
-    expect(started(world)).toBe(maxStartsAtATime);
+    expect(countStarted(world)).toBe(maxStartsAtATime);
     await world.pass(1);
-    expect(started(world)).toBe(2 * maxStartsAtATime);
+    expect(countStarted(world)).toBe(2 * maxStartsAtATime);
     await world.pass(5_010);
-    expect(world.state()).toBe(serving);
-    expect(started(world)).toBe(100);
-    world.keySources = named('other', 100);
-    await world.changeDirectory(changed('RequestAuthentication/other/jwt'));
-    expect(started(world)).toBe(100 + maxStartsAtATime);
+    expect(world.state()).toBe(servingState);
+    expect(countStarted(world)).toBe(100);
+    world.keySources = sourcesOf('other', 100);
+    await world.changeDirectory(readingOfChange('RequestAuthentication/other/jwt'));
+    expect(countStarted(world)).toBe(100 + maxStartsAtATime);
     await world.pass(10);
-    expect(started(world)).toBe(200);
+    expect(countStarted(world)).toBe(200);
   });
 
   it('start in rotation between namespaces', () => {
     const isStarted = false;
-    const sources = [...named('mallory', 100), ...named('shop', 2)].map((one) => ({ ...one, isStarted }));
+    const sources = [...sourcesOf('mallory', 100), ...sourcesOf('shop', 2)].map((one) => ({ ...one, isStarted }));
     const starts = selectStarts(sources).map(({ source }) => source);
     expect(starts).toHaveLength(maxStartsAtATime);
     expect(starts.slice(0, 4)).toEqual(
@@ -143,17 +146,17 @@ describe('the JWT keys while serving', () => {
   const withGoogle = async (): Promise<DiscoveryWorld> => {
     const world = new DiscoveryWorld({}, { keySources: [google], issuers: { [google.source]: 'g1' } });
     await world.settle();
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
     return world;
   };
 
   it('are fetched every 20 min, and only changes are reported', async () => {
     const world = await withGoogle();
     await world.pass(refreshMs);
-    expect(pushed(world)).toEqual([]);
+    expect(pushedConfigs(world)).toEqual([]);
     world.issuers[google.source] = 'g2';
     await world.pass(refreshMs);
-    expect(pushed(world)).toEqual([[shop]]);
+    expect(pushedConfigs(world)).toEqual([[shop]]);
     expect(requestedAt(world, google.source)).toEqual([0, refreshMs, 2 * refreshMs]);
     expect(world.events('key-set.fetched').map(({ version }) => version)).toEqual(['g1', 'g2']);
   });
@@ -164,14 +167,14 @@ describe('the JWT keys while serving', () => {
     await world.pass(refreshMs + 5 * 60 * minuteMs);
     const times = requestedAt(world, google.source).slice(1);
     // The first of every three attempts.
-    const rests = times.filter((_, index) => index % 3 === 0).map((at, index, all) => at - (all[index - 1] ?? 0));
-    const seconds = [...rests.slice(1, 8)].map((ms) => Math.round((ms - 2_000) / 1_000));
+    const pauses = times.filter((_, index) => index % 3 === 0).map((at, index, all) => at - (all[index - 1] ?? 0));
+    const seconds = [...pauses.slice(1, 8)].map((ms) => Math.round((ms - 2_000) / 1_000));
     expect(seconds).toEqual([60, 120, 240, 480, 960, 1_920, 3_600]);
     expect(world.events('key-set.failed').every(({ version }) => version === 'g1')).toBe(true);
-    expect(pushed(world)).toEqual([]);
+    expect(pushedConfigs(world)).toEqual([]);
     world.issuers[google.source] = 'g2';
     await world.pass(61 * minuteMs);
-    expect(pushed(world)).toEqual([[shop]]);
+    expect(pushedConfigs(world)).toEqual([[shop]]);
     const requestsBefore = world.keyRequests.length;
     await world.pass(refreshMs);
     expect(world.keyRequests.length - requestsBefore).toBe(1);
@@ -181,85 +184,85 @@ describe('the JWT keys while serving', () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
     world.issuers[azure.source] = new Error('not yet');
-    await world.changeDirectory(changed(other));
-    expect(pushed(world)).toEqual([]);
+    await world.changeDirectory(readingOfChange(other));
+    expect(pushedConfigs(world)).toEqual([]);
     world.issuers[azure.source] = 'a1';
     await world.pass(1_000);
-    expect(pushed(world)).toEqual([[other, shop]]);
+    expect(pushedConfigs(world)).toEqual([[other, shop]]);
   });
 
   it('delay an object for 5 s if the issuer does not respond', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
-    await world.changeDirectory(changed(other));
+    await world.changeDirectory(readingOfChange(other));
     await world.pass(4_999);
-    expect(pushed(world)).toEqual([]);
+    expect(pushedConfigs(world)).toEqual([]);
     await world.pass(1);
-    expect(pushed(world)).toEqual([[other]]);
+    expect(pushedConfigs(world)).toEqual([[other]]);
   });
 
   it('delay no objects without new issuers, and are no longer fetched without objects', async () => {
     const world = await withGoogle();
     world.keySources = [];
-    await world.changeDirectory(changed(shop));
-    expect(pushed(world)).toEqual([[shop]]);
+    await world.changeDirectory(readingOfChange(shop));
+    expect(pushedConfigs(world)).toEqual([[shop]]);
     await world.pass(3 * refreshMs);
     expect(requestedAt(world, google.source)).toEqual([0]);
     world.keySources = [google];
-    await world.changeDirectory(changed(shop));
+    await world.changeDirectory(readingOfChange(shop));
     expect(requestedAt(world, google.source)).toHaveLength(2);
   });
 
   it('do not delay an object because of the issuers of others', async () => {
     const world = await withGoogle();
-    const mine = { ...azure, users: [other] };
-    world.keySources = [google, mine];
+    const ownSource = { ...azure, users: [other] };
+    world.keySources = [google, ownSource];
     await world.changeDirectory(
       readingOf([
         { key: other, event: 'update' },
         { key: shop, event: 'update' },
       ]),
     );
-    expect(pushed(world)).toEqual([[shop]]);
+    expect(pushedConfigs(world)).toEqual([[shop]]);
     // Neither does one that changes during the wait and has no issuer.
     const third = 'RequestAuthentication/third/jwt';
-    await world.changeDirectory(changed(third));
-    expect(pushed(world)).toEqual([[shop], [third]]);
+    await world.changeDirectory(readingOfChange(third));
+    expect(pushedConfigs(world)).toEqual([[shop], [third]]);
     await world.pass(5_000);
-    expect(pushed(world)).toEqual([[shop], [third], [other]]);
+    expect(pushedConfigs(world)).toEqual([[shop], [third], [other]]);
   });
 
   it('do not delay objects because of another that changes continuously', async () => {
     const world = await withGoogle();
     world.keySources = [google, { ...azure, users: [other] }];
-    await world.changeDirectory(changed(other));
+    await world.changeDirectory(readingOfChange(other));
     for (let second = 0; second < 4; second++) {
       await world.pass(1_000);
-      await world.changeDirectory(changed(shop));
+      await world.changeDirectory(readingOfChange(shop));
     }
-    expect(pushed(world)).not.toContainEqual([other]);
+    expect(pushedConfigs(world)).not.toContainEqual([other]);
     await world.pass(1_000);
-    expect(pushed(world).at(-1)).toEqual([other]);
+    expect(pushedConfigs(world).at(-1)).toEqual([other]);
   });
 
   it('delay an object that changes during a wait no longer than the first one', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
-    await world.changeDirectory(changed(other));
-    await world.changeDirectory(changed(shop));
+    await world.changeDirectory(readingOfChange(other));
+    await world.changeDirectory(readingOfChange(shop));
     await world.pass(4_000);
-    expect(pushed(world)).toEqual([]);
+    expect(pushedConfigs(world)).toEqual([]);
     await world.pass(1_000);
     // Both wait for the unresponsive issuer.
-    expect(pushed(world)).toEqual([[other, shop]]);
+    expect(pushedConfigs(world)).toEqual([[other, shop]]);
   });
 
   it('do not delay objects if the list of key sets fails', async () => {
     const world = await withGoogle();
     world.keySources = new Error('a bug');
-    await world.changeDirectory(changed(shop));
-    expect(pushed(world)).toEqual([[shop]]);
-    expect(world.state()).toBe(serving);
+    await world.changeDirectory(readingOfChange(shop));
+    expect(pushedConfigs(world)).toEqual([[shop]]);
+    expect(world.state()).toBe(servingState);
   });
 
   it('do not delay objects of other kinds', async () => {
@@ -272,7 +275,7 @@ describe('the JWT keys while serving', () => {
         { key: policy, event: 'add' },
       ]),
     );
-    expect(pushed(world)).toEqual([[policy]]);
+    expect(pushedConfigs(world)).toEqual([[policy]]);
   });
 
   it('are no longer fetched during a stop', async () => {

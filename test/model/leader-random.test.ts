@@ -51,9 +51,9 @@ describe.skipIf(isQuick)('random schedules of leader election', () => {
     ['the wall clock is not read, and a machine is suspended', () => ({ clocks: onlyMonotonic })],
   ])(
     'detect that %s',
-    async (_, broken) => {
+    async (_, brokenOptions) => {
       for (let seed = 1; seed <= 400; seed++) {
-        const { violations } = await randomElection(seed, broken());
+        const { violations } = await randomElection(seed, brokenOptions());
         if (violations.some((text) => text.includes('lead at'))) return;
       }
       expect.unreachable('nothing was found in 400 schedules');

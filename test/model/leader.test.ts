@@ -18,7 +18,7 @@ afterEach(() => {
 });
 
 /** Two replicas, the first of which leads. */
-async function given(): Promise<[Replica, Replica]> {
+async function startReplicas(): Promise<[Replica, Replica]> {
   const first = world.start('one');
   await world.pass(100);
   const second = world.start('two');
@@ -54,7 +54,7 @@ describe('a single leader', () => {
   });
 
   it('is replaced by one candidate after a kill when its Lease expires after the last renewal', async () => {
-    const [first, second] = await given();
+    const [first, second] = await startReplicas();
     const lastWord = world.server.taken.at(-1)!.at;
     world.kill(first);
     await world.pass(lastWord + 15_000 - world.clock.now());
@@ -65,7 +65,7 @@ describe('a single leader', () => {
   });
 
   it('releases the Lease when it resigns, and the other candidate acquires the Lease at its next check', async () => {
-    const [first, second] = await given();
+    const [first, second] = await startReplicas();
     first.order('elections.resign');
     await world.pass(100);
     expect(first.state).toBe('resigned');
@@ -74,10 +74,10 @@ describe('a single leader', () => {
     expect(world.leaders).toEqual([second.name]);
     first.order('elections.resign');
     await world.pass(100);
-    const reported = first.records.filter(
+    const resignations = first.records.filter(
       (record) => record.kind === 'event' && record.event.type === 'elections.resigned',
     );
-    expect(reported).toHaveLength(2);
+    expect(resignations).toHaveLength(2);
   });
 
   it('releases the Lease if it must resign while claiming it', async () => {
@@ -90,7 +90,7 @@ describe('a single leader', () => {
   });
 
   it('stops immediately if another candidate has claimed its Lease', async () => {
-    const [first] = await given();
+    const [first] = await startReplicas();
     const { spec } = world.server.lease!;
     world.server.put(lease, { spec: { ...(spec as object), holderIdentity: 'stranger', renewTime: 'now' } });
     await world.pass(2_100);
@@ -101,7 +101,7 @@ describe('a single leader', () => {
   });
 
   it('stops within 3 s if it must resign while the API server does not respond', async () => {
-    const [first] = await given();
+    const [first] = await startReplicas();
     world.server.fate = () => ({ lost: 'request' });
     first.order('elections.resign');
     await world.pass(2_999);
@@ -113,19 +113,19 @@ describe('a single leader', () => {
 
 describe('a Lease renewal', () => {
   it('is followed by a read and another renewal if it is accepted without a response', async () => {
-    const [first] = await given();
-    let lost = 0;
-    world.server.fate = ({ method }) => (method === 'PUT' && lost++ === 0 ? { lost: 'answer' } : {});
+    const [first] = await startReplicas();
+    let lostCount = 0;
+    world.server.fate = ({ method }) => (method === 'PUT' && lostCount++ === 0 ? { lost: 'answer' } : {});
     await world.pass(30_000);
-    expect(lost).toBeGreaterThan(1);
+    expect(lostCount).toBeGreaterThan(1);
     expect(first.records.some((record) => record.kind === 'event' && record.event.type === 'leader.lost')).toBe(false);
   });
 
   it('ends the term if it fails for 10 s, and the leader becomes a candidate again', async () => {
-    const [first] = await given();
-    const sent = world.server.taken.at(-1)!.at - 2;
+    const [first] = await startReplicas();
+    const sentAt = world.server.taken.at(-1)!.at - 2;
     world.server.isUp = false;
-    await world.pass(sent + 9_999 - world.clock.now());
+    await world.pass(sentAt + 9_999 - world.clock.now());
     expect(world.leaders).toEqual(['one']);
     await world.pass(2);
     expect(world.leaders).toEqual([]);
@@ -137,7 +137,7 @@ describe('a Lease renewal', () => {
   });
 
   it('extends the term from the time of sending if its response is late', async () => {
-    const [first] = await given();
+    const [first] = await startReplicas();
     await world.pass(1_000);
     world.server.fate = () => ({ respondsAfterMs: 3_000 });
     await world.pass(4_000);
@@ -154,7 +154,7 @@ describe('a suspended process', () => {
   it.each(['timer', 'answer'] as const)(
     'writes nothing if it resumes after its term, handles a %s first, and becomes a candidate again',
     async (first) => {
-      const [one, two] = await given();
+      const [one, two] = await startReplicas();
       const renewing = (): boolean => one.state.endsWith('renewing');
       while (!renewing()) await world.pass(1);
       one.process.stop();
@@ -169,7 +169,7 @@ describe('a suspended process', () => {
   );
 
   it('does not claim because of a timer that started before its last read if it is a candidate', async () => {
-    const [one, two] = await given();
+    const [one, two] = await startReplicas();
     while (!two.state.endsWith('reading')) await world.pass(1);
     two.process.stop();
     await world.pass(16_000);
@@ -185,10 +185,10 @@ describe('clocks of two replicas', () => {
     [0.7, 1],
     [1.45, 1],
     [1, 0.7],
-  ])('do not cause two leaders if they run %d and %d times as fast', async (ofLeader, ofFollower) => {
-    world.start('one', { rate: ofLeader });
+  ])('do not cause two leaders if they run %d and %d times as fast', async (leaderRate, followerRate) => {
+    world.start('one', { rate: leaderRate });
     await world.pass(100);
-    world.start('two', { rate: ofFollower });
+    world.start('two', { rate: followerRate });
     await world.pass(20_000);
     world.server.fate = ({ method, body }) => {
       const holder = (body as { spec?: { holderIdentity?: string } } | undefined)?.spec?.holderIdentity;

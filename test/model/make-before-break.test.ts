@@ -46,10 +46,10 @@ describe.each([
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
     moveRoute(client);
-    const seen = client.world.read()!;
+    const sentResponse = client.world.read()!;
     client.requestEndpoints('b');
     expect(client.read()).toEqual([]);
-    client.ack(seen);
+    client.ack(sentResponse);
     expect(client.read()).toEqual(['RouteConfiguration r']);
   });
 
@@ -65,10 +65,10 @@ describe.each([
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'assignment', assignment: 'b', secrets });
     moveRoute(client);
-    const seen = client.world.read()!;
+    const sentResponse = client.world.read()!;
     client.requestEndpoints('b');
     expect(client.read()).toEqual([]);
-    client.ack(seen);
+    client.ack(sentResponse);
     expect(client.read()).toEqual(['RouteConfiguration r']);
     const other = acknowledgedClient(delta);
     for (const name of ['a', 'b']) other.source.usability.set(name, { after: 'assignment', assignment: name, secrets });
@@ -138,8 +138,8 @@ describe.each([
     client.source.setNaming(routeType, 's', 'c');
     client.request(routeType, ['r', 's'], client.world.watch(routeType)!.nonceSent);
     client.world.push(clusterType);
-    const seen = client.world.readAll().find(({ typeUrl }) => typeUrl === clusterType)!;
-    client.ack(seen, [], 'Error adding/updating cluster(s) b: malformed IP address: x, y');
+    const sentResponse = client.world.readAll().find(({ typeUrl }) => typeUrl === clusterType)!;
+    client.ack(sentResponse, [], 'Error adding/updating cluster(s) b: malformed IP address: x, y');
     client.world.push(routeType);
     expect(client.read()).toEqual(['RouteConfiguration s']);
   });
@@ -249,23 +249,27 @@ describe.each([
   test('a client that reconnects receives routes when it has acknowledged clusters', () => {
     const first = acknowledgedClient(delta);
     const { source, world } = first;
-    const again = new RolloutClient(delta, { source, clock: world.clock });
+    const secondClient = new RolloutClient(delta, { source, clock: world.clock });
     source.set(clusterType, 'b');
     source.set(endpointType, 'b');
     source.setNaming(routeType, 'r', 'b');
     const [a] = [...source.contentsOf(clusterType).values()].map((content) => content.split('='));
     if (delta) {
       const initialResourceVersions = { [a![0]!]: a![1]! };
-      again.world.delta({ typeUrl: clusterType, initialResourceVersions });
-      again.world.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'], initialResourceVersions: { r: 'old' } });
+      secondClient.world.delta({ typeUrl: clusterType, initialResourceVersions });
+      secondClient.world.delta({
+        typeUrl: routeType,
+        resourceNamesSubscribe: ['r'],
+        initialResourceVersions: { r: 'old' },
+      });
     } else {
-      again.world.sotw({ typeUrl: clusterType, versionInfo: 'v' });
-      again.world.sotw({ typeUrl: routeType, versionInfo: 'v', resourceNames: ['r'] });
+      secondClient.world.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+      secondClient.world.sotw({ typeUrl: routeType, versionInfo: 'v', resourceNames: ['r'] });
     }
-    const clusters = again.world.readAll();
+    const clusters = secondClient.world.readAll();
     expect(clusters.map(({ typeUrl }) => typeUrl)).toEqual([clusterType]);
-    again.ack(clusters[0]!);
-    expect(again.read()).toEqual(['RouteConfiguration r']);
+    secondClient.ack(clusters[0]!);
+    expect(secondClient.read()).toEqual(['RouteConfiguration r']);
   });
 
   test('a client that subscribes only to endpoints while a cluster warms up receives endpoints first and routes later', () => {
@@ -281,7 +285,7 @@ describe.each([
     expect(client.read()).toEqual([]);
     if (delta) client.world.delta({ typeUrl: clusterType, initialResourceVersions: { a: '1' } });
     else client.world.sotw({ typeUrl: clusterType, versionInfo: 'v' });
-    for (const seen of client.world.readAll()) if (seen.typeUrl === clusterType) client.ack(seen);
+    for (const response of client.world.readAll()) if (response.typeUrl === clusterType) client.ack(response);
     client.world.clock.advance(0);
     expect([...client.read(), client.world.watch(routeType)?.nonceSent !== '']).toContain(true);
   });
@@ -301,7 +305,7 @@ describe.each([
     client.source.setNaming(routeType, 'r', 'a');
     client.request(routeType, ['r']);
     client.request(clusterType, ['a']);
-    for (const seen of client.world.readAll()) client.ack(seen, seen.typeUrl === routeType ? ['r'] : ['a']);
+    for (const response of client.world.readAll()) client.ack(response, response.typeUrl === routeType ? ['r'] : ['a']);
     client.source.set(clusterType, 'b');
     client.source.setNaming(routeType, 'r', 'b');
     client.world.push(clusterType, routeType);
@@ -315,22 +319,22 @@ test('a held-back route is sent when it is ready even if a newer one exists, whi
   const { source, world } = client;
   const first = source.contentsOf(routeType).get('r');
   moveRoute(client);
-  const second = source.contentsOf(routeType).get('r');
-  const seen = world.read()!;
+  const secondRoute = source.contentsOf(routeType).get('r');
+  const response = world.read()!;
   source.set(clusterType, 'c');
   source.set(endpointType, 'c');
   source.setNaming(routeType, 'r', 'c');
   world.push(clusterType, endpointType, routeType);
   client.request(routeType, ['r']);
   // The client receives the current content.
-  const again = world.read()!;
-  expect(again.resources.get('r')).toBe(first);
-  client.ack(again, ['r']);
+  const newerResponse = world.read()!;
+  expect(newerResponse.resources.get('r')).toBe(first);
+  client.ack(newerResponse, ['r']);
   client.ack(client.requestEndpoints('b'), ['a', 'b']);
-  const older = world.read()!;
-  expect(older.resources.get('r')).toBe(second);
-  client.ack(older, ['r']);
-  client.ack(seen);
+  const olderResponse = world.read()!;
+  expect(olderResponse.resources.get('r')).toBe(secondRoute);
+  client.ack(olderResponse, ['r']);
+  client.ack(response);
   expect(shortTexts(world.read()!)).toBe('Cluster a b c');
   client.requestEndpoints('c');
   const routes = world.readAll().filter(({ typeUrl }) => typeUrl === routeType);

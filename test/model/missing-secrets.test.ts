@@ -12,33 +12,33 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  function given(): RolloutClient {
+  function createClient(): RolloutClient {
     const client = new RolloutClient(delta, { servesSecrets: true });
     client.source.set(secretType, 'one');
     return client;
   }
 
   test('missing secrets get no response until they exist, regardless of other secrets', () => {
-    const client = given();
+    const client = createClient();
     client.request(secretType, ['missing']);
     expect(client.read()).toEqual([]);
     client.request(secretType, delta ? ['one'] : ['missing', 'one'], client.world.watch(secretType)?.nonceSent);
-    const [seen] = client.world.readAll();
-    expect(shortTexts(seen!)).toBe('Secret one');
-    client.ack(seen!, ['missing', 'one']);
+    const [sentResponse] = client.world.readAll();
+    expect(shortTexts(sentResponse!)).toBe('Secret one');
+    client.ack(sentResponse!, ['missing', 'one']);
     client.source.set(secretType, 'missing');
     client.world.push(secretType);
     expect(client.read()).toEqual(['Secret missing']);
   });
 
   test('missing secrets get no response even if the request contains an existing one', () => {
-    const client = given();
+    const client = createClient();
     client.request(secretType, ['one', 'missing']);
     expect(client.read()).toEqual(['Secret one']);
   });
 
   test('secrets that were sent and then deleted are removed from the client', () => {
-    const client = given();
+    const client = createClient();
     client.request(secretType, ['one']);
     client.ack(client.world.read()!, ['one']);
     client.source.remove(secretType, 'one');

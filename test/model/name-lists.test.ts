@@ -13,8 +13,8 @@ describe('name lists', () => {
         expect(sorted(union(one, other))).toEqual(sorted([...new Set([...one, ...other])]));
         expect(sorted(without(one, other))).toEqual(sorted(one.filter((name) => !right.has(name))));
         expect(sorted(within(one, other))).toEqual(sorted(one.filter((name) => right.has(name))));
-        const isSame = left.size === right.size && one.every((name) => right.has(name));
-        expect(isSameNames(one, other)).toBe(isSame);
+        const hasSameNames = left.size === right.size && one.every((name) => right.has(name));
+        expect(isSameNames(one, other)).toBe(hasSameNames);
       }),
     );
   });

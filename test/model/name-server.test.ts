@@ -7,7 +7,7 @@ const port = 'name-server/port';
 
 eachWorldFollowsTheDiagrams(['name-server'], ['port']);
 
-async function given(): Promise<DiscoveryWorld> {
+async function createWorld(): Promise<DiscoveryWorld> {
   const world = new DiscoveryWorld({ servesNames: true });
   await world.settle();
   expect(world.state()).toBe('active.operating.serving');
@@ -25,7 +25,7 @@ describe('the DNS server port', () => {
   });
 
   it('is retried with delays that double up to 30 s while it is in use, and the control plane serves', async () => {
-    const world = await given();
+    const world = await createWorld();
     const pauses = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000];
     for (const [index, pause] of pauses.entries()) {
       expect(starts(world)).toBe(index + 1);
@@ -39,7 +39,7 @@ describe('the DNS server port', () => {
   });
 
   it('is reopened after the shortest delay if it was open for 1 min', async () => {
-    const world = await given();
+    const world = await createWorld();
     world.from(port, { type: 'port.closed', reason: 'in use' });
     await world.pass(500);
     world.from(port, { type: 'port.listening', address: ':15053' });
@@ -51,7 +51,7 @@ describe('the DNS server port', () => {
   });
 
   it('is retried if the operating system does not respond', async () => {
-    const world = await given();
+    const world = await createWorld();
     await world.pass(5_500);
     expect(starts(world)).toBe(2);
   });

@@ -22,13 +22,13 @@ test('a transition of a parallel state never leads into one of its regions', asy
   const nodes = (await machines()).flatMap((machine) => [...nodesOf(machine.root)]);
   const parallel = nodes.filter(({ type }) => type === 'parallel');
   expect(parallel.length).toBeGreaterThan(3);
-  const wrong = parallel.flatMap((node) =>
+  const exitingTransitions = parallel.flatMap((node) =>
     [...node.transitions.values()].flat().flatMap(({ eventType, target }) => {
-      const inside = (target ?? []).filter((one: AnyStateNode) => one.id.startsWith(`${node.id}.`));
-      return inside.length === 0
+      const innerTargets = (target ?? []).filter((one: AnyStateNode) => one.id.startsWith(`${node.id}.`));
+      return innerTargets.length === 0
         ? []
-        : [`${node.id}: ${eventType} → ${inside.map(({ id }: AnyStateNode) => id).join()}`];
+        : [`${node.id}: ${eventType} → ${innerTargets.map(({ id }: AnyStateNode) => id).join()}`];
     }),
   );
-  expect(wrong).toEqual([]);
+  expect(exitingTransitions).toEqual([]);
 });

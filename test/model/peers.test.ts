@@ -9,16 +9,16 @@ type ConfigEvent = { type: 'config.changed'; digest: string };
 const peer = peersOf<{ status: ReadinessEvent; supervisor: ConfigEvent }>();
 
 test('an event is sent to the actor with the given system ID in the same system', () => {
-  const seen: string[] = [];
+  const receivedTypes: string[] = [];
   const status = setup({ types: { events: {} as ReadinessEvent } }).createMachine({
-    on: { 'readiness.requested': { actions: ({ event }) => seen.push(event.type) } },
+    on: { 'readiness.requested': { actions: ({ event }) => receivedTypes.push(event.type) } },
   });
   const system = setup({ actors: { status } }).createMachine({
     invoke: { src: 'status', systemId: 'status' },
     on: { ask: { actions: sendTo(peer('status'), { type: 'readiness.requested' }) } },
   });
   createActor(system).start().send({ type: 'ask' });
-  expect(seen).toEqual(['readiness.requested']);
+  expect(receivedTypes).toEqual(['readiness.requested']);
 });
 
 test('an event of another actor or an unknown name does not compile', () => {

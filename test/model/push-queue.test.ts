@@ -60,8 +60,8 @@ class QueueWorld {
     this.queue.send({ type: 'proxy.disconnected', connection });
   }
 
-  push(version: string, configs: string[] = [version], more: Partial<ClientsPush> = {}): void {
-    this.queue.send({ type: 'clients.push', version, forced: false, configs, startedAt: 0, ...more });
+  push(version: string, configs: string[] = [version], overrides: Partial<ClientsPush> = {}): void {
+    this.queue.send({ type: 'clients.push', version, forced: false, configs, startedAt: 0, ...overrides });
   }
 
   /** The server executes its oldest order. */
@@ -193,9 +193,9 @@ describe('the push queue', () => {
       expect(world.queue.getSnapshot().context.queue.changes.length).toBeLessThanOrEqual(maxChanges);
     }
     world.serveAll();
-    const had = (proxy: number): Set<string> =>
+    const pushedConfigs = (proxy: number): Set<string> =>
       new Set(world.turns.flatMap(([connection, , configs]) => (connection === proxy ? configs.split(',') : [])));
-    expect([had(1).size, had(2).size]).toEqual([1_000, 1_000]);
+    expect([pushedConfigs(1).size, pushedConfigs(2).size]).toEqual([1_000, 1_000]);
     expect(world.queue.getSnapshot().context.queue.changes).toEqual([]);
   });
 
@@ -245,7 +245,7 @@ describe('the push queue', () => {
         const world = new QueueWorld(throttle);
         const owed = new Map<number, Set<string>>();
         let count = 0;
-        const settle = (): void => {
+        const serveUntilIdle = (): void => {
           const turnsBefore = world.turns.length;
           world.serve();
           for (const [connection, , configs] of world.turns.slice(turnsBefore)) {
@@ -265,12 +265,12 @@ describe('the push queue', () => {
           } else if (happens === 'push') {
             for (const configs of owed.values()) configs.add(`c${count}`);
             world.push(`v${count}`, [`c${count}`]);
-          } else if (world.orders.length > 0) settle();
+          } else if (world.orders.length > 0) serveUntilIdle();
           const present = world.beingServed.filter((connection) => owed.has(connection));
           expect(present.length).toBeLessThanOrEqual(throttle);
           expect(new Set(present).size).toBe(present.length);
         }
-        while (world.orders.length > 0) settle();
+        while (world.orders.length > 0) serveUntilIdle();
         expect([...owed.values()].every(({ size }) => size === 0)).toBe(true);
         expect(world.queue.getSnapshot().context.queue).toMatchObject({ waiting: [], serving: [], changes: [] });
       }),

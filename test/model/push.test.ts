@@ -51,10 +51,10 @@ describe('push', () => {
       await world.pass(50);
     }
     await world.pass(1_000);
-    const [first, second, ...more] = buildTimes(world, origin);
+    const [first, second, ...laterTimes] = buildTimes(world, origin);
     expect(first).toBe(10_000);
     expect(second).toBe(11_050);
-    expect(more).toEqual([]);
+    expect(laterTimes).toEqual([]);
   });
 
   it('delays a push by no more than three debounce times while another namespace requests pushes every 50 ms', async () => {
@@ -65,13 +65,13 @@ describe('push', () => {
       await world.pass(50);
     }
     expect(world.builds).toHaveLength(1);
-    const changed = world.clock.now();
+    const changedAt = world.clock.now();
     request(world, { configs: ['VirtualService/bank/web'] });
     for (let ms = 0; ms < 1_000; ms += 50) {
       tenant();
       await world.pass(50);
     }
-    const [first] = buildTimes(world, changed);
+    const [first] = buildTimes(world, changedAt);
     expect(first).toBe(300);
     expect(world.builds[1]!.configs).toContain('VirtualService/bank/web');
   });

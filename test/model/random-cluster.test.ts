@@ -27,22 +27,22 @@ test(`stores converge with the server in time in ${numRuns} fault schedules`, as
   );
 });
 
-const never = 100 * 24 * 3_600_000;
+const neverMs = 100 * 24 * 3_600_000;
 const withInformer = (informer: typeof informerMachine): WorldOptions => ({ charts: { informer } });
 const withServer = (server: typeof apiServerMachine): WorldOptions => ({ charts: { server } });
 const withPort = (change: (server: ApiServer) => Partial<ApiServer>): WorldOptions => ({
   port: (server) =>
     new Proxy(server, {
       get: (target, name) => {
-        const changed = change(target) as Record<string | symbol, unknown>;
-        const value = changed[name] ?? (target as unknown as Record<string | symbol, unknown>)[name];
+        const overrides = change(target) as Record<string | symbol, unknown>;
+        const value = overrides[name] ?? (target as unknown as Record<string | symbol, unknown>)[name];
         return typeof value === 'function' ? value.bind(target) : value;
       },
     }),
 });
 
 /** Enough to find each of these errors. */
-const enough = 600;
+const scheduleCount = 600;
 
 describe.skipIf(isQuick)('random schedules with a faulty informer', () => {
   test.each<[string, WorldOptions, RegExp]>([
@@ -90,7 +90,7 @@ describe.skipIf(isQuick)('random schedules with a faulty informer', () => {
     ],
     [
       'waits without a limit for the end of a streaming list',
-      withInformer(informerMachine.provide({ delays: { initialListLimit: never } })),
+      withInformer(informerMachine.provide({ delays: { initialListLimit: neverMs } })),
       /collecting/,
     ],
     [
@@ -105,7 +105,7 @@ describe.skipIf(isQuick)('random schedules with a faulty informer', () => {
     ],
     [
       'is not notified of a dead connection',
-      withServer(apiServerMachine.provide({ delays: { pingInterval: never } })),
+      withServer(apiServerMachine.provide({ delays: { pingInterval: neverMs } })),
       /has/,
     ],
     ['keeps a connection whose ping got no response', withPort(() => ({ reconnect: () => {} })), /waiting for server/],
@@ -119,7 +119,7 @@ describe.skipIf(isQuick)('random schedules with a faulty informer', () => {
       {
         charts: {
           informer: informerMachine.provide({ guards: { isEarlier: () => false } }),
-          server: apiServerMachine.provide({ delays: { longOutage: never } }),
+          server: apiServerMachine.provide({ delays: { longOutage: neverMs } }),
         },
       },
       /has/,
@@ -129,7 +129,7 @@ describe.skipIf(isQuick)('random schedules with a faulty informer', () => {
       fc.asyncProperty(schedules, async (steps) => {
         expect((await play(steps, options)).join('\n')).not.toMatch(expected);
       }),
-      { numRuns: enough, seed: 1, endOnFailure: true },
+      { numRuns: scheduleCount, seed: 1, endOnFailure: true },
     );
     expect(result.failed).toBe(true);
   });

@@ -56,8 +56,8 @@ function textOf(finding: Finding | undefined): string {
 
 const seeds = sized({ short: [1], full: [1, 2, 3, 4] });
 /** Minimum number of runs that detects each broken machine below. */
-const enough = 500;
-const schedulesEach = sized({ quick: 200, short: enough, full: 2_500 });
+const scheduleCount = 500;
+const schedulesEach = sized({ quick: 200, short: scheduleCount, full: 2_500 });
 
 describe('thousands of random schedules of faults and triggers', () => {
   const thread = new SearchThread();
@@ -94,26 +94,26 @@ test("a trace that fails randomly does not change the agent's behavior", () => {
 test("a trace that fails temporarily is reported with its reason, lacks that time's records, and continues", () => {
   const agent = randomAgent();
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
-  const stretch = fc.record({ first: fc.integer({ min: 1, max: 60 }), length: fc.integer({ min: 1, max: 200 }) });
+  const lossRange = fc.record({ first: fc.integer({ min: 1, max: 60 }), length: fc.integer({ min: 1, max: 200 }) });
   fc.assert(
-    fc.property(schedules, stretch, (schedule, { first, length }) => {
+    fc.property(schedules, lossRange, (schedule, { first, length }) => {
       warn.mockClear();
-      const whole: number[] = [];
-      const written: number[] = [];
+      const allSeqs: number[] = [];
+      const writtenSeqs: number[] = [];
       const fails = (seq: number): boolean => seq >= first && seq < first + length;
-      const sinkTo = (seqs: number[], lacks: (seq: number) => boolean): TraceSink => ({
+      const sinkTo = (seqs: number[], isLost: (seq: number) => boolean): TraceSink => ({
         write: (line) => {
           if (!('seq' in line)) return;
-          if (lacks(line.seq)) throw new Error('ENOSPC: no space left on device');
+          if (isLost(line.seq)) throw new Error('ENOSPC: no space left on device');
           seqs.push(line.seq);
         },
         flush() {},
         close() {},
       });
-      const result = run(schedule, { agent, sink: sinkTo(written, fails) });
-      expect(result).toEqual(run(schedule, { agent, sink: sinkTo(whole, () => false) }));
-      expect(written).toEqual(whole.filter((seq) => !fails(seq)));
-      const expectedReports = whole.some(fails) ? [['trace: ENOSPC: no space left on device']] : [];
+      const result = run(schedule, { agent, sink: sinkTo(writtenSeqs, fails) });
+      expect(result).toEqual(run(schedule, { agent, sink: sinkTo(allSeqs, () => false) }));
+      expect(writtenSeqs).toEqual(allSeqs.filter((seq) => !fails(seq)));
+      const expectedReports = allSeqs.some(fails) ? [['trace: ENOSPC: no space left on device']] : [];
       expect(warn.mock.calls).toEqual(expectedReports);
     }),
     { numRuns: 40 },
@@ -129,12 +129,14 @@ interface Broken {
   seed?: number;
 }
 
-const supervisor = (broken: Parameters<typeof supervisorMachine.provide>[0]) => ({
-  supervisor: supervisorMachine.provide(broken),
+const supervisor = (implementations: Parameters<typeof supervisorMachine.provide>[0]) => ({
+  supervisor: supervisorMachine.provide(implementations),
 });
-const epoch = (broken: Parameters<typeof epochMachine.provide>[0]) => ({ epoch: epochMachine.provide(broken) });
+const epoch = (implementations: Parameters<typeof epochMachine.provide>[0]) => ({
+  epoch: epochMachine.provide(implementations),
+});
 
-const broken: Record<string, Broken> = {
+const brokenMachines: Record<string, Broken> = {
   'F1: a supervisor that counts a failed epoch': {
     finds: noGap,
     steps: 2,
@@ -247,21 +249,21 @@ describe.skipIf(isQuick)('random schedules with a faulty certificate watch', () 
       triggersAreApplied.name,
       chartWithout(directoryWatch, 'watching.setting up', 'after', 'setUpLimit'),
     ],
-  ])('detect %s in few steps', (_, finds, broken) => {
-    const agent = randomAgent({ directoryWatch: broken });
+  ])('detect %s in few steps', (_, finds, brokenWatch) => {
+    const agent = randomAgent({ directoryWatch: brokenWatch });
     const { figures, finding } = search({ seed: 1, runs: 3_000, agent, checkEvery: 0 });
     expect(finding?.violations[0]?.invariant).toBe(finds);
-    expect(figures.schedules).toBeLessThan(enough);
+    expect(figures.schedules).toBeLessThan(scheduleCount);
   });
 });
 
 describe.skipIf(isQuick)('random schedules with a faulty agent', () => {
-  test.each(Object.entries(broken))('detect %s in few steps', (_, { finds, steps, machines, seed = 1 }) => {
+  test.each(Object.entries(brokenMachines))('detect %s in few steps', (_, { finds, steps, machines, seed = 1 }) => {
     const agent = randomAgent(machines);
     const { figures, finding } = search({ seed, runs: 3_000, agent, invariants: [finds], checkEvery: 0 });
     expect(finding?.violations[0]?.invariant).toBe(finds.name);
     expect(finding?.schedule.steps.length).toBeLessThanOrEqual(steps);
-    expect(figures.schedules).toBeLessThan(enough);
+    expect(figures.schedules).toBeLessThan(scheduleCount);
   });
 });
 
@@ -274,9 +276,9 @@ describe.skipIf(isQuick)('a violation that a random schedule detects', () => {
   });
 
   test('is reproduced by its seed and path', () => {
-    const again = search({ ...options, path: finding.path });
-    expect(again.finding).toEqual(finding);
-    expect(again.figures.schedules).toBe(0);
+    const repeatedSearch = search({ ...options, path: finding.path });
+    expect(repeatedSearch.finding).toEqual(finding);
+    expect(repeatedSearch.figures.schedules).toBe(0);
   });
 
   test('is reported with its seed, its path, its steps and its trace', () => {
@@ -290,9 +292,9 @@ describe.skipIf(isQuick)('a violation that a random schedule detects', () => {
   test('is written as a trace that the debugger can read', async () => {
     const path = join(folder, 'finding.trace');
     writeRandomTrace(finding.schedule, traceFile(path), agent);
-    const reading = await openTrace(path);
+    const openedTrace = await openTrace(path);
     const starts: string[] = [];
-    for await (const record of reading.records) {
+    for await (const record of openedTrace.records) {
       if (record.kind === 'spawn' && record.machine === 'epoch') starts.push(record.actor);
     }
     expect(starts.slice(0, 3)).toEqual(['epoch-0', 'epoch-1', 'epoch-2']);

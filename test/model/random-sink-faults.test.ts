@@ -19,7 +19,7 @@ beforeAll(() => {
 
 const agent = randomAgent();
 /** Minimum number of runs that detects each broken sink below. */
-const enough = 20;
+const scheduleCount = 20;
 
 /** Runs a schedule; returns all decisions of the charts with times and reasons. */
 function decisionsOf(schedule: Schedule, options: Partial<RandomRunOptions>): { result: RandomRun; decisions: string } {
@@ -37,12 +37,12 @@ test("failures of log and trace do not change the agent's decisions, and lost re
   const numRuns = sized({ short: 50, full: 3_000 });
   fc.assert(
     fc.property(schedules, (schedule) => {
-      const without = decisionsOf(schedule, {});
-      expect(without.result.violations).toEqual([]);
+      const withoutSinks = decisionsOf(schedule, {});
+      expect(withoutSinks.result.violations).toEqual([]);
       const { result, decisions } = decisionsOf(schedule, { sinks: {} });
       const { sinks, ...rest } = result;
-      expect(rest, formatSchedule(schedule)).toEqual(without.result);
-      expect(decisions).toBe(without.decisions);
+      expect(rest, formatSchedule(schedule)).toEqual(withoutSinks.result);
+      expect(decisions).toBe(withoutSinks.decisions);
       for (const key of Object.keys(sums) as (keyof typeof sums)[]) sums[key] += sinks![key];
     }),
     { numRuns, seed: 1 },
@@ -69,8 +69,8 @@ class WaitingSink extends LineSink {
         const outlet = open();
         const write = (bytes: Buffer): number => {
           for (;;) {
-            const taken = outlet.write(bytes);
-            if (taken > 0) return taken;
+            const takenBytes = outlet.write(bytes);
+            if (takenBytes > 0) return takenBytes;
           }
         };
         return { ...outlet, write };
@@ -86,7 +86,7 @@ class ForgetfulSink extends LineSink {
   }
 }
 
-const broken: Record<string, { finds: keyof typeof sinkRules; sinks: SinkParts }> = {
+const brokenSinks: Record<string, { finds: keyof typeof sinkRules; sinks: SinkParts }> = {
   'a sink that throws while the disk is full': {
     finds: 'throws',
     sinks: { logSink: (options) => new ThrowingSink(options) },
@@ -104,7 +104,7 @@ const broken: Record<string, { finds: keyof typeof sinkRules; sinks: SinkParts }
 };
 
 describe.skipIf(isQuick)('random schedules with a faulty sink', () => {
-  test.each(Object.entries(broken))('detect %s', (_, { finds, sinks }) => {
+  test.each(Object.entries(brokenSinks))('detect %s', (_, { finds, sinks }) => {
     vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
     const { failed } = fc.check(
       fc.property(
@@ -112,7 +112,7 @@ describe.skipIf(isQuick)('random schedules with a faulty sink', () => {
         (schedule) =>
           !run(schedule, { agent, sinks }).violations.some(({ invariant }) => invariant === sinkRules[finds]),
       ),
-      { numRuns: enough, seed: 1, endOnFailure: true },
+      { numRuns: scheduleCount, seed: 1, endOnFailure: true },
     );
     expect(failed).toBe(true);
   });

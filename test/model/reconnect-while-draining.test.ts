@@ -14,33 +14,39 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  const departed = new DepartedClusters(45_000);
+  const departedClusters = new DepartedClusters(45_000);
   /** Resources of an Envoy by type and name. */
   type Had = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
   /** Ends the stream; then the client requests its previous resources, in Envoy's order. */
-  function reconnect({ world, source }: RolloutClient, had: Had): AdsWorld {
+  function reconnect({ world, source }: RolloutClient, previousResources: Had): AdsWorld {
     world.call.emit('cancelled');
-    const again = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true, departed });
-    for (const [typeUrl, initialResourceVersions] of Object.entries(had)) {
+    const secondWorld = new AdsWorld({
+      delta,
+      source,
+      clock: world.clock,
+      hasMakeBeforeBreak: true,
+      departed: departedClusters,
+    });
+    for (const [typeUrl, initialResourceVersions] of Object.entries(previousResources)) {
       const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
       const names = isWildcard ? [] : Object.keys(initialResourceVersions);
-      if (delta) again.delta({ typeUrl, resourceNamesSubscribe: names, initialResourceVersions });
-      else again.sotw({ typeUrl, resourceNames: names, versionInfo: 'v' });
+      if (delta) secondWorld.delta({ typeUrl, resourceNamesSubscribe: names, initialResourceVersions });
+      else secondWorld.sotw({ typeUrl, resourceNames: names, versionInfo: 'v' });
     }
-    return again;
+    return secondWorld;
   }
 
-  /** Reads and acknowledges all responses, as short texts. @param had names to which it subscribes */
-  function take(world: AdsWorld, had: Had): string[] {
-    const seen = world.read();
-    if (seen === undefined) return [];
-    const { typeUrl, nonce: responseNonce } = seen;
+  /** Reads and acknowledges all responses, as short texts. @param previousResources names to which it subscribes */
+  function readResponses(world: AdsWorld, previousResources: Had): string[] {
+    const response = world.read();
+    if (response === undefined) return [];
+    const { typeUrl, nonce: responseNonce } = response;
     const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
-    const resourceNames = isWildcard ? [] : Object.keys(had[typeUrl] ?? {});
+    const resourceNames = isWildcard ? [] : Object.keys(previousResources[typeUrl] ?? {});
     if (delta) world.delta({ typeUrl, responseNonce });
     else world.sotw({ typeUrl, responseNonce, resourceNames });
-    return [shortTexts(seen), ...take(world, had)];
+    return [shortTexts(response), ...readResponses(world, previousResources)];
   }
 
   const versionsOf = (source: ScriptedSource, typeUrl: string): Record<string, string> =>
@@ -48,7 +54,7 @@ describe.each([
 
   /** A client with a listener that names cluster b. */
   function withListener(): RolloutClient {
-    const client = acknowledgedClient(delta, { departed });
+    const client = acknowledgedClient(delta, { departed: departedClusters });
     const { source, world } = client;
     source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     source.set(clusterType, 'b');
@@ -76,7 +82,7 @@ describe.each([
     'a cluster of a listener that was replaced %s the client was disconnected is kept for the drain time',
     (_when, isBefore = false) => {
       const client = withListener();
-      const had = hadOf(client);
+      const previousResources = hadOf(client);
       if (isBefore) {
         replaceListener(client);
         client.take();
@@ -85,34 +91,37 @@ describe.each([
         client.source.setNaming(listenerType, 'l', 'a');
         client.source.remove(clusterType, 'b');
       }
-      const again = reconnect(client, isBefore ? { ...hadOf(client), [clusterType]: had[clusterType]! } : had);
-      take(again, had);
-      again.clock.advance(59_999);
-      expect(take(again, had)).toEqual([]);
-      expect(again.rollout.retained).toMatchObject([{ name: 'b', state: 'lingering', drains: true }]);
-      again.clock.advance(15_001);
-      expect(take(again, had)).toEqual([delta ? 'Cluster -b' : 'Cluster a']);
+      const secondWorld = reconnect(
+        client,
+        isBefore ? { ...hadOf(client), [clusterType]: previousResources[clusterType]! } : previousResources,
+      );
+      readResponses(secondWorld, previousResources);
+      secondWorld.clock.advance(59_999);
+      expect(readResponses(secondWorld, previousResources)).toEqual([]);
+      expect(secondWorld.rollout.retained).toMatchObject([{ name: 'b', state: 'lingering', drains: true }]);
+      secondWorld.clock.advance(15_001);
+      expect(readResponses(secondWorld, previousResources)).toEqual([delta ? 'Cluster -b' : 'Cluster a']);
     },
   );
 
   test('later removals do not wait for a drain time', () => {
     const client = withListener();
-    const had = hadOf(client);
-    const again = reconnect(client, had);
-    take(again, had);
-    again.clock.advance(100_000);
-    take(again, had);
+    const previousResources = hadOf(client);
+    const secondWorld = reconnect(client, previousResources);
+    readResponses(secondWorld, previousResources);
+    secondWorld.clock.advance(100_000);
+    readResponses(secondWorld, previousResources);
     client.source.set(clusterType, 'c');
-    again.push(clusterType);
-    take(again, had);
+    secondWorld.push(clusterType);
+    readResponses(secondWorld, previousResources);
     client.source.remove(clusterType, 'c');
-    again.push(clusterType);
-    again.clock.advance(10_000);
-    expect(take(again, had)).toEqual([delta ? 'Cluster -c' : 'Cluster a b']);
+    secondWorld.push(clusterType);
+    secondWorld.clock.advance(10_000);
+    expect(readResponses(secondWorld, previousResources)).toEqual([delta ? 'Cluster -c' : 'Cluster a b']);
   });
 
   test('the routes of such a listener are not sent without hosts in a push after the reconnect', () => {
-    const client = acknowledgedClient(delta, { departed });
+    const client = acknowledgedClient(delta, { departed: departedClusters });
     const { source, world } = client;
     source.setFetching('l', 'r');
     client.request(listenerType);
@@ -124,27 +133,27 @@ describe.each([
     world.push(listenerType, routeType);
     client.take();
     client.request(routeType, delta ? ['r2'] : ['r', 'r2'], world.watch(routeType)!.nonceSent);
-    for (const seen of world.readAll()) client.ack(seen, seen.typeUrl === routeType ? ['r', 'r2'] : []);
-    const had = { ...hadOf(client), [routeType]: { ...versionsOf(source, routeType), r: r! } };
-    const again = reconnect(client, had);
-    const seen = take(again, had);
+    for (const response of world.readAll()) client.ack(response, response.typeUrl === routeType ? ['r', 'r2'] : []);
+    const previousResources = { ...hadOf(client), [routeType]: { ...versionsOf(source, routeType), r: r! } };
+    const secondWorld = reconnect(client, previousResources);
+    const readTexts = readResponses(secondWorld, previousResources);
     for (let pushes = 0; pushes < 2; pushes++) {
       source.setNaming(routeType, 'r2', 'a');
-      again.push(routeType);
-      seen.push(...take(again, had));
+      secondWorld.push(routeType);
+      readTexts.push(...readResponses(secondWorld, previousResources));
     }
-    expect(seen.at(-1)).toBe('RouteConfiguration r2');
-    expect(seen.filter((text) => /^RouteConfiguration.* -?r\b/.test(text))).toEqual([]);
-    expect(again.waits(routeType)).toMatchObject([{ kind: 'kept', name: 'r' }]);
+    expect(readTexts.at(-1)).toBe('RouteConfiguration r2');
+    expect(readTexts.filter((text) => /^RouteConfiguration.* -?r\b/.test(text))).toEqual([]);
+    expect(secondWorld.waits(routeType)).toMatchObject([{ kind: 'kept', name: 'r' }]);
     // A listener that fetches it again needs a response.
-    const { nonceSent: responseNonce } = again.watch(routeType)!;
+    const { nonceSent: responseNonce } = secondWorld.watch(routeType)!;
     if (delta) {
-      again.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
-      again.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'] });
+      secondWorld.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
+      secondWorld.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'] });
     } else {
-      again.sotw({ typeUrl: routeType, responseNonce, resourceNames: ['r2'] });
-      again.sotw({ typeUrl: routeType, responseNonce, resourceNames: ['r', 'r2'] });
+      secondWorld.sotw({ typeUrl: routeType, responseNonce, resourceNames: ['r2'] });
+      secondWorld.sotw({ typeUrl: routeType, responseNonce, resourceNames: ['r', 'r2'] });
     }
-    expect(take(again, had)).toEqual([expect.stringMatching(/^RouteConfiguration r\b/)]);
+    expect(readResponses(secondWorld, previousResources)).toEqual([expect.stringMatching(/^RouteConfiguration r\b/)]);
   });
 });

@@ -16,17 +16,17 @@ describe.each([
   /** The client reconnects and requests clusters; then b replaces a. */
   function reconnected(departed: DepartedClusters): AdsWorld {
     const { source, world } = acknowledgedClient(delta, { departed: new DepartedClusters(45_000) });
-    const known = source.types.get(endpointType)!.get('a')!;
+    const knownResource = source.types.get(endpointType)!.get('a')!;
     departed.add(
       { id: 'sidecar~10.0.0.1~a.b~b.svc', cluster: '', metadata: {} },
-      { clusters: source.types.get(clusterType)!, assignments: new Map([['a', known]]) },
+      { clusters: source.types.get(clusterType)!, assignments: new Map([['a', knownResource]]) },
       world.clock.now(),
     );
     world.call.emit('cancelled');
-    const again = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true, departed });
+    const secondWorld = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true, departed });
     const { version } = source.types.get(clusterType)!.get('a')!;
-    if (delta) again.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
-    else again.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+    if (delta) secondWorld.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
+    else secondWorld.sotw({ typeUrl: clusterType, versionInfo: 'v' });
     source.set(clusterType, 'b');
     source.set(endpointType, 'b');
     source.setNaming(routeType, 'r', 'b');
@@ -34,8 +34,8 @@ describe.each([
     // As in the generators: an unknown name has no endpoints.
     source.set(endpointType, 'a');
     source.emptyAssignments.add(source.contentsOf(endpointType).get('a')!);
-    again.push(clusterType, endpointType, routeType);
-    return again;
+    secondWorld.push(clusterType, endpointType, routeType);
+    return secondWorld;
   }
 
   function requestEndpoints(world: AdsWorld, version: string): void {
@@ -51,36 +51,36 @@ describe.each([
 
   test("endpoints remain as on the client's last stream", () => {
     const world = reconnected(new DepartedClusters(45_000));
-    const known = 'a=2';
+    const knownText = 'a=2';
     requestEndpoints(world, '2');
     // A client of delta xDS has them in this version.
-    expect(endpointsOf(world)).toEqual(delta ? [] : [known]);
+    expect(endpointsOf(world)).toEqual(delta ? [] : [knownText]);
   });
 
   test('endpoints that this replica has not sent are not replaced with an empty assignment', () => {
-    const unknown = new DepartedClusters(0);
-    const world = reconnected(unknown);
+    const noClusters = new DepartedClusters(0);
+    const world = reconnected(noClusters);
     requestEndpoints(world, '2');
-    const sent = world.readAll().filter(({ typeUrl }) => typeUrl === endpointType);
-    expect(sent.flatMap(({ resources, removed }) => [...resources.keys(), ...removed])).toEqual([]);
-    expect(sent.map(shortTexts)).not.toContain('ClusterLoadAssignment a');
+    const endpointResponses = world.readAll().filter(({ typeUrl }) => typeUrl === endpointType);
+    expect(endpointResponses.flatMap(({ resources, removed }) => [...resources.keys(), ...removed])).toEqual([]);
+    expect(endpointResponses.map(shortTexts)).not.toContain('ClusterLoadAssignment a');
   });
 
   test('endpoints that this replica has not sent are kept by a push after the reconnect', () => {
     const world = reconnected(new DepartedClusters(0));
     requestEndpoints(world, '2');
-    const sent: string[] = [];
-    for (let seen = world.read(); seen !== undefined; seen = world.read()) {
-      const { typeUrl, nonce: responseNonce } = seen;
-      sent.push(shortTexts(seen));
+    const sentTexts: string[] = [];
+    for (let response = world.read(); response !== undefined; response = world.read()) {
+      const { typeUrl, nonce: responseNonce } = response;
+      sentTexts.push(shortTexts(response));
       const resourceNames = typeUrl === endpointType ? ['a', 'b'] : [];
       if (delta) world.delta({ typeUrl, responseNonce });
       else world.sotw({ typeUrl, responseNonce, resourceNames });
     }
     if (delta) world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['b'] });
     world.push(endpointType);
-    sent.push(...world.readAll().map(shortTexts));
-    expect(sent.at(-1)).toBe('ClusterLoadAssignment b');
-    expect(sent.filter((one) => /^ClusterLoadAssignment.* -?a\b/.test(one))).toEqual([]);
+    sentTexts.push(...world.readAll().map(shortTexts));
+    expect(sentTexts.at(-1)).toBe('ClusterLoadAssignment b');
+    expect(sentTexts.filter((one) => /^ClusterLoadAssignment.* -?a\b/.test(one))).toEqual([]);
   });
 });

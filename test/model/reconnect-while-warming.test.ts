@@ -29,8 +29,8 @@ function setFetching(source: ScriptedSource, name: string, ...secrets: string[])
 
 const clustersIn = (world: AdsWorld): Seen[] => world.readAll().filter(({ typeUrl }) => typeUrl === clusterType);
 
-const limitedIn = (seen: readonly Seen[]): string[] =>
-  seen
+const limitedIn = (responses: readonly Seen[]): string[] =>
+  responses
     .filter(({ typeUrl }) => typeUrl === clusterType)
     .flatMap(({ resources }) => [...resources].flatMap(([name, text]) => (text.endsWith(limitedMark) ? [name] : [])));
 
@@ -41,8 +41,8 @@ describe.each([
   /** Sends the requests of an Envoy that has cluster a and route r from a stopped control plane. */
   function reconnect(source: ScriptedSource, options: AdsWorldOptions = {}): AdsWorld {
     const world = new AdsWorld({ delta, source, hasMakeBeforeBreak: true, ...options });
-    const request = (typeUrl: string, names: string[], has: string[]): void => {
-      const versions = Object.fromEntries(has.map((name) => [name, 'old']));
+    const request = (typeUrl: string, names: string[], heldNames: string[]): void => {
+      const versions = Object.fromEntries(heldNames.map((name) => [name, 'old']));
       if (delta) world.delta({ typeUrl, resourceNamesSubscribe: names, initialResourceVersions: versions });
       else world.sotw({ typeUrl, resourceNames: names, versionInfo: 'old' });
     };
@@ -52,7 +52,7 @@ describe.each([
     return world;
   }
 
-  function given(): ScriptedSource {
+  function createSource(): ScriptedSource {
     const source = new ScriptedSource();
     setFetching(source, 'a', 'late');
     source.set(endpointType, 'a');
@@ -69,20 +69,20 @@ describe.each([
   }
 
   test('clusters are sent after the limit, before the waiting resources, with a timeout for the one that fetches a secret', () => {
-    const world = reconnect(given());
+    const world = reconnect(createSource());
     expect(world.readAll().map(shortTexts)).toEqual(['ClusterLoadAssignment a']);
     world.clock.advance(limitMs - 1);
     expect(world.readAll()).toEqual([]);
     world.clock.advance(1);
-    const seen = world.readAll();
-    expect(seen.map(shortTexts).slice(0, 3)).toEqual(['Cluster a', 'Listener l', 'RouteConfiguration r']);
-    expect(limitedIn(seen)).toEqual(['a']);
+    const responses = world.readAll();
+    expect(responses.map(shortTexts).slice(0, 3)).toEqual(['Cluster a', 'Listener l', 'RouteConfiguration r']);
+    expect(limitedIn(responses)).toEqual(['a']);
     expect(world.rollout.givenUp).toMatchObject([{ name: 'a', isNew: false }]);
     expect([...world.abandoned]).toEqual(['*', 'a']);
   });
 
   test('an ACK ends the search for blocking clusters, and later changes are sent immediately', () => {
-    const source = given();
+    const source = createSource();
     const world = reconnect(source);
     world.readAll();
     world.clock.advance(limitMs);
@@ -103,7 +103,7 @@ describe.each([
   });
 
   test('clusters are not sent without a request if the client requests them in time', () => {
-    const world = reconnect(given());
+    const world = reconnect(createSource());
     world.readAll();
     world.clock.advance(limitMs - 1);
     if (delta) world.delta({ typeUrl: clusterType, initialResourceVersions: { a: 'old' } });
@@ -121,7 +121,7 @@ describe.each([
     ['has a stream for endpoints alone', { onlyType: endpointType }],
     ['has a stream for listeners alone', { onlyType: listenerType }],
   ])('a client that %s receives no clusters without a request', (_name, options) => {
-    const world = reconnect(given(), options);
+    const world = reconnect(createSource(), options);
     world.clock.advance(100_000);
     expect(clustersIn(world)).toEqual([]);
     expect(world.awaitsClusters).toBe(false);
@@ -129,7 +129,7 @@ describe.each([
   });
 
   test('a client whose clusters take no endpoints receives clusters too', () => {
-    const world = new AdsWorld({ delta, source: given(), hasMakeBeforeBreak: true });
+    const world = new AdsWorld({ delta, source: createSource(), hasMakeBeforeBreak: true });
     if (delta) world.delta({ typeUrl: listenerType, initialResourceVersions: { l: 'old' } });
     else world.sotw({ typeUrl: listenerType, versionInfo: 'old' });
     expect(world.readAll()).toEqual([]);
@@ -138,7 +138,7 @@ describe.each([
   });
 
   test('endpoints of an unconfigured cluster are not replaced with an empty assignment, because its routes can be in use', () => {
-    const source = given();
+    const source = createSource();
     source.remove(clusterType, 'a');
     const world = reconnect(source);
     expect(world.readAll().flatMap(({ resources }) => [...resources.keys()])).toEqual([]);
@@ -149,11 +149,11 @@ describe.each([
   });
 
   describe('with more suspected clusters than are given up together', () => {
-    const many = 3 * firstSuspects;
-    const names = Array.from({ length: many }, (_, index) => `c${String(index).padStart(3, '0')}`);
+    const suspectCount = 3 * firstSuspects;
+    const names = Array.from({ length: suspectCount }, (_, index) => `c${String(index).padStart(3, '0')}`);
 
-    function givenMany(secretsOf: (name: string) => string[]): ScriptedSource {
-      const source = given();
+    function createLargeSource(secretsOf: (name: string) => string[]): ScriptedSource {
+      const source = createSource();
       for (const name of names) setFetching(source, name, ...secretsOf(name));
       return source;
     }
@@ -170,16 +170,16 @@ describe.each([
     }
 
     test('the rarest are given up first, then as many more at each limit, until all are', () => {
-      const world = reconnect(givenMany((name) => ['common', ...(name === 'c250' ? ['rare'] : [])]));
+      const world = reconnect(createLargeSource((name) => ['common', ...(name === 'c250' ? ['rare'] : [])]));
       expect(steps(world, 1)).toEqual([firstSuspects]);
       expect(world.rollout.givenUp.map(({ name }) => name)).toEqual(expect.arrayContaining(['a', 'c250']));
-      expect(steps(world, 4)).toEqual([2 * firstSuspects, many + 1, many + 1, many + 1]);
+      expect(steps(world, 4)).toEqual([2 * firstSuspects, suspectCount + 1, suspectCount + 1, suspectCount + 1]);
       expect(world.awaitsClusters).toBe(false);
-      expect(world.abandoned.size).toBe(many + 2);
+      expect(world.abandoned.size).toBe(suspectCount + 2);
     });
 
     test('no further clusters are given up after the client acknowledges them', () => {
-      const world = reconnect(givenMany(() => ['common']));
+      const world = reconnect(createLargeSource(() => ['common']));
       world.readAll();
       world.clock.advance(limitMs);
       const [clusters] = world.readAll();
@@ -188,7 +188,7 @@ describe.each([
     });
 
     test('clusters that fetch a requested missing secret are given up before others', () => {
-      const source = givenMany((name) => (name < 'c200' ? ['missing'] : ['common']));
+      const source = createLargeSource((name) => (name < 'c200' ? ['missing'] : ['common']));
       source.set(secretType, 'common');
       const world = reconnect(source, { servesSecrets: true });
       if (delta) world.delta({ typeUrl: secretType, resourceNamesSubscribe: ['missing', 'common'] });
@@ -196,19 +196,19 @@ describe.each([
       expect(steps(world, 1)).toEqual([200]);
       expect(world.rollout.givenUp.map(({ name }) => name)).toEqual(names.filter((name) => name < 'c200'));
       // Envoy waits for these for 15 s before it acknowledges clusters.
-      expect(steps(world, 4)).toEqual([200, 200, 200, many + 1]);
+      expect(steps(world, 4)).toEqual([200, 200, 200, suspectCount + 1]);
     });
 
     test('each cluster is eventually given up if the client requests all and acknowledges none', () => {
-      const world = new AdsWorld({ delta, source: givenMany((name) => [name]), hasMakeBeforeBreak: true });
-      const has = Object.fromEntries(['a', ...names].map((name) => [name, 'old']));
-      if (delta) world.delta({ typeUrl: clusterType, initialResourceVersions: has });
+      const world = new AdsWorld({ delta, source: createLargeSource((name) => [name]), hasMakeBeforeBreak: true });
+      const heldVersions = Object.fromEntries(['a', ...names].map((name) => [name, 'old']));
+      if (delta) world.delta({ typeUrl: clusterType, initialResourceVersions: heldVersions });
       else world.sotw({ typeUrl: clusterType, versionInfo: 'old' });
       world.readAll();
       const sizes = steps(world, 4);
       // In delta the changed clusters are known, and are given up together.
-      expect(sizes.at(0)).toBe(delta ? many + 1 : firstSuspects);
-      expect(sizes.at(-1)).toBe(many + 1);
+      expect(sizes.at(0)).toBe(delta ? suspectCount + 1 : firstSuspects);
+      expect(sizes.at(-1)).toBe(suspectCount + 1);
       expect(world.watch(clusterType)!.nonceAcked).toBe('');
     });
   });

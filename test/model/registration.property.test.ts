@@ -53,9 +53,9 @@ async function play({ actions, fates, isKilled }: Schedule, machineOf = registra
     else if (one.kind === 'delete by hand') world.deleteByHand();
     else if (one.kind === 'pass') await world.pass(one.ms);
   }
-  const wrong = [...(await afterwards(world, isKilled)), ...world.violations];
+  const problems = [...(await afterwards(world, isKilled)), ...world.violations];
   world.stop();
-  return wrong;
+  return problems;
 }
 
 async function afterwards(world: RegistrationReplicas, isKilled: boolean): Promise<string[]> {
@@ -66,29 +66,29 @@ async function afterwards(world: RegistrationReplicas, isKilled: boolean): Promi
   }
   world.fates = [];
   await world.pass(longMs);
-  const wrong: string[] = [];
+  const problems: string[] = [];
   if (world.isConnected) {
     const annotations = world.entry?.metadata.annotations ?? {};
-    if (world.entry === undefined) wrong.push('connected, and there is no entry');
+    if (world.entry === undefined) problems.push('connected, and there is no entry');
     else if (annotations['istio.io/connectedAt'] === undefined)
-      wrong.push('connected, and the entry says that it is not');
+      problems.push('connected, and the entry says that it is not');
     // The workload had connections to both replicas, and the killed one had written its entry: the elected replica deletes the entry, and it is
     // created again.
     else if (!isKilled && !world.isHeldBy(world.holder === 'one' ? 0 : 1))
-      wrong.push('the entry is held by who has no connection');
+      problems.push('the entry is held by who has no connection');
   }
   for (const replica of [0, 1]) world.disconnect(replica);
   await world.pass(longMs);
-  if (world.entry !== undefined && !isKilled) wrong.push('it has gone, and its entry is there');
-  return wrong;
+  if (world.entry !== undefined && !isKilled) problems.push('it has gone, and its entry is there');
+  return problems;
 }
 
 it(
   'a WorkloadEntry eventually matches its workload, whatever the results of requests are',
   async () => {
     await fc.assert(
-      fc.asyncProperty(schedule, async (drawn) => {
-        expect(await play(drawn)).toEqual([]);
+      fc.asyncProperty(schedule, async (drawnSchedule) => {
+        expect(await play(drawnSchedule)).toEqual([]);
       }),
       { numRuns: sized({ quick: 30, short: 100, full: 2_000 }) },
     );
@@ -97,21 +97,21 @@ it(
 );
 
 it('registration charts with deliberate faults are detected', async () => {
-  const broken = (machine: typeof registrationMachine) => (registrations: WorkloadRegistrations) => {
-    const whole = registrationsWithEffects(registrations);
-    const { writeEntry } = (whole.implementations.actors.registration as typeof registrationMachine).implementations
-      .actors;
-    return whole.provide({
+  const withBrokenMachine = (machine: typeof registrationMachine) => (registrations: WorkloadRegistrations) => {
+    const registrationLogic = registrationsWithEffects(registrations);
+    const { writeEntry } = (registrationLogic.implementations.actors.registration as typeof registrationMachine)
+      .implementations.actors;
+    return registrationLogic.provide({
       actors: { registration: machine.provide({ actors: { writeEntry: writeEntry as never } }) },
     });
   };
-  const hasted = broken(registrationMachine.provide({ guards: { isConnected: () => false } }));
-  const forgetful = broken(registrationMachine.provide({ actions: { recordLost: () => {} } }));
-  const found = async (machineOf: typeof registrationsWithEffects): Promise<string[]> => {
+  const hasted = withBrokenMachine(registrationMachine.provide({ guards: { isConnected: () => false } }));
+  const forgetful = withBrokenMachine(registrationMachine.provide({ actions: { recordLost: () => {} } }));
+  const findProblems = async (machineOf: typeof registrationsWithEffects): Promise<string[]> => {
     const schedules = fc.sample(schedule, { numRuns: 50, seed: 1 });
-    const wrong = await Promise.all(schedules.map((one) => play(one, machineOf)));
-    return wrong.flat();
+    const problems = await Promise.all(schedules.map((one) => play(one, machineOf)));
+    return problems.flat();
   };
-  expect(await found(hasted as never)).not.toEqual([]);
-  expect(await found(forgetful as never)).not.toEqual([]);
+  expect(await findProblems(hasted as never)).not.toEqual([]);
+  expect(await findProblems(forgetful as never)).not.toEqual([]);
 });

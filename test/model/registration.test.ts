@@ -14,7 +14,7 @@ import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
-const written: EntryResult = { outcome: 'written' };
+const writtenResult: EntryResult = { outcome: 'written' };
 const conflict: EntryResult = { outcome: 'failed', reason: 'the object has been modified' };
 const entry = 'shop/vm-10.0.0.1';
 
@@ -65,11 +65,11 @@ class RegistrationWorld {
   async #write(order: EntryOrder): Promise<EntryResult> {
     const health =
       order.operation === 'report health' ? ` ${order.health.healthy ? 'healthy' : order.health.message}` : '';
-    this.orders.push(`${this.clock.now() - begin} ${order.operation}${health}`);
+    this.orders.push(`${this.clock.now() - startMs} ${order.operation}${health}`);
     this.#underWay++;
     this.maxSimultaneous = Math.max(this.maxSimultaneous, this.#underWay);
     try {
-      const result = this.results.shift() ?? written;
+      const result = this.results.shift() ?? writtenResult;
       if (result instanceof Error) throw result;
       if (result !== 'held') return result;
       return await new Promise<EntryResult>((resolve) => {
@@ -111,21 +111,21 @@ class RegistrationWorld {
   }
 
   async settle(): Promise<void> {
-    for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+    for (let tick = 0; tick < 20; tick++) await Promise.resolve();
   }
 
   async pass(ms: number): Promise<void> {
-    const until = this.clock.now() + ms;
+    const untilMs = this.clock.now() + ms;
     await this.settle();
     for (
       let next = this.clock.pending()[0];
-      next !== undefined && this.clock.now() + next <= until;
+      next !== undefined && this.clock.now() + next <= untilMs;
       next = this.clock.pending()[0]
     ) {
       this.clock.fireNext();
       await this.settle();
     }
-    this.clock.advance(until - this.clock.now());
+    this.clock.advance(untilMs - this.clock.now());
     await this.settle();
   }
 
@@ -134,14 +134,14 @@ class RegistrationWorld {
   }
 }
 
-const begin = new VirtualClock().now();
+const startMs = new VirtualClock().now();
 
 eachWorldFollowsTheDiagrams(['registrations', 'registration'], ['writing'], {
   created: RegistrationWorld.created,
   machine: registrationsMachine,
 });
 
-async function connected(): Promise<RegistrationWorld> {
+async function createConnectedWorld(): Promise<RegistrationWorld> {
   const world = new RegistrationWorld();
   await world.connect();
   return world;
@@ -149,7 +149,7 @@ async function connected(): Promise<RegistrationWorld> {
 
 describe('a workload', () => {
   it('is registered when it connects, and its entry is deleted a grace period after it disconnects', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     await world.pass(60_000);
     expect(world.orders).toEqual(['0 register']);
     await world.disconnect();
@@ -161,7 +161,7 @@ describe('a workload', () => {
   });
 
   it('causes one write even if it reconnects 1,000 times per second', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     for (let i = 0; i < 300; i++) {
       await world.disconnect();
       await world.connect();
@@ -172,7 +172,7 @@ describe('a workload', () => {
   });
 
   it('causes two writes for each longer disconnection', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     for (let i = 0; i < 5; i++) {
       await world.disconnect();
       await world.pass(2_000);
@@ -183,7 +183,7 @@ describe('a workload', () => {
   });
 
   it('keeps its entry if it reconnects within the grace period', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     await world.disconnect();
     await world.pass(9_999);
     await world.connect();
@@ -193,13 +193,13 @@ describe('a workload', () => {
   });
 
   it('gets another entry if it reconnects while its entry is being deleted', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     await world.disconnect();
-    world.results.push(written, 'held');
+    world.results.push(writtenResult, 'held');
     await world.pass(10_000);
     await world.connect();
     expect(world.orders.at(-1)).toBe('10000 delete');
-    await world.result(written);
+    await world.result(writtenResult);
     expect(world.orders.at(-1)).toBe('10000 register');
     expect(world.forgotten).toEqual([]);
   });
@@ -211,7 +211,7 @@ describe('a workload', () => {
     await world.disconnect();
     await world.pass(4_000);
     expect(world.orders).toEqual(['0 register']);
-    await world.result(written);
+    await world.result(writtenResult);
     await world.pass(20_000);
     expect(world.orders.slice(1)).toEqual(['5000 note disconnect', '14000 delete']);
     expect(world.maxSimultaneous).toBe(1);
@@ -227,7 +227,7 @@ describe('a workload', () => {
   });
 
   it('is left to another replica if it is connected there', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     world.results.push({ outcome: 'foreign' });
     await world.disconnect();
     await world.pass(60_000);
@@ -236,8 +236,8 @@ describe('a workload', () => {
   });
 
   it('is left to another replica if it connects there during its grace period', async () => {
-    const world = await connected();
-    world.results.push(written, { outcome: 'foreign' });
+    const world = await createConnectedWorld();
+    world.results.push(writtenResult, { outcome: 'foreign' });
     await world.disconnect();
     await world.pass(60_000);
     expect(world.orders).toEqual(['0 register', '1000 note disconnect', '10000 delete']);
@@ -245,7 +245,7 @@ describe('a workload', () => {
   });
 
   it('gets a new entry, at most once per second, if another client deletes its entry', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     for (let i = 0; i < 100; i++) {
       await world.lose();
       await world.pass(50);
@@ -260,7 +260,7 @@ describe('a workload whose slot is given to another namespace', () => {
     ['after a write of the health', (world) => world.health('down')],
     ['while the workload may reconnect', (world) => world.disconnect()],
   ])('loses its entry without a grace period %s', async (_, prepare) => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     await world.pass(5_000);
     await prepare(world);
     await world.displace();
@@ -270,7 +270,7 @@ describe('a workload whose slot is given to another namespace', () => {
   });
 
   it('loses its entry immediately if it is in its grace period', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     await world.disconnect();
     await world.pass(3_000);
     await world.displace();
@@ -280,22 +280,22 @@ describe('a workload whose slot is given to another namespace', () => {
 
   it.each(['register', 'note disconnect'])('loses its entry after the pending write: %s', async (operation) => {
     const world = new RegistrationWorld();
-    world.results.push(...(operation === 'register' ? ['held' as const] : [written, 'held' as const]));
+    world.results.push(...(operation === 'register' ? ['held' as const] : [writtenResult, 'held' as const]));
     await world.connect();
     if (operation === 'note disconnect') await world.disconnect();
     await world.pass(2_000);
     await world.displace();
-    await world.result(written);
+    await world.result(writtenResult);
     expect(world.orders.at(-1)).toBe('2000 delete');
     expect(world.maxSimultaneous).toBe(1);
   });
 
   it('is registered again if it gets a slot while its entry is being deleted', async () => {
-    const world = await connected();
-    world.results.push(written, 'held');
+    const world = await createConnectedWorld();
+    world.results.push(writtenResult, 'held');
     await world.displace();
     await world.connect();
-    await world.result(written);
+    await world.result(writtenResult);
     await world.pass(60_000);
     expect(world.orders.map((text) => text.replace(/^\d+ /, ''))).toEqual([
       ...['register', 'note disconnect', 'delete', 'register'],
@@ -308,11 +308,11 @@ it.each(['register', 'report health'])(
   'an entry is recreated if it is deleted during the write: %s',
   async (operation) => {
     const world = new RegistrationWorld();
-    world.results.push(...(operation === 'register' ? ['held' as const] : [written, 'held' as const]));
+    world.results.push(...(operation === 'register' ? ['held' as const] : [writtenResult, 'held' as const]));
     await world.connect();
     await world.health('down');
     await world.lose();
-    await world.result(written);
+    await world.result(writtenResult);
     await world.pass(5_000);
     const operations = world.orders.map((text) => text.replace(/^\d+ /, ''));
     expect(operations.filter((text) => text === 'register').length).toBe(2);
@@ -331,7 +331,7 @@ describe('a rejected write', () => {
   });
 
   it('is not repeated after the workload reconnects, but replaced by the write that is due', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     world.results.push(conflict);
     await world.disconnect();
     await world.pass(1_500);
@@ -341,7 +341,7 @@ describe('a rejected write', () => {
   });
 
   it('is repeated if it records a disconnect, and is followed by the deletion', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     await world.disconnect();
     await world.pass(2_000);
     await world.connect();
@@ -356,7 +356,7 @@ describe('a rejected write', () => {
 
 describe('workload health', () => {
   it('is written when it is reported and when it changes', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     await world.health('connection refused');
     await world.pass(5_000);
     await world.health();
@@ -367,7 +367,7 @@ describe('workload health', () => {
   });
 
   it('is written once per second if it changes continuously, with the final state at the end', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     for (let i = 0; i < 300; i++) {
       await world.health(i % 2 === 0 ? 'down' : undefined);
       world.clock.advance(10);
@@ -382,12 +382,12 @@ describe('workload health', () => {
     world.results.push('held');
     await world.connect();
     await world.health('down');
-    await world.result(written);
+    await world.result(writtenResult);
     expect(world.orders).toEqual(['0 register', '0 report health down']);
   });
 
   it('is written later if a write fails, and again into a recreated entry', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     world.results.push(conflict);
     await world.health('down');
     await world.pass(1_000);
@@ -399,7 +399,7 @@ describe('workload health', () => {
   });
 
   it('is not overwritten if the workload is connected to another replica', async () => {
-    const world = await connected();
+    const world = await createConnectedWorld();
     world.results.push({ outcome: 'foreign' });
     await world.health('down');
     await world.pass(60_000);
@@ -408,16 +408,16 @@ describe('workload health', () => {
 });
 
 describe('a workload that the API server rejects', () => {
-  const rejected: EntryResult = { outcome: 'rejected', reason: 'the entry is of another group' };
+  const rejectedResult: EntryResult = { outcome: 'rejected', reason: 'the entry is of another group' };
 
   it('is disconnected, as are its next connections with the same data for some time, without a request', async () => {
     const world = new RegistrationWorld();
-    world.results.push(rejected);
+    world.results.push(rejectedResult);
     await world.connect();
     await world.disconnect();
     await world.pass(1_000);
     await world.connect();
-    expect(world.turnedAway).toEqual([rejected.reason, rejected.reason]);
+    expect(world.turnedAway).toEqual([rejectedResult.reason, rejectedResult.reason]);
     expect(world.orders).toEqual(['0 register']);
     await world.disconnect();
     await world.pass(4_000);
@@ -427,8 +427,8 @@ describe('a workload that the API server rejects', () => {
   });
 
   it('keeps its connections if it was registered before, and its registration is retried', async () => {
-    const world = await connected();
-    world.results.push(rejected);
+    const world = await createConnectedWorld();
+    world.results.push(rejectedResult);
     await world.lose();
     await world.pass(30_000);
     expect(world.turnedAway).toEqual([]);

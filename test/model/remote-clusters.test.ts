@@ -61,11 +61,11 @@ class RemoteWorld {
 
   /** @param clusters cluster and revision, as `cluster revision` */
   list(...clusters: string[]): void {
-    const listed = clusters.map((text) => {
+    const listedClusters = clusters.map((text) => {
       const [cluster = '', revision = ''] = text.split(' ');
       return { cluster, revision, server: `${text} https://${cluster}`, resources: [] };
     });
-    this.#report({ type: 'clusters.listed', clusters: listed });
+    this.#report({ type: 'clusters.listed', clusters: listedClusters });
   }
 
   synced(text: string): void {
@@ -145,37 +145,39 @@ it('two replacements before a complete read keep the first and the last kubeconf
 
 it('a kubeconfig with a completed read is never dropped for one without, whatever order Secrets change in', () => {
   const lists = [[], ['a 1'], ['a 2'], ['a 1', 'b 1'], ['a 2', 'b 1']];
-  const words = ['a 1', 'a 2', 'b 1'];
+  const clusterTexts = ['a 1', 'a 2', 'b 1'];
   const maxSteps = sized({ short: 3, full: 4 });
   const steps: readonly (readonly [string, (one: RemoteWorld) => void, readonly string[] | undefined])[] = [
     ...lists.map((list) => [`list ${list}`, (one: RemoteWorld) => one.list(...list), list] as const),
-    ...words.map((word) => [`synced ${word}`, (one: RemoteWorld) => one.synced(word), undefined] as const),
+    ...clusterTexts.map(
+      (clusterText) => [`synced ${clusterText}`, (one: RemoteWorld) => one.synced(clusterText), undefined] as const,
+    ),
   ];
   const clusterOf = (text: string): string => text.split(' ')[0]!;
   const check = (path: readonly number[]): void => {
     world = new RemoteWorld(true);
     const read = new Set<string>();
-    let listed: readonly string[] = [];
+    let listedTexts: readonly string[] = [];
     for (const index of path) {
       const [name, act, list] = steps[index]!;
       const countsBefore = world.counts;
-      const running = world.running.length;
+      const runningCount = world.running.length;
       act(world);
       const message = path.map((at) => steps[at]![0]).join(', ');
       if (list === undefined && countsBefore.includes(name.slice(7))) read.add(name.slice(7));
       if (list === undefined && world.counts.includes(name.slice(7))) read.add(name.slice(7));
-      listed = list ?? listed;
+      listedTexts = list ?? listedTexts;
       // Exactly one kubeconfig per listed cluster is active.
-      expect(world.counts.map(clusterOf).sort(), message).toEqual(listed.map(clusterOf).sort());
+      expect(world.counts.map(clusterOf).sort(), message).toEqual(listedTexts.map(clusterOf).sort());
       for (const one of countsBefore) {
-        const after = world.counts.find((other) => clusterOf(other) === clusterOf(one));
-        if (list !== undefined && read.has(one) && after !== undefined) expect(after, message).toBe(one);
+        const nextCount = world.counts.find((other) => clusterOf(other) === clusterOf(one));
+        if (list !== undefined && read.has(one) && nextCount !== undefined) expect(nextCount, message).toBe(one);
       }
       for (const one of [...read]) if (!world.counts.includes(one)) read.delete(one);
       // Each has one chart, plus another while its kubeconfig is being replaced.
-      expect(world.running.length, message).toBeLessThanOrEqual(2 * listed.length);
-      expect(world.running.length, message).toBeGreaterThanOrEqual(listed.length);
-      if (list === undefined) expect(world.running.length, message).toBeLessThanOrEqual(running);
+      expect(world.running.length, message).toBeLessThanOrEqual(2 * listedTexts.length);
+      expect(world.running.length, message).toBeGreaterThanOrEqual(listedTexts.length);
+      if (list === undefined) expect(world.running.length, message).toBeLessThanOrEqual(runningCount);
     }
     world.actor.stop();
   };

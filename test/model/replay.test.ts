@@ -30,7 +30,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const agent = randomAgent();
 
-function recorded(schedule: Schedule): { header: TraceHeader; records: TraceRecord[] } {
+function recordSchedule(schedule: Schedule): { header: TraceHeader; records: TraceRecord[] } {
   const lines: TraceLine[] = [];
   const write = (line: TraceLine): void => void lines.push(JSON.parse(JSON.stringify(line)) as TraceLine);
   writeRandomTrace(schedule, { write, flush() {}, close() {} }, agent);
@@ -41,7 +41,7 @@ function recorded(schedule: Schedule): { header: TraceHeader; records: TraceReco
 test('60 random agent runs, with and without faults, are replayed without a difference', () => {
   let total = 0;
   for (const schedule of fc.sample(schedules, { seed: 11, numRuns: 60 })) {
-    const { header, records } = recorded(schedule);
+    const { header, records } = recordSchedule(schedule);
     const report = replay(header, records, [agentMachine]);
     expect(report.difference, formatReplay(report)).toBeUndefined();
     expect(report.compared).toBe(records.length);
@@ -52,7 +52,7 @@ test('60 random agent runs, with and without faults, are replayed without a diff
 
 test('a truncated trace is replayed to its end', () => {
   const [schedule] = fc.sample(schedules, { seed: 5, numRuns: 1 });
-  const { header, records } = recorded(schedule!);
+  const { header, records } = recordSchedule(schedule!);
   for (let length = 1; length <= Math.min(300, records.length); length++) {
     const report = replay(header, records.slice(0, length), [agentMachine]);
     expect(report.difference, formatReplay(report)).toBeUndefined();
@@ -61,12 +61,12 @@ test('a truncated trace is replayed to its end', () => {
 
 test('a trace can be replayed with a modified machine, such as one that ignores changes', () => {
   const certificate = { gap: { ms: 5_000 }, happens: { kind: 'certificate' } } as const;
-  const { header, records } = recorded({
+  const { header, records } = recordSchedule({
     ...{ settings: 'short times', beginning: 'in order', nature: 0, ending: 'in trouble' },
     steps: [certificate, { gap: { ms: 20_000 }, happens: { kind: 'ready?' } }],
   });
-  const changed = supervisorMachine.provide({ guards: { changesDesired: () => false } });
-  const { difference } = replay(header, records, [agentMachine, changed]);
+  const changedSupervisor = supervisorMachine.provide({ guards: { changesDesired: () => false } });
+  const { difference } = replay(header, records, [agentMachine, changedSupervisor]);
   expect(difference?.recorded).toMatchObject({ kind: 'transition', actor: 'supervisor', from: 'running.settled' });
   expect(difference?.replayed).toBeUndefined();
 });
@@ -75,19 +75,19 @@ describe('a supervisor that skips an epoch number', () => {
   const path = join(folder, 'skipped.trace');
   beforeAll(() => writeSkippedEpochTrace(path));
 
-  async function printed(
+  async function captureOutput(
     command: (output: { out: (text: string) => void; error: (text: string) => void }) => Promise<number>,
   ): Promise<{ code: number; text: string }> {
     let text = '';
-    const print = (more: string): void => {
-      text += more;
+    const print = (chunk: string): void => {
+      text += chunk;
     };
     const code = await command({ out: print, error: print });
     return { code, text };
   }
 
   test('is detected by the check, with the missing number and the record', async () => {
-    const { code, text } = await printed((output) => checkTraces([path], { format: 'text' }, output));
+    const { code, text } = await captureOutput((output) => checkTraces([path], { format: 'text' }, output));
     expect(code).toBe(1);
     expect(text).toMatch(
       /^deviation 1 of \d+: record \d+ is out of order \(machines\/agent\/sequences\/numbers\.mmd:/m,
@@ -99,7 +99,7 @@ describe('a supervisor that skips an epoch number', () => {
   });
 
   test('first deviates from the correct supervisor where it starts the wrong epoch', async () => {
-    const { code, text } = await printed((output) => replayTraces([path], { format: 'text' }, output));
+    const { code, text } = await captureOutput((output) => replayTraces([path], { format: 'text' }, output));
     expect(code).toBe(1);
     const records = readFileSync(path, 'utf8').trimEnd().split('\n').slice(1);
     const skip = records.findIndex((line) => line.includes('"kind":"spawn","actor":"epoch-3"')) + 1;
@@ -115,13 +115,13 @@ test('100,000 records are replayed within seconds', () => {
     gap: { ms: 60_000 },
     happens: i % 8 === 0 ? ({ kind: 'crash', target: 'serving' } as const) : ({ kind: 'certificate' } as const),
   }));
-  const { header, records } = recorded({
+  const { header, records } = recordSchedule({
     ...{ settings: 'short times', beginning: 'in order', nature: 0, ending: 'in trouble' },
     steps,
   });
-  const begun = process.cpuUsage();
+  const startUsage = process.cpuUsage();
   const report = replay(header, records, [agentMachine]);
-  const { user, system } = process.cpuUsage(begun);
+  const { user, system } = process.cpuUsage(startUsage);
   const secondsFor100000 = (user + system) / 1e6 / (records.length / 100_000);
   expect(report.difference, formatReplay(report)).toBeUndefined();
   console.log(`CPU time of replaying 100,000 records: ${secondsFor100000.toFixed(1)} s`);

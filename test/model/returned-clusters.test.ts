@@ -23,26 +23,26 @@ interface Reconnected {
 }
 
 /** A client with clusters a and b reconnects. Cluster b was removed while it was disconnected; a route may name b. */
-function reconnected(named: readonly string[]): Reconnected {
+function reconnected(namedClusters: readonly string[]): Reconnected {
   const { source, world: previousWorld } = acknowledgedClient(true);
   source.set(clusterType, 'b');
-  const known = source.types.get(clusterType)!.get('b')!;
+  const knownResource = source.types.get(clusterType)!.get('b')!;
   previousWorld.call.emit('cancelled');
   source.remove(clusterType, 'b');
-  source.setNaming(routeType, 'r', ...named);
+  source.setNaming(routeType, 'r', ...namedClusters);
   const world = new AdsWorld({ delta: true, source, clock: previousWorld.clock, hasMakeBeforeBreak: true });
   const take = (): string[] => {
-    const seen = world.read();
-    if (seen === undefined) return [];
-    world.delta({ typeUrl: seen.typeUrl, responseNonce: seen.nonce });
-    return [shortTexts(seen), ...take()];
+    const response = world.read();
+    if (response === undefined) return [];
+    world.delta({ typeUrl: response.typeUrl, responseNonce: response.nonce });
+    return [shortTexts(response), ...take()];
   };
   const a = source.types.get(clusterType)!.get('a')!;
-  world.delta({ typeUrl: clusterType, initialResourceVersions: { a: a.version, b: known.version } });
+  world.delta({ typeUrl: clusterType, initialResourceVersions: { a: a.version, b: knownResource.version } });
   world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'b'] });
   world.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'] });
   take();
-  return { world, source, known, take };
+  return { world, source, known: knownResource, take };
 }
 
 test('a client does not receive a returning cluster that it already has', () => {

@@ -10,10 +10,10 @@ import {
 } from '../../machines/discovery/xds/cluster-rollout.ts';
 import type { Watch } from '../../machines/discovery/xds/watch-record.ts';
 
-const sent = (name: string, nonce: string, needs: NewCluster['needs'] = 'acknowledgement'): NewCluster => ({
+const sentCluster = (name: string, nonce: string, needs: NewCluster['needs'] = 'acknowledgement'): NewCluster => ({
   ...{ name, state: 'sent', needs, assignment: name, nonce, stepsLeft: 2 },
 });
-const rollout = { ...newRollout, newClusters: [sent('a', '1'), sent('b', '2')] };
+const rollout = { ...newRollout, newClusters: [sentCluster('a', '1'), sentCluster('b', '2')] };
 const watch = { nonceSent: '2', nonceRejected: '' } as Watch;
 const base = { typeUrl: clusterType, rejection: null };
 const sotw = (nonce: string): AdsRequest => ({ ...base, protocol: 'sotw', nonce, names: [] }) as unknown as AdsRequest;
@@ -46,7 +46,7 @@ describe('an ACK of clusters', () => {
 });
 
 test('an endpoint response makes those clusters usable that only need an assignment in it', () => {
-  const newClusters = [sent('a', '1', 'assignment'), sent('b', '1', 'assignment'), sent('c', '1')];
+  const newClusters = [sentCluster('a', '1', 'assignment'), sentCluster('b', '1', 'assignment'), sentCluster('c', '1')];
   const next = withAssignmentsSent({ ...newRollout, newClusters }, (name) => name !== 'b');
   expect(namesOf(next)).toEqual(['b', 'c']);
 });

@@ -36,14 +36,14 @@ describe.each([
   test('debug pages show why a removed cluster is kept, from the last route that names it until its removal', () => {
     const client = acknowledgedClient(delta);
     replace(client);
-    const seen = client.world.read()!;
+    const response = client.world.read()!;
     expect(waitsOf(client)).toEqual([
       'warming b: usable when its endpoints are sent',
       'kept a: not configured, kept while route.v3.RouteConfiguration r names it',
       'held r: names clusters that are not warmed yet: b',
     ]);
     client.ack(client.requestEndpoints('b'), ['a', 'b']);
-    client.ack(seen);
+    client.ack(response);
     // The client has read the route, but not acknowledged it.
     const route = client.world.read()!;
     expect(waitsOf(client)).toEqual([
@@ -104,16 +104,16 @@ describe.each([
   test('a client that reconnects without any ACK keeps the clusters for its previous connection', () => {
     const { source, world } = acknowledgedClient(delta);
     world.call.emit('cancelled');
-    const again = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true });
+    const secondWorld = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true });
     const { version } = source.types.get(clusterType)!.get('a')!;
-    if (delta) again.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
-    else again.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+    if (delta) secondWorld.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
+    else secondWorld.sotw({ typeUrl: clusterType, versionInfo: 'v' });
     source.remove(clusterType, 'a');
-    again.push(clusterType);
-    const seen = again.read()!;
-    if (delta) again.delta({ typeUrl: clusterType, responseNonce: seen.nonce });
-    else again.sotw({ typeUrl: clusterType, responseNonce: seen.nonce });
-    const waits = again.waits(clusterType).map(describeWait);
+    secondWorld.push(clusterType);
+    const response = secondWorld.read()!;
+    if (delta) secondWorld.delta({ typeUrl: clusterType, responseNonce: response.nonce });
+    else secondWorld.sotw({ typeUrl: clusterType, responseNonce: response.nonce });
+    const waits = secondWorld.waits(clusterType).map(describeWait);
     expect(waits.filter(({ kind }) => kind === 'kept').map(({ why }) => why)).toEqual([
       'not configured, kept while the proxy may use listeners and routes of its previous connection',
     ]);

@@ -73,27 +73,27 @@ class World {
     const authority = authorityMachine.provide({
       actors: {
         workloadLedger: fromCallback<RootsAwait | LeafCertificatesAwait, undefined>(({ receive, sendBack }) => {
-          let awaited: RootsAwait | LeafCertificatesAwait | undefined;
+          let awaitedOrder: RootsAwait | LeafCertificatesAwait | undefined;
           let since = 0;
           this.#checkAge = () => {
-            if (awaited === undefined) return;
-            const order = awaited;
+            if (awaitedOrder === undefined) return;
+            const order = awaitedOrder;
             const now = this.now;
             if (order.type === 'roots.await') {
-              const missing = this.#ledger.missingTrust(order.roots, since, now).count;
+              const missingCount = this.#ledger.missingTrust(order.roots, since, now).count;
               const isEarly = this.#mutant === (order.roots.length > 1 ? 'signs at once' : 'drops at once');
-              if (missing > 0 && !isEarly) return;
-              awaited = undefined;
+              if (missingCount > 0 && !isEarly) return;
+              awaitedOrder = undefined;
               sendBack({ type: 'roots.trusted', roots: order.roots });
             } else {
               if (this.#ledger.missingRenewal([order.authority], now).count > 0 && this.#mutant !== 'drops at once')
                 return;
-              awaited = undefined;
+              awaitedOrder = undefined;
               sendBack({ type: 'leaf-certificates.unused', authority: order.authority });
             }
           };
           receive((order) => {
-            awaited = order;
+            awaitedOrder = order;
             since = this.now;
             queueMicrotask(() => this.#checkAge());
           });
@@ -147,7 +147,7 @@ class World {
   }
 
   async settle(): Promise<void> {
-    for (let turn = 0; turn < 30; turn++) await Promise.resolve();
+    for (let tick = 0; tick < 30; tick++) await Promise.resolve();
   }
 
   kill(): void {
@@ -202,13 +202,13 @@ class World {
 
   /** Finds two workloads of which one does not trust the other's certificate; the control plane presents one of its signer. */
   broken(): string | undefined {
-    const living = this.workloads.filter(({ leaf }) => leaf !== undefined);
-    const shown = living.map(({ node, leaf }) => ({ node, signer: leaf!.signer }));
-    if (this.inForce !== undefined) shown.push({ node: 'the control plane', signer: this.inForce.signer });
-    for (const { node, trusts } of living) {
-      const refused = shown.find(({ signer }) => !trusts.includes(signer));
-      if (refused !== undefined)
-        return `${node} trusts ${trusts} and refuses ${refused.node}, signed by ${refused.signer}`;
+    const livingWorkloads = this.workloads.filter(({ leaf }) => leaf !== undefined);
+    const presentedLeaves = livingWorkloads.map(({ node, leaf }) => ({ node, signer: leaf!.signer }));
+    if (this.inForce !== undefined) presentedLeaves.push({ node: 'the control plane', signer: this.inForce.signer });
+    for (const { node, trusts } of livingWorkloads) {
+      const refusedLeaf = presentedLeaves.find(({ signer }) => !trusts.includes(signer));
+      if (refusedLeaf !== undefined)
+        return `${node} trusts ${trusts} and refuses ${refusedLeaf.node}, signed by ${refusedLeaf.signer}`;
     }
     return undefined;
   }
@@ -244,7 +244,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant<Step>(['taint', (world) => world.order('rotation.taint')]) },
   { weight: 1, arbitrary: fc.constant<Step>(['kill', (world) => world.kill()]) },
   { weight: 2, arbitrary: fc.constant<Step>(['start', (world) => world.start()]) },
-  { weight: 1, arbitrary: fc.boolean().map((full): Step => [`disk ${full}`, (world) => world.fillDisk(full)]) },
+  {
+    weight: 1,
+    arbitrary: fc.boolean().map((isDiskFull): Step => [`disk ${isDiskFull}`, (world) => world.fillDisk(isDiskFull)]),
+  },
   {
     weight: 2,
     arbitrary: fc

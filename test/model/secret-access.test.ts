@@ -7,11 +7,11 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 const minuteMs = 60_000;
 const yes: AccessResult = { outcome: 'answered', allowed: true };
 const no: AccessResult = { outcome: 'answered', allowed: false };
-const silent: AccessResult = { outcome: 'failed', reason: 'no answer in 5 s' };
+const silentReview: AccessResult = { outcome: 'failed', reason: 'no answer in 5 s' };
 
 eachWorldFollowsTheDiagrams(['secret-access', 'access-review'], ['reviewing']);
 
-async function given(access: DiscoveryWorld['access']): Promise<DiscoveryWorld> {
+async function createWorld(access: DiscoveryWorld['access']): Promise<DiscoveryWorld> {
   const world = await DiscoveryWorld.serving({
     cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
   });
@@ -29,28 +29,28 @@ const reviewedAt = (world: DiscoveryWorld, account: string): number[] => {
   return times.map((time) => time - times[0]!);
 };
 
-const forced = (world: DiscoveryWorld): number =>
+const countForced = (world: DiscoveryWorld): number =>
   world
     .events('push.request')
     .filter(({ reasons }) => (reasons as object | undefined) && 'secret' in (reasons as object)).length;
 
 it('access is queried when a proxy of an account requests a Secret and once a minute, and all proxies are notified of changes', async () => {
-  const world = await given({ 'edge/front': yes, 'edge/other': no });
+  const world = await createWorld({ 'edge/front': yes, 'edge/other': no });
   await setAccounts(world, 'edge/front', 'edge/other');
   expect(world.adoptedAccess).toEqual(['edge/front true', 'edge/other false']);
-  expect(forced(world)).toBe(2);
+  expect(countForced(world)).toBe(2);
   await setAccounts(world, 'edge/front', 'edge/other');
   await world.pass(2.5 * minuteMs);
   expect(reviewedAt(world, 'edge/front')).toEqual([0, minuteMs, 2 * minuteMs]);
-  expect(forced(world)).toBe(2);
+  expect(countForced(world)).toBe(2);
   world.access['edge/front'] = no;
   await world.pass(minuteMs);
   expect(world.adoptedAccess.slice(2)).toEqual(['edge/front false']);
-  expect(forced(world)).toBe(3);
+  expect(countForced(world)).toBe(3);
 });
 
 it('access is not queried for accounts without proxies, and is queried again when a proxy returns', async () => {
-  const world = await given({ 'edge/front': yes });
+  const world = await createWorld({ 'edge/front': yes });
   await setAccounts(world, 'edge/front');
   await setAccounts(world);
   await world.pass(10 * minuteMs);
@@ -60,7 +60,7 @@ it('access is not queried for accounts without proxies, and is queried again whe
 });
 
 it('access is not granted or revoked without a response of the API server, and retries have increasing delays', async () => {
-  const world = await given({ 'edge/front': silent });
+  const world = await createWorld({ 'edge/front': silentReview });
   await setAccounts(world, 'edge/front');
   await world.pass(40_000);
   expect(reviewedAt(world, 'edge/front')).toEqual([0, 1_000, 3_000, 7_000, 15_000, 31_000]);
@@ -68,13 +68,13 @@ it('access is not granted or revoked without a response of the API server, and r
   world.access['edge/front'] = yes;
   await world.pass(minuteMs);
   expect(world.adoptedAccess).toEqual(['edge/front true']);
-  world.access['edge/front'] = silent;
+  world.access['edge/front'] = silentReview;
   await world.pass(10 * minuteMs);
   expect(world.adoptedAccess).toEqual(['edge/front true']);
 });
 
 it('access queries that throw count as missing responses', async () => {
-  const world = await given({ 'edge/front': new Error('bug') });
+  const world = await createWorld({ 'edge/front': new Error('bug') });
   await setAccounts(world, 'edge/front');
   expect(world.events('access.unavailable')).toMatchObject([{ account: 'edge/front', reason: 'bug' }]);
   world.access['edge/front'] = yes;

@@ -13,14 +13,14 @@ describe('pilot-agent (seed 000)', () => {
   const rows = ofAgent.filter(({ seeds }) => seeds.length > 0);
 
   test('has an event for every numbered message of the diagram of seed 000', () => {
-    const drawn = upTo(22).flatMap((row) => (row === '14' ? ['14a', '14b', '14c'] : [row]));
-    expect(new Set(rows.flatMap(({ seeds }) => seeds))).toEqual(new Set(drawn.map((row) => `12.1 #${row}`)));
+    const drawnRows = upTo(22).flatMap((row) => (row === '14' ? ['14a', '14b', '14c'] : [row]));
+    expect(new Set(rows.flatMap(({ seeds }) => seeds))).toEqual(new Set(drawnRows.map((row) => `12.1 #${row}`)));
   });
 });
 
 describe('pilot-discovery (seed 004)', () => {
   /** Messages of the seeds that this program does not have, with the reason. */
-  const absent: Record<string, string> = {
+  const absentSeeds: Record<string, string> = {
     '6.8 #4': 'no periodic refresh',
     '6.8 #15': 'no periodic refresh',
     '13.2 #4': 'no live Kubernetes yet',
@@ -39,13 +39,13 @@ describe('pilot-discovery (seed 004)', () => {
   const rows = ofDiscovery.filter(({ seeds }) => seeds.length > 0);
 
   test('has a message, or a reason for none, for every row of the tables', () => {
-    const drawn = [
+    const drawnSeeds = [
       ...upTo(23).map((n) => `6.8 #${n}`),
       ...upTo(11).map((n) => `13.1 #${n}`),
       ...upTo(32).map((n) => `13.2 #${n}`),
     ];
     const covered = new Set<string>(rows.flatMap(({ seeds }) => [...seeds]));
-    expect(drawn.filter((row) => !covered.has(row) && absent[row] === undefined)).toEqual([]);
-    expect(Object.keys(absent).filter((row) => covered.has(row))).toEqual([]);
+    expect(drawnSeeds.filter((row) => !covered.has(row) && absentSeeds[row] === undefined)).toEqual([]);
+    expect(Object.keys(absentSeeds).filter((row) => covered.has(row))).toEqual([]);
   });
 });

@@ -6,9 +6,9 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 eachWorldFollowsTheDiagrams(['configuration', 'registries'], ['computing', 'feed']);
 
-const reading: ServicesReading = { services: 2, endpoints: 4, changedServices: [], changedEndpoints: [] };
-const changed: ServicesReading = { ...reading, changedServices: ['ServiceEntry/shop/cart'] };
-const awaited = 'active.operating.syncing registries';
+const baseReading: ServicesReading = { services: 2, endpoints: 4, changedServices: [], changedEndpoints: [] };
+const changedReading: ServicesReading = { ...baseReading, changedServices: ['ServiceEntry/shop/cart'] };
+const syncingState = 'active.operating.syncing registries';
 const consul = 'Consul/dc1';
 
 /** A control plane whose Consul registry has not reported its services. */
@@ -28,7 +28,7 @@ describe('service-registry', () => {
     world.fromRegistry('External/c1', 'changed');
     await world.pass(6_999);
     expect(world.events('services.failed')).toHaveLength(3);
-    world.services = changed;
+    world.services = changedReading;
     await world.pass(1);
     expect(world.events('push.request').at(-1)).toMatchObject({ configs: ['ServiceEntry/shop/cart'] });
     world.services = new Error('a bug of a registry');
@@ -47,7 +47,7 @@ describe('service-registry', () => {
     ['a registry goes', (world: DiscoveryWorld) => world.listRegistries()],
   ])('requests a push if %s', async (_, happens) => {
     const world = await DiscoveryWorld.serving();
-    world.services = changed;
+    world.services = changedReading;
     happens(world);
     await world.pass(100);
     expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
@@ -55,7 +55,7 @@ describe('service-registry', () => {
 
   it('starts with pending changes in the same step in which it requests a push', async () => {
     const world = await DiscoveryWorld.serving();
-    world.services = changed;
+    world.services = changedReading;
     for (let time = 0; time < 3; time++) world.fromRegistry('External/c1', 'changed');
     await world.settle();
     expect(world.events('push.request')).toHaveLength(2);
@@ -64,7 +64,7 @@ describe('service-registry', () => {
   it('waits until all registries have reported their services, and reports pending registries', async () => {
     const world = await withSlowConsul();
     await world.pass(2_000);
-    expect(world.state()).toBe(awaited);
+    expect(world.state()).toBe(syncingState);
     expect(waitedFor(world).at(-1)).toEqual([consul]);
     expect([world.computedFrom, world.events('services.synced')]).toEqual([[], []]);
     world.fromRegistry(consul, 'synced');
@@ -77,7 +77,7 @@ describe('service-registry', () => {
   it('waits until the list of registries is known', async () => {
     const world = new DiscoveryWorld({}, { listsLate: true });
     await world.pass(1_000);
-    expect([world.state(), waitedFor(world)]).toEqual([awaited, [['the list of registries']]]);
+    expect([world.state(), waitedFor(world)]).toEqual([syncingState, [['the list of registries']]]);
     world.listRegistries('External/c1');
     await world.settle();
     expect(world.state()).toBe('active.operating.serving');
@@ -85,17 +85,17 @@ describe('service-registry', () => {
 
   it('serves without a registry that has not reported its services within 30 s, and reports this', async () => {
     const world = await withSlowConsul();
-    for (let half = 0; half < 59; half++) {
+    for (let halfSecond = 0; halfSecond < 59; halfSecond++) {
       await world.pass(500);
       // This holds however often another one changes.
       world.fromRegistry('External/c1', 'changed');
     }
     await world.settle();
-    expect(world.state()).toBe(awaited);
+    expect(world.state()).toBe(syncingState);
     await world.pass(500);
     expect(world.events('services.synced')).toMatchObject([{ missing: [consul] }]);
     expect(world.state()).toBe('active.operating.serving');
-    world.services = changed;
+    world.services = changedReading;
     world.fromRegistry(consul, 'synced');
     await world.pass(100);
     expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
@@ -104,7 +104,7 @@ describe('service-registry', () => {
   it('is not delayed at start by an unreachable registry, however often that is retried', async () => {
     const world = new DiscoveryWorld({}, { registries: ['External/c1', consul], unreachable: [consul] });
     await world.pass(29_999);
-    expect([world.state(), waitedFor(world).at(-1)]).toEqual([awaited, [consul]]);
+    expect([world.state(), waitedFor(world).at(-1)]).toEqual([syncingState, [consul]]);
     await world.pass(1);
     expect(world.state()).toBe('active.operating.serving');
     const tries = world.events('registry.failed');

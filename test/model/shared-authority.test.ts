@@ -27,9 +27,9 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-const steady = (signer: string, more: Partial<SharedStage> = {}): SharedStage => ({
+const steady = (signer: string, overrides: Partial<SharedStage> = {}): SharedStage => ({
   ...{ stage: 'steady', signer, other: null, tainted: null, previousSigners: [] },
-  ...more,
+  ...overrides,
 });
 
 /** The part of the control plane's own chart that the authority needs. */
@@ -85,8 +85,8 @@ class Replica {
     });
   }
 
-  read(stage: SharedStage, fits = false): void {
-    this.#report({ type: 'shared-authority.read', reading: ++this.#reading, isCompatible: fits, ...stage });
+  read(stage: SharedStage, isCompatible = false): void {
+    this.#report({ type: 'shared-authority.read', reading: ++this.#reading, isCompatible: isCompatible, ...stage });
   }
 
   absent(): void {
@@ -98,7 +98,7 @@ class Replica {
   }
 
   async settle(): Promise<void> {
-    for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+    for (let tick = 0; tick < 5; tick++) await Promise.resolve();
   }
 }
 
@@ -191,10 +191,10 @@ describe('a replica with a shared authority', () => {
       false,
     ],
     ['another intermediate of a trusted root', steady('a'), steady('c'), true, true],
-  ])('accepts or rejects %s in the Secret', (_, known, read, fits, isFollowed) => {
+  ])('accepts or rejects %s in the Secret', (_, knownStage, read, isCompatible, isFollowed) => {
     replica = new Replica();
-    replica.read(known);
-    replica.read(read, fits);
+    replica.read(knownStage);
+    replica.read(read, isCompatible);
     expect(replica.adopted).toEqual(isFollowed ? [1, 2] : [1]);
   });
 
@@ -208,13 +208,13 @@ describe('a replica with a shared authority', () => {
   });
 });
 
-const journalOf = (more: Partial<SharedJournal> = {}): SharedJournal => ({
+const journalOf = (overrides: Partial<SharedJournal> = {}): SharedJournal => ({
   ...{ ...steady('a'), since: 0, maxLeafMs: dayMs },
-  ...more,
+  ...overrides,
 });
-const factsAt = (now: number, more: Partial<RotationFacts> = {}): RotationFacts => ({
+const factsAt = (now: number, overrides: Partial<RotationFacts> = {}): RotationFacts => ({
   ...{ now, order: null, isRootDue: false, endsAt: 3_650 * dayMs, otherEndsAt: null, maxLeafMs: dayMs },
-  ...more,
+  ...overrides,
 });
 
 describe('the rotation stages', () => {
@@ -393,9 +393,9 @@ type Mutant = 'signs at once' | 'drops at once' | undefined;
  * them until then. @returns the first violation
  */
 function run(delaysInHours: readonly number[], ordersAt: readonly number[], mutant?: Mutant): string | undefined {
-  let written = journalOf();
-  const history = [{ at: 0, journal: written }];
-  const replicas: Followed[] = delaysInHours.map(() => ({ journal: written }));
+  let writtenJournal = journalOf();
+  const history = [{ at: 0, journal: writtenJournal }];
+  const replicas: Followed[] = delaysInHours.map(() => ({ journal: writtenJournal }));
   const workloads = [0, 1, 2, 3].map(
     (i): Workload => ({ replica: i % replicas.length, trusts: ['a'], leaf: { signer: 'a', endsAt: dayMs } }),
   );
@@ -403,13 +403,16 @@ function run(delaysInHours: readonly number[], ordersAt: readonly number[], muta
   for (let hour = 0; hour < 15 * 24; hour++) {
     const now = hour * hourMs;
     const order = ordersAt.includes(hour) ? ('rotate' as const) : null;
-    const early =
-      (mutant === 'signs at once' && written.stage === 'trusting') ||
-      (mutant === 'drops at once' && written.stage === 'signing');
-    const step = nextStep(early ? { ...written, since: now - 9 * dayMs } : written, factsAt(now, { order }));
+    const isEarly =
+      (mutant === 'signs at once' && writtenJournal.stage === 'trusting') ||
+      (mutant === 'drops at once' && writtenJournal.stage === 'signing');
+    const step = nextStep(
+      isEarly ? { ...writtenJournal, since: now - 9 * dayMs } : writtenJournal,
+      factsAt(now, { order }),
+    );
     if (step !== undefined) {
-      written = step.createsRoot ? { ...step.journal, other: `root-${++roots}` } : step.journal;
-      history.push({ at: now, journal: written });
+      writtenJournal = step.createsRoot ? { ...step.journal, other: `root-${++roots}` } : step.journal;
+      history.push({ at: now, journal: writtenJournal });
     }
     replicas.forEach((one, i) => {
       one.journal = history.findLast(({ at }) => at + delaysInHours[i]! * hourMs <= now)?.journal ?? one.journal;
@@ -421,11 +424,12 @@ function run(delaysInHours: readonly number[], ordersAt: readonly number[], muta
       workload.leaf = { signer: journal.signer, endsAt: now + dayMs };
     });
     for (const one of workloads) {
-      const refused = workloads.find(({ trusts }) => !trusts.includes(one.leaf.signer));
-      if (refused !== undefined) return `hour ${hour}: ${refused.trusts} does not trust ${one.leaf.signer}`;
+      const untrustingWorkload = workloads.find(({ trusts }) => !trusts.includes(one.leaf.signer));
+      if (untrustingWorkload !== undefined)
+        return `hour ${hour}: ${untrustingWorkload.trusts} does not trust ${one.leaf.signer}`;
     }
   }
-  return roots > 0 && written.stage === 'steady' ? undefined : `it did not end: ${written.stage}`;
+  return roots > 0 && writtenJournal.stage === 'steady' ? undefined : `it did not end: ${writtenJournal.stage}`;
 }
 
 describe('replicas that read late with workloads that renew late', () => {
@@ -435,8 +439,8 @@ describe('replicas that read late with workloads that renew late', () => {
   it("never cause one workload to reject another's certificate", () => {
     const numRuns = sized({ quick: 30, short: 100, full: 3_000 });
     fc.assert(
-      fc.property(delays, orders, (late, ordered) => {
-        expect(run(late, ordered)).toBeUndefined();
+      fc.property(delays, orders, (drawnDelays, drawnOrders) => {
+        expect(run(drawnDelays, drawnOrders)).toBeUndefined();
       }),
       { numRuns },
     );

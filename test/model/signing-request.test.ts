@@ -15,8 +15,8 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 type Result<T> = T | 'never' | Error;
 
-const done: RequestStep = { outcome: 'done' };
-const failed: RequestStep = { outcome: 'failed', reason: 'forbidden' };
+const doneStep: RequestStep = { outcome: 'done' };
+const failedStep: RequestStep = { outcome: 'failed', reason: 'forbidden' };
 const pending: RequestReading = { outcome: 'pending' };
 
 class Request {
@@ -30,7 +30,7 @@ class Request {
 
   constructor(
     readings: readonly Result<RequestReading>[],
-    { approves = true, creation = done, approval = done, removal = undefined as Result<undefined> } = {} as {
+    { approves = true, creation = doneStep, approval = doneStep, removal = undefined as Result<undefined> } = {} as {
       approves?: boolean;
       creation?: Result<RequestStep>;
       approval?: Result<RequestStep>;
@@ -38,7 +38,7 @@ class Request {
     },
   ) {
     Request.created.push(this);
-    const left = [...readings];
+    const remainingReadings = [...readings];
     const respond = async <T>(operation: string, value: Result<T>): Promise<T> => {
       this.requests.push(operation);
       if (value === 'never') return new Promise(() => {});
@@ -52,7 +52,7 @@ class Request {
         createRequest: fromPromise<RequestStep, undefined>(() => respond('make', creation)),
         approveRequest: fromPromise<RequestStep, undefined>(() => respond('approve', approval)),
         readRequest: fromPromise<RequestReading, undefined>(() =>
-          respond('read', left.length > 1 ? left.shift()! : left[0]!),
+          respond('read', remainingReadings.length > 1 ? remainingReadings.shift()! : remainingReadings[0]!),
         ),
         removeRequest: fromPromise<void, undefined>(() => respond('remove', removal)),
       },
@@ -78,7 +78,7 @@ class Request {
   /** @param ms duration, passed in steps between which results arrive */
   async pass(ms: number): Promise<void> {
     for (let passed = 0; passed <= ms; passed += 100) {
-      for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+      for (let tick = 0; tick < 10; tick++) await Promise.resolve();
       if (passed < ms) this.clock.advance(100);
     }
   }
@@ -104,8 +104,8 @@ it('a signing request is not approved if others approve it', async () => {
 });
 
 it.each<[string, readonly Result<RequestReading>[], object, SigningRequestOutput]>([
-  ['cannot be made', [pending], { creation: failed }, { outcome: 'failed', reason: 'forbidden' }],
-  ['cannot be approved', [pending], { approval: failed }, { outcome: 'failed', reason: 'forbidden' }],
+  ['cannot be made', [pending], { creation: failedStep }, { outcome: 'failed', reason: 'forbidden' }],
+  ['cannot be approved', [pending], { approval: failedStep }, { outcome: 'failed', reason: 'forbidden' }],
   ['is denied', [{ outcome: 'refused', reason: 'no' }], {}, { outcome: 'refused', reason: 'no' }],
   ['is made by an effect with a bug', [pending], { creation: new Error('bug') }, { outcome: 'failed', reason: 'bug' }],
   ['is approved by one', [pending], { approval: new Error('bug') }, { outcome: 'failed', reason: 'bug' }],

@@ -6,7 +6,7 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 const secondMs = 1_000;
 const minuteMs = 60 * secondMs;
-const serving = 'active.operating.serving';
+const servingState = 'active.operating.serving';
 const spire: TrustBundleInput = { endpoint: 'https://spire.test/', trustDomains: ['shop.test'] };
 const other: TrustBundleInput = { endpoint: 'https://other.test/', trustDomains: ['old.test'] };
 
@@ -26,10 +26,10 @@ function requestedAt(world: DiscoveryWorld, { endpoint }: TrustBundleInput): num
   return times.map((time) => time - times[0]!);
 }
 
-const given = async (script: Partial<DiscoveryWorld>): Promise<DiscoveryWorld> => {
+const createWorld = async (script: Partial<DiscoveryWorld>): Promise<DiscoveryWorld> => {
   const world = new DiscoveryWorld({}, { endpoints: [spire], ...script });
   await world.settle();
-  expect(world.state()).toBe(serving);
+  expect(world.state()).toBe(servingState);
   return world;
 };
 
@@ -37,7 +37,7 @@ const inForce = (world: DiscoveryWorld): string[] => world.adoptedBundles.map(({
 
 describe('trust bundles at start', () => {
   it('do not delay the start, and an unresponsive endpoint is queried once', async () => {
-    const world = await given({});
+    const world = await createWorld({});
     await world.pass(60 * minuteMs);
     // The timeout is in the effect: it reports a missing response.
     expect(requestedAt(world, spire)).toEqual([0]);
@@ -45,14 +45,14 @@ describe('trust bundles at start', () => {
   });
 
   it('still apply after a restart until the endpoint has responded', async () => {
-    const world = await given({ keptBundles: { [spire.endpoint]: bundle('kept', 7) } });
+    const world = await createWorld({ keptBundles: { [spire.endpoint]: bundle('kept', 7) } });
     expect(inForce(world)).toEqual(['kept']);
     expect(world.published).toBe(1);
     expect(requestedAt(world, spire)).toEqual([0]);
   });
 
   it('are ignored if they are stored but no longer valid, and the endpoint is queried', async () => {
-    const world = await given({
+    const world = await createWorld({
       keptBundles: { [spire.endpoint]: failing('has ended') },
       bundles: { [spire.endpoint]: bundle('one') },
     });
@@ -60,7 +60,7 @@ describe('trust bundles at start', () => {
   });
 
   it('still exclude older ones by the stored sequence number', async () => {
-    const world = await given({
+    const world = await createWorld({
       keptBundles: { [spire.endpoint]: bundle('kept', 7) },
       bundles: { [spire.endpoint]: bundle('replayed', 6) },
     });
@@ -73,7 +73,7 @@ describe('trust bundles at start', () => {
 
 describe('an endpoint that responds', () => {
   it('is queried every 5 min, and agents are notified only of changed roots', async () => {
-    const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
+    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one') } });
     await world.pass(5 * minuteMs);
     expect(world.published).toBe(1);
     world.bundles[spire.endpoint] = bundle('two');
@@ -90,7 +90,7 @@ describe('an endpoint that responds', () => {
     [86_400 * secondMs, 60 * minuteMs],
     [Number.MAX_SAFE_INTEGER, 60 * minuteMs],
   ])('is queried, after a refresh hint of %i ms, every %i ms', async (hint, interval) => {
-    const world = await given({ bundles: { [spire.endpoint]: bundle('one', null, hint) } });
+    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one', null, hint) } });
     await world.pass(interval - 1);
     expect(requestedAt(world, spire)).toEqual([0]);
     await world.pass(1);
@@ -98,7 +98,7 @@ describe('an endpoint that responds', () => {
   });
 
   it('has an older bundle ignored, and a bundle with the same or no number accepted', async () => {
-    const world = await given({ bundles: { [spire.endpoint]: bundle('five', 5) } });
+    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('five', 5) } });
     for (const next of [
       bundle('four', 4),
       bundle('also five', 5),
@@ -116,16 +116,16 @@ describe('an endpoint that responds', () => {
 
 describe('an endpoint that fails', () => {
   it('is queried after 5 s, 10 s, 20 s and so on up to 5 min if there is no bundle', async () => {
-    const world = await given({ bundles: { [spire.endpoint]: failing() } });
+    const world = await createWorld({ bundles: { [spire.endpoint]: failing() } });
     await world.pass(20 * minuteMs);
     const times = requestedAt(world, spire);
-    const rests = times.slice(1).map((at, index) => (at - times[index]!) / secondMs);
-    expect(rests.slice(0, 8)).toEqual([5, 10, 20, 40, 80, 160, 300, 300]);
+    const pauses = times.slice(1).map((at, index) => (at - times[index]!) / secondMs);
+    expect(pauses.slice(0, 8)).toEqual([5, 10, 20, 40, 80, 160, 300, 300]);
     expect(inForce(world)).toEqual([]);
   });
 
   it('keeps its last valid bundle, and is queried no more often than after a response', async () => {
-    const world = await given({ bundles: { [spire.endpoint]: bundle('one', 3, minuteMs) } });
+    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one', 3, minuteMs) } });
     world.bundles[spire.endpoint] = failing('huge');
     await world.pass(10 * minuteMs);
     const times = requestedAt(world, spire);
@@ -143,7 +143,7 @@ describe('an endpoint that fails', () => {
   });
 
   it('is also queried again after an internal error', async () => {
-    const world = await given({ bundles: { [spire.endpoint]: new Error('a bug') } });
+    const world = await createWorld({ bundles: { [spire.endpoint]: new Error('a bug') } });
     world.bundles[spire.endpoint] = bundle('one');
     await world.pass(5 * secondMs);
     expect(inForce(world)).toEqual(['one']);
@@ -152,7 +152,7 @@ describe('an endpoint that fails', () => {
 
 describe('a changed mesh configuration', () => {
   it('can list other endpoints, which are queried instead of removed ones', async () => {
-    const world = await given({ bundles: { [spire.endpoint]: bundle('one'), [other.endpoint]: bundle('o') } });
+    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one'), [other.endpoint]: bundle('o') } });
     world.endpoints = [other];
     await world.changeSources(['fs://config']);
     expect(inForce(world)).toEqual(['one', 'o']);
@@ -162,24 +162,24 @@ describe('a changed mesh configuration', () => {
   });
 
   it('can change the trust domains of an endpoint, which is then queried again', async () => {
-    const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
+    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one') } });
     world.endpoints = [{ ...spire, trustDomains: ['old.test'] }];
     await world.changeSources(['fs://config']);
     expect(world.bundleRequests.map(({ trustDomains }) => trustDomains)).toEqual([['shop.test'], ['old.test']]);
   });
 
   it('has no effect if an internal error prevents reading it', async () => {
-    const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
+    const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one') } });
     world.endpoints = new Error('a bug');
     await world.changeSources(['fs://config']);
     await world.pass(5 * minuteMs);
     expect(requestedAt(world, spire)).toEqual([0, 5 * minuteMs]);
-    expect(world.state()).toBe(serving);
+    expect(world.state()).toBe(servingState);
   });
 });
 
 it('a stop ends all queries', async () => {
-  const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
+  const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one') } });
   world.signal();
   await world.settle();
   expect(world.running()).toEqual([]);

@@ -27,8 +27,8 @@ describe.each([
     client.take();
   }
 
-  const isRemoved = (seen: readonly Seen[]): boolean =>
-    seen.some(({ typeUrl, resources, removed }) =>
+  const isRemoved = (responses: readonly Seen[]): boolean =>
+    responses.some(({ typeUrl, resources, removed }) =>
       typeUrl !== clusterType ? false : delta ? removed.includes('a') : !resources.has('a'),
     );
 

@@ -102,18 +102,18 @@ test.each([false, true])(
   'a reconnecting client receives a cluster that was given up at most twice again: delta %s',
   (delta) => {
     const world = new RolloutWorld({ delta, changes: 1, faults: 3, kinds, faultKinds });
-    const settle = (): number => {
+    const settleWorld = (): number => {
       for (let next = freeChoice(world); next !== undefined; next = freeChoice(world)) world.apply(next);
       expect(world.violations).toEqual([]);
       return world.sentTimes('c0');
     };
     // Its secret never arrives.
     for (const name of ['change:secret', 'read', 'stuck:c0']) world.apply(name);
-    const lossesBefore = settle();
+    const lossesBefore = settleWorld();
     world.apply('reset');
-    const first = settle();
+    const first = settleWorld();
     world.apply('reset');
-    const second = settle();
+    const second = settleWorld();
     expect(first - lossesBefore).toBeLessThanOrEqual(2);
     expect(second - first).toBeLessThanOrEqual(2);
   },
@@ -122,11 +122,11 @@ test.each([false, true])(
 const freeChoice = (world: RolloutWorld): string | undefined => world.choices().find(({ free }) => free)?.name;
 
 test('random runs detect a rule with a deliberate fault', () => {
-  const begin = (): RolloutWorld =>
+  const createWorld = (): RolloutWorld =>
     new RolloutWorld({
       ...{ delta: true, changes: 2, faults: 1, kinds, faultKinds },
       rules: { withClustersRemoved: (rollout) => rollout },
     });
-  const { found } = walkAtRandom(begin, { seed: 7, walks: 20_000 });
+  const { found } = walkAtRandom(createWorld, { seed: 7, walks: 20_000 });
   expect(found?.violations[0]?.invariant).toBe('no active route leads to a cluster without endpoints');
 });

@@ -29,7 +29,7 @@ const times: ProbeTimes = {
   ...{ successThreshold: 1, failureThreshold: 1 },
 };
 
-function given(probe: Partial<ProbeTimes> = {}, workload: XdsWorld['workload'] = () => ''): XdsWorld {
+function createWorld(probe: Partial<ProbeTimes> = {}, workload: XdsWorld['workload'] = () => ''): XdsWorld {
   const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: true, probe: { ...times, ...probe }, proxyless: false });
   world.workload = workload;
   world.start();
@@ -40,11 +40,11 @@ function given(probe: Partial<ProbeTimes> = {}, workload: XdsWorld['workload'] =
 async function pass(world: XdsWorld, seconds: number): Promise<void> {
   for (let i = 0; i < seconds; i++) {
     world.pass(1_000);
-    for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+    for (let tick = 0; tick < 10; tick++) await Promise.resolve();
   }
 }
 
-const reported = (world: XdsWorld): string[] =>
+const reportedHealth = (world: XdsWorld): string[] =>
   world.records.flatMap((record) =>
     record.kind === 'event' && record.event.type === 'health.changed'
       ? [record.event.healthy === true ? 'healthy' : String(record.event.message)]
@@ -53,10 +53,10 @@ const reported = (world: XdsWorld): string[] =>
 
 describe('a probed workload', () => {
   it('is probed directly after its initial delay, and then once per period', async () => {
-    const world = given();
-    const begin = world.clock.now();
+    const world = createWorld();
+    const startMs = world.clock.now();
     await pass(world, 30);
-    expect(world.probes.map((at) => at - begin)).toEqual([3_000, 13_000, 23_000]);
+    expect(world.probes.map((at) => at - startMs)).toEqual([3_000, 13_000, 23_000]);
   });
 
   it('is not probed if no probe is configured', async () => {
@@ -67,9 +67,9 @@ describe('a probed workload', () => {
   });
 
   it('is reported as unhealthy after the timeout if it does not respond', async () => {
-    const world = given({}, () => new Promise<string>(() => {}));
+    const world = createWorld({}, () => new Promise<string>(() => {}));
     await pass(world, 60);
-    expect(reported(world)).toEqual(['no response in time']);
+    expect(reportedHealth(world)).toEqual(['no response in time']);
     expect(world.probes.length).toBeGreaterThan(2);
   });
 });
@@ -77,41 +77,44 @@ describe('a probed workload', () => {
 describe('workload health', () => {
   it('is reported only when it changes', async () => {
     const results = ['', '', 'refused', 'reset', 'refused', '', ''];
-    const world = given({ periodMs: 1_000 }, () => results.shift() ?? '');
+    const world = createWorld({ periodMs: 1_000 }, () => results.shift() ?? '');
     await pass(world, 20);
-    expect(reported(world)).toEqual(['healthy', 'refused', 'healthy']);
+    expect(reportedHealth(world)).toEqual(['healthy', 'refused', 'healthy']);
   });
 
   it('changes after the configured number of consecutive equal results', async () => {
     const results = ['', 'one', '', 'one', 'two', '', 'one', '', ''];
-    const world = given({ periodMs: 1_000, successThreshold: 2, failureThreshold: 2 }, () => results.shift() ?? '');
+    const world = createWorld(
+      { periodMs: 1_000, successThreshold: 2, failureThreshold: 2 },
+      () => results.shift() ?? '',
+    );
     await pass(world, 6);
-    expect(reported(world)).toEqual([]);
+    expect(reportedHealth(world)).toEqual([]);
     await pass(world, 2);
-    expect(reported(world)).toEqual(['two']);
+    expect(reportedHealth(world)).toEqual(['two']);
     await pass(world, 12);
-    expect(reported(world)).toEqual(['two', 'healthy']);
+    expect(reportedHealth(world)).toEqual(['two', 'healthy']);
   });
 });
 
 describe('the control plane', () => {
   it('is notified over each existing stream and over each new one', async () => {
     let reason = '';
-    const world = given({ periodMs: 1_000 }, () => reason);
-    const early = world.opens('0@7');
-    world.respond(early);
+    const world = createWorld({ periodMs: 1_000 }, () => reason);
+    const earlyStream = world.opens('0@7');
+    world.respond(earlyStream);
     await pass(world, 5);
-    const late = world.opens('1@8');
-    world.respond(late);
+    const lateStream = world.opens('1@8');
+    world.respond(lateStream);
     reason = 'refused';
     await pass(world, 5);
-    expect(world.of(early).healths).toEqual([undefined, true, false]);
-    expect(world.of(late).healths).toEqual([true, false]);
+    expect(world.of(earlyStream).healths).toEqual([undefined, true, false]);
+    expect(world.of(lateStream).healths).toEqual([true, false]);
   });
 
   it('is notified of the current state over the next connection after it was disconnected', async () => {
     let reason = '';
-    const world = given({ periodMs: 1_000 }, () => reason);
+    const world = createWorld({ periodMs: 1_000 }, () => reason);
     const stream = world.opens();
     await pass(world, 5);
     world.upstream(stream, { type: 'upstream.unreachable', reason: 'ECONNREFUSED', chance: 1 });

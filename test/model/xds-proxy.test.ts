@@ -25,14 +25,14 @@ afterEach(() => {
   }
 });
 
-function started(machines?: XdsMachines): XdsWorld {
+function startWorld(machines?: XdsMachines): XdsWorld {
   const world = new XdsWorld(undefined, machines);
   world.start();
   return world;
 }
 
 const unreachable: StreamReport = { type: 'upstream.unreachable', reason: 'ECONNREFUSED', chance: 1 };
-const lost = (code: string, retryAfterMs = 0): StreamReport => ({
+const streamLost = (code: string, retryAfterMs = 0): StreamReport => ({
   type: 'upstream.lost',
   code,
   reason: 'gone',
@@ -41,7 +41,7 @@ const lost = (code: string, retryAfterMs = 0): StreamReport => ({
 
 describe('the socket of the xDS proxy', () => {
   test('is open before the agent is notified', () => {
-    const world = started();
+    const world = startWorld();
     expect(world.reports).toMatchObject([{ type: 'xds.listening', socket: '/run/XDS' }]);
   });
 
@@ -60,7 +60,7 @@ describe('the socket of the xDS proxy', () => {
 
 describe('a proxied stream', () => {
   test('waits while the control plane is unreachable, and reconnects with delays that double up to 1.5 s', () => {
-    const world = started();
+    const world = startWorld();
     const stream = world.opens();
     for (let i = 0; i < 6; i++) {
       world.upstream(stream, unreachable);
@@ -75,44 +75,44 @@ describe('a proxied stream', () => {
   });
 
   test('ends when the control plane disconnects, and the next stream resets the failures when it is served', () => {
-    const world = started();
+    const world = startWorld();
     const one = world.opens();
     world.respond(one);
-    world.upstream(one, lost('UNAVAILABLE'));
+    world.upstream(one, streamLost('UNAVAILABLE'));
     expect(world.of(one).ends).toEqual([{ code: 'UNAVAILABLE', reason: 'gone' }]);
     expect(world.alive()).toEqual([]);
-    const two = world.opens();
-    expect(world.state(two)).toBe('backing off');
+    const secondStream = world.opens();
+    expect(world.state(secondStream)).toBe('backing off');
     world.pass(200);
-    world.respond(two);
+    world.respond(secondStream);
     world.pass(10_000);
-    expect(world.state(two)).toMatchObject({ active: { relaying: { responses: 'established' } } });
-    world.closes(two);
+    expect(world.state(secondStream)).toMatchObject({ active: { relaying: { responses: 'established' } } });
+    world.closes(secondStream);
     const three = world.opens();
     expect(world.state(three)).toEqual({ active: 'connecting' });
   });
 
   test('waits longer if the control plane rejects it, and as long as the control plane specifies', () => {
-    const world = started();
+    const world = startWorld();
     const one = world.opens();
     world.upstream(one, { type: 'upstream.opened', credential: '' });
-    world.upstream(one, lost('RESOURCE_EXHAUSTED', 60_000));
-    const two = world.opens('0@7', 0);
+    world.upstream(one, streamLost('RESOURCE_EXHAUSTED', 60_000));
+    const secondStream = world.opens('0@7', 0);
     world.pass(59_999);
-    expect(world.state(two)).toBe('backing off');
+    expect(world.state(secondStream)).toBe('backing off');
     world.pass(1);
-    expect(world.state(two)).toEqual({ active: 'connecting' });
+    expect(world.state(secondStream)).toEqual({ active: 'connecting' });
   });
 
   test("is replaced by a newer one of the same Envoy, but not by one of the Envoy's child", () => {
-    const world = started();
+    const world = startWorld();
     const parent = world.opens('0@7');
     world.respond(parent);
     const child = world.opens('1@7');
     world.respond(child);
     expect(world.alive()).toEqual([parent, child]);
-    const again = world.opens('1@7');
-    expect(world.alive()).toEqual([parent, again]);
+    const secondStream = world.opens('1@7');
+    expect(world.alive()).toEqual([parent, secondStream]);
     expect(world.of(child).ends[0]?.code).toBe('CANCELLED');
   });
 
@@ -127,7 +127,7 @@ describe('a proxied stream', () => {
   });
 
   test('ends even if its Envoy does not read the status', () => {
-    const world = started();
+    const world = startWorld();
     world.envoysClose = false;
     const stream = world.opens();
     world.upstream(stream, { type: 'upstream.opened', credential: '' });
@@ -141,7 +141,7 @@ describe('a proxied stream', () => {
     ['Envoy reads', 'downstream.congested', 'downstream.relieved', 'DEADLINE_EXCEEDED'],
     ['the control plane reads', 'upstream.congested', 'upstream.relieved', 'UNAVAILABLE'],
   ] as const)('ends after 1 min if %s nothing more', (_, congested, relieved, code) => {
-    const world = started();
+    const world = startWorld();
     const stream = world.opens();
     world.respond(stream);
     world.upstream(stream, { type: congested });
@@ -155,7 +155,7 @@ describe('a proxied stream', () => {
   });
 
   test('ends after 1 min if the control plane accepts it but never responds', () => {
-    const world = started();
+    const world = startWorld();
     const stream = world.opens();
     world.upstream(stream, { type: 'upstream.opened', credential: '' });
     world.pass(60_000);
@@ -167,18 +167,18 @@ describe('a proxied stream', () => {
 
 describe("Envoy's current certificate", () => {
   test('is reported over each existing connection and over each new one', () => {
-    const world = started();
+    const world = startWorld();
     const first = world.opens();
     world.order({ type: 'certificate.served', serialNumber: '4A' });
     world.respond(first);
     world.order({ type: 'certificate.served', serialNumber: '4B' });
-    const second = world.opens('1@7');
+    const secondStream = world.opens('1@7');
     expect(world.of(first).certificates).toEqual(['', '4A', '4B']);
-    expect(world.of(second).certificates).toEqual(['4B']);
+    expect(world.of(secondStream).certificates).toEqual(['4B']);
   });
 
   test('is reported over the next connection if it was acknowledged without one', () => {
-    const world = started();
+    const world = startWorld();
     const stream = world.opens();
     world.upstream(stream, { type: 'upstream.unreachable', reason: 'nobody is there', chance: 0 });
     world.order({ type: 'certificate.served', serialNumber: '4A' });
@@ -189,23 +189,23 @@ describe("Envoy's current certificate", () => {
 });
 
 describe('roots from the control plane', () => {
-  const arrived = (hash: string): StreamReport => ({
+  const bundleReceived = (hash: string): StreamReport => ({
     type: 'bundle.received',
     members: [],
     tainted: [],
     roots: ['pem'],
     hash,
   });
-  const joined = (): { world: XdsWorld; stream: number } => {
-    const world = started();
+  const createOpenWorld = (): { world: XdsWorld; stream: number } => {
+    const world = startWorld();
     const stream = world.opens();
     world.respond(stream);
-    world.upstream(stream, arrived('a'));
+    world.upstream(stream, bundleReceived('a'));
     return { world, stream };
   };
 
   test('are acknowledged only after they are served', () => {
-    const { world, stream } = joined();
+    const { world, stream } = createOpenWorld();
     expect(world.reports.at(-1)).toMatchObject({ type: 'trust-bundle.received', roots: ['pem'], hash: 'a' });
     world.order({ type: 'trust-bundle.served', hash: 'another' });
     world.pass(29_999);
@@ -216,27 +216,27 @@ describe('roots from the control plane', () => {
   });
 
   test('are eventually rejected with a reason if Envoy does not acknowledge them', () => {
-    const { world, stream } = joined();
+    const { world, stream } = createOpenWorld();
     world.pass(30_000);
     const refusal = expect.stringMatching(/Envoy did not acknowledge the trust bundle within 30000 ms/);
     expect(world.of(stream).bundleResponses).toEqual([{ hash: 'a', refusal }]);
   });
 
   test('are acknowledged once after the rejection if Envoy acknowledges them after the limit', () => {
-    const { world, stream } = joined();
+    const { world, stream } = createOpenWorld();
     world.pass(60_000);
     for (const hash of ['another', 'a', 'a']) world.order({ type: 'trust-bundle.served', hash });
     const refusals = world.of(stream).bundleResponses.map(({ refusal }) => refusal !== '');
     expect(refusals).toEqual([true, false]);
-    world.upstream(stream, arrived('b'));
+    world.upstream(stream, bundleReceived('b'));
     world.order({ type: 'trust-bundle.served', hash: 'b' });
     expect(world.of(stream).bundleResponses.at(-1)).toEqual({ hash: 'b', refusal: '' });
   });
 
   test('are not acknowledged if newer ones replace them after the limit', () => {
-    const { world, stream } = joined();
+    const { world, stream } = createOpenWorld();
     world.pass(60_000);
-    world.upstream(stream, arrived('b'));
+    world.upstream(stream, bundleReceived('b'));
     world.order({ type: 'trust-bundle.served', hash: 'a' });
     expect(world.of(stream).bundleResponses).toHaveLength(1);
     world.pass(30_000);
@@ -249,9 +249,9 @@ describe('roots from the control plane', () => {
   });
 
   test('are not acknowledged if newer ones replace them', () => {
-    const { world, stream } = joined();
+    const { world, stream } = createOpenWorld();
     world.pass(20_000);
-    world.upstream(stream, arrived('b'));
+    world.upstream(stream, bundleReceived('b'));
     world.order({ type: 'trust-bundle.served', hash: 'a' });
     world.pass(20_000);
     expect(world.of(stream).bundleResponses).toEqual([]);
@@ -264,7 +264,7 @@ describe('roots from the control plane', () => {
     world.start();
     const stream = world.opens();
     world.respond(stream);
-    world.upstream(stream, arrived('a'));
+    world.upstream(stream, bundleReceived('a'));
     const refusal = expect.stringMatching(/serves no secrets/);
     expect(world.of(stream).bundleResponses).toEqual([{ hash: 'a', refusal }]);
   });
@@ -279,34 +279,34 @@ describe('the credential for the control plane', () => {
   const refusedOnce = (world: XdsWorld): void => {
     const stream = dialing(world);
     world.upstream(stream, { type: 'upstream.opened', credential: '' });
-    world.upstream(stream, lost('UNAUTHENTICATED'));
+    world.upstream(stream, streamLost('UNAUTHENTICATED'));
   };
 
   test('is the token or, after a rejected token, the certificate as long as it is accepted', () => {
-    const world = started();
+    const world = startWorld();
     refusedOnce(world);
-    const second = world.opens();
+    const secondStream = world.opens();
     // The stream opens soon, because an expired token does not delay it.
     world.pass(200);
-    world.respond(second);
+    world.respond(secondStream);
     world.pass(20_000);
-    world.closes(second);
+    world.closes(secondStream);
     const third = world.opens();
     world.respond(third);
-    world.upstream(third, lost('UNAVAILABLE'));
+    world.upstream(third, streamLost('UNAVAILABLE'));
     dialing(world);
     expect(world.shown).toEqual(['token', 'certificate', 'certificate', 'token']);
   });
 
   test('alternates with increasing delays if neither token nor certificate is accepted', () => {
-    const world = started();
+    const world = startWorld();
     for (let time = 0; time < 8; time++) refusedOnce(world);
     expect(world.shown).toEqual(['token', 'certificate', 'token', 'certificate', ...world.shown.slice(0, 4)]);
     expect(pauseAfter({ ...noFailures, count: 8, isRefusal: true }, 0)).toBe(7_500);
   });
 
   test('is the token while the control plane is unreachable', () => {
-    const world = started();
+    const world = startWorld();
     const stream = world.opens();
     for (let time = 0; time < 5; time++) {
       world.upstream(stream, unreachable);
@@ -353,72 +353,72 @@ const happenings = [
 
 /** Plays a schedule. @returns violations */
 function play(schedule: readonly (readonly [(typeof happenings)[number], number])[], machines?: XdsMachines): string[] {
-  const world = started(machines);
-  const wrong: string[] = [];
+  const world = startWorld(machines);
+  const problems: string[] = [];
   let otherStreams = 0;
   let bundles = 0;
-  const served = new Set<string>();
-  for (const [happening, pick] of schedule) {
+  const servedHashes = new Set<string>();
+  for (const [eventName, pick] of schedule) {
     const alive = world.alive();
     const stream = alive[pick % Math.max(1, alive.length)];
-    if (happening.startsWith('open '))
-      world.opens(happening === 'open other' ? `x${otherStreams++}` : happening, (pick % 11) / 10);
-    else if (happening.startsWith('pass ')) world.pass(Number(happening.slice(5)));
-    else if (happening === 'envoys hang') world.envoysClose = !world.envoysClose;
-    else if (happening === 'served') {
-      served.add(String(bundles));
+    if (eventName.startsWith('open '))
+      world.opens(eventName === 'open other' ? `x${otherStreams++}` : eventName, (pick % 11) / 10);
+    else if (eventName.startsWith('pass ')) world.pass(Number(eventName.slice(5)));
+    else if (eventName === 'envoys hang') world.envoysClose = !world.envoysClose;
+    else if (eventName === 'served') {
+      servedHashes.add(String(bundles));
       world.order({ type: 'trust-bundle.served', hash: String(bundles) });
     } else if (stream !== undefined) {
-      if (happening === 'close') world.closes(stream);
+      if (eventName === 'close') world.closes(stream);
       else if (world.of(stream).upstream) {
         const isDialing = JSON.stringify(world.state(stream)) === '{"active":"connecting"}';
-        if (isDialing !== (happening === 'opened' || happening === 'unreachable')) continue;
+        if (isDialing !== (eventName === 'opened' || eventName === 'unreachable')) continue;
         // The first response is delivered only once.
-        if (happening === 'answered' && !JSON.stringify(world.state(stream)).includes('pending')) continue;
-        const events: Partial<Record<typeof happening, StreamReport>> = {
+        if (eventName === 'answered' && !JSON.stringify(world.state(stream)).includes('pending')) continue;
+        const events: Partial<Record<typeof eventName, StreamReport>> = {
           opened: { type: 'upstream.opened', credential: '' },
           unreachable: { type: 'upstream.unreachable', reason: 'ECONNREFUSED', chance: (pick % 11) / 10 },
           answered: { type: 'upstream.responded' },
-          lost: lost('UNAVAILABLE'),
-          refused: lost('UNAUTHENTICATED'),
+          lost: streamLost('UNAVAILABLE'),
+          refused: streamLost('UNAUTHENTICATED'),
           invalid: { type: 'downstream.invalid', reason: 'x' },
           congested: { type: 'downstream.congested' },
           relieved: { type: 'downstream.relieved' },
           bundle: { type: 'bundle.received', members: [], tainted: [], roots: ['r'], hash: String(++bundles) },
         };
-        world.upstream(stream, events[happening]!);
+        world.upstream(stream, events[eventName]!);
       }
     }
-    wrong.push(...wrongIn(world, served));
-    if (wrong.length > 0) return wrong;
+    problems.push(...wrongIn(world, servedHashes));
+    if (problems.length > 0) return problems;
   }
   // Envoys that exited leave no state behind.
   for (const stream of world.alive()) world.closes(stream);
   world.pass(10_000);
-  if (world.alive().length > 0) wrong.push('a stream outlives its Envoy');
+  if (world.alive().length > 0) problems.push('a stream outlives its Envoy');
   // A test of a broken chart has its own report.
   if (machines !== undefined) XdsWorld.created.splice(XdsWorld.created.indexOf(world), 1);
-  return wrong;
+  return problems;
 }
 
-function wrongIn(world: XdsWorld, served: ReadonlySet<string>): string[] {
-  const wrong: string[] = [];
+function wrongIn(world: XdsWorld, servedHashes: ReadonlySet<string>): string[] {
+  const problems: string[] = [];
   const active = world.streams.filter(
     ({ stream }) => world.state(stream) !== undefined && world.state(stream) !== 'ending',
   );
-  if (new Set(active.map(({ envoy }) => envoy)).size < active.length) wrong.push('two streams of one Envoy');
-  if (active.length > 8) wrong.push(`${active.length} streams`);
+  if (new Set(active.map(({ envoy }) => envoy)).size < active.length) problems.push('two streams of one Envoy');
+  if (active.length > 8) problems.push(`${active.length} streams`);
   for (const { stream, downstream, upstream, bundleResponses } of world.streams) {
-    if (world.state(stream) === undefined && upstream) wrong.push('a connection without a stream');
-    if (world.state(stream) === undefined && downstream) wrong.push('a stream of nobody');
-    if (bundleResponses.some(({ hash, refusal }) => refusal === '' && !served.has(hash)))
-      wrong.push('acknowledged too early');
+    if (world.state(stream) === undefined && upstream) problems.push('a connection without a stream');
+    if (world.state(stream) === undefined && downstream) problems.push('a stream of nobody');
+    if (bundleResponses.some(({ hash, refusal }) => refusal === '' && !servedHashes.has(hash)))
+      problems.push('acknowledged too early');
   }
   // The control plane is never dialed without a backoff, whatever fails and connects.
   const now = world.clock.now();
   const lately = world.dials.filter((at) => at > now - 5_000).length;
-  if (lately > 16 + 8 * 25) wrong.push(`${lately} dials in 5 s`);
-  return wrong;
+  if (lately > 16 + 8 * 25) problems.push(`${lately} dials in 5 s`);
+  return problems;
 }
 
 const schedules = fc.array(fc.tuple(fc.constantFrom(...happenings), fc.nat(20)), { maxLength: 60 });
@@ -433,9 +433,9 @@ test('the xDS proxy keeps one stream per Envoy, few connections and no leftover 
 });
 
 describe('random schedules with a faulty xDS proxy', () => {
-  const afterwards = (found: unknown): unknown => {
+  const afterwards = (result: unknown): unknown => {
     XdsWorld.created.splice(0);
-    return found;
+    return result;
   };
 
   test('detect a proxy that keeps older streams', () => {
@@ -451,8 +451,8 @@ describe('random schedules with a faulty xDS proxy', () => {
   test('detect a stream that acknowledges roots that are trusted on other streams', () => {
     const stream = xdsStreamMachine.provide({ guards: { isPendingBundle: () => true } });
     const schedule = [
-      ...(['open 0', 'open 1'] as const).map((happening) => [happening, 0] as const),
-      ...(['opened', 'bundle'] as const).flatMap((happening) => [0, 1].map((pick) => [happening, pick] as const)),
+      ...(['open 0', 'open 1'] as const).map((eventName) => [eventName, 0] as const),
+      ...(['opened', 'bundle'] as const).flatMap((eventName) => [0, 1].map((pick) => [eventName, pick] as const)),
       ['served', 0] as const,
     ];
     expect(play(schedule)).toEqual([]);
@@ -460,7 +460,7 @@ describe('random schedules with a faulty xDS proxy', () => {
   });
 
   test('detect a stream that reconnects without a delay', () => {
-    const world = started({ proxy: xdsProxyMachine, stream: xdsStreamMachine.provide({ delays: { pause: 0 } }) });
+    const world = startWorld({ proxy: xdsProxyMachine, stream: xdsStreamMachine.provide({ delays: { pause: 0 } }) });
     const stream = world.opens();
     for (let i = 0; i < 300; i++) {
       world.upstream(stream, unreachable);

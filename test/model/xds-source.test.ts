@@ -64,7 +64,7 @@ class Source {
   }
 
   async pass(ms = 0): Promise<void> {
-    for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+    for (let tick = 0; tick < 10; tick++) await Promise.resolve();
     this.clock.advance(ms);
   }
 
@@ -214,9 +214,9 @@ it.each<[number, number, 'apply' | 'pause']>([
   [0, 0, 'apply'],
 ])(
   'an xDS source with %d objects treats %d deletions on a young stream like this: %s',
-  async (known, removed, deletions) => {
+  async (knownCount, removedCount, deletions) => {
     const source = await synced();
-    source.respond('ServiceEntry', { known, removed });
+    source.respond('ServiceEntry', { known: knownCount, removed: removedCount });
     expect(source.lastOrder).toMatchObject({ type: 'source-response.apply', deletions });
   },
 );

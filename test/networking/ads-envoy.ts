@@ -65,7 +65,7 @@ export async function startEnvoyWith(
   });
   child.stdout.resume();
   const stop = async (): Promise<void> => {
-    await ended(child);
+    await waitForExit(child);
     rmSync(folder, { recursive: true, force: true });
   };
   const deadline = performance.now() + startLimitMs;
@@ -85,7 +85,7 @@ export async function startEnvoyWith(
   };
 }
 
-async function ended(child: ChildProcess): Promise<void> {
+async function waitForExit(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exit = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGKILL');

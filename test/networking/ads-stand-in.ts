@@ -35,7 +35,7 @@ const typePrefix = 'type.googleapis.com/';
  */
 export async function startAdsStandIn(resources: readonly EnvoyResource[]): Promise<AdsStandIn> {
   const refusals: string[] = [];
-  const accepted = new Set<string>();
+  const acceptedTypes = new Set<string>();
   const server = new Server();
   const serve = (stream: Stream): void => {
     const requestedNames = new Map<string, string>();
@@ -44,7 +44,7 @@ export async function startAdsStandIn(resources: readonly EnvoyResource[]): Prom
     stream.on('data', (request: DiscoveryRequest) => {
       const { typeUrl, responseNonce, errorDetail } = request;
       if (errorDetail) refusals.push(errorDetail.message);
-      else if (responseNonce !== '') accepted.add(typeUrl);
+      else if (responseNonce !== '') acceptedTypes.add(typeUrl);
       const names = [...request.resourceNames].sort().join(' ');
       if (requestedNames.get(typeUrl) === names) return;
       requestedNames.set(typeUrl, names);
@@ -71,7 +71,7 @@ export async function startAdsStandIn(resources: readonly EnvoyResource[]): Prom
       error ? reject(error) : resolve(bound),
     ),
   );
-  return { port, refusals, accepted, close: () => server.forceShutdown() };
+  return { port, refusals, accepted: acceptedTypes, close: () => server.forceShutdown() };
 }
 
 function responseTo(

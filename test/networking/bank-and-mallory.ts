@@ -191,14 +191,14 @@ spec: { clusterIP: 10.9.9.9, ${selector}ports: [{ name: tcp, port: 8080 }, { nam
 ---`;
 }
 
-function slice(more: string): string {
+function slice(extraFields: string): string {
   return `
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: { name: x-1, namespace: mallory, labels: { kubernetes.io/service-name: x } }
 addressType: IPv4
 ports: [{ name: tcp, port: 8080 }, { name: moved, port: 9999 }, { name: gone, port: 80 }]
-endpoints: [{ addresses: [${bankAddress}]${more} }, { addresses: [${gatewayAddress}] }]
+endpoints: [{ addresses: [${bankAddress}]${extraFields} }, { addresses: [${gatewayAddress}] }]
 ---`;
 }
 

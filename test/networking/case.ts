@@ -82,8 +82,8 @@ export function asJson(resource: EnvoyResource): JsonValue {
 /** Golden text of the case's sections. */
 export function goldenText(golden: GoldenCase): string {
   const resources = generate(golden);
-  const shown = Object.fromEntries(golden.show.map((section) => [section, resources[section].map(asJson)]));
-  return `${JSON.stringify(shown, null, 1)}\n`;
+  const shownSections = Object.fromEntries(golden.show.map((section) => [section, resources[section].map(asJson)]));
+  return `${JSON.stringify(shownSections, null, 1)}\n`;
 }
 
 /** Names of filters that are configured by ECDS. */

@@ -29,19 +29,19 @@ describe('clusters to which a listener, route or extension refers', () => {
     const { clusters, listeners, routes, extensions } = generate(readCase(name));
     const candidates = [...new Set(clusters.map((cluster) => cluster.name))];
     for (const resource of [...listeners, ...routes, ...extensions]) {
-      const named = new Set(namedIn(asJson(resource)));
-      const encoded = encodeGenerated(resource);
-      const all = [...new Set([...candidates, ...named])];
-      const found = all.filter((cluster) => resourceReferences.names(encoded, cluster));
-      expect(found.sort(), resource.name).toEqual([...named].sort());
+      const namedClusters = new Set(namedIn(asJson(resource)));
+      const encodedResource = encodeGenerated(resource);
+      const all = [...new Set([...candidates, ...namedClusters])];
+      const foundClusters = all.filter((cluster) => resourceReferences.names(encodedResource, cluster));
+      expect(foundClusters.sort(), resource.name).toEqual([...namedClusters].sort());
     }
   });
 });
 
 test('cluster references are found in all types of resources', () => {
-  const named = (resources: readonly EnvoyResource[]): number =>
+  const countNamed = (resources: readonly EnvoyResource[]): number =>
     resources.flatMap((one) => namedIn(asJson(one))).length;
   const cases = caseNames().map((name) => generate(readCase(name)));
-  expect(cases.filter(({ routes }) => named(routes) > 0).length).toBeGreaterThan(10);
-  expect(cases.filter(({ listeners }) => named(listeners) > 0).length).toBeGreaterThan(10);
+  expect(cases.filter(({ routes }) => countNamed(routes) > 0).length).toBeGreaterThan(10);
+  expect(cases.filter(({ listeners }) => countNamed(listeners) > 0).length).toBeGreaterThan(10);
 });

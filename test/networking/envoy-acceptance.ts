@@ -83,7 +83,7 @@ export function secretNames(resources: Record<Section, EnvoyResource[]>): string
   return [...new Set([...text.matchAll(/"name":"([^"]+)","sdsConfig"/g)].map((match) => match[1]!))];
 }
 
-export function secretOf(name: string, issued: IssuedCertificate, authority: CertificateAuthority): EnvoyResource {
+export function secretOf(name: string, certificate: IssuedCertificate, authority: CertificateAuthority): EnvoyResource {
   const inline = (text: string): { specifier: { case: 'inlineString'; value: string } } => ({
     specifier: { case: 'inlineString', value: text },
   });
@@ -97,7 +97,7 @@ export function secretOf(name: string, issued: IssuedCertificate, authority: Cer
           name,
           type: {
             case: 'tlsCertificate',
-            value: { certificateChain: inline(issued.certificate), privateKey: inline(issued.privateKey) },
+            value: { certificateChain: inline(certificate.certificate), privateKey: inline(certificate.privateKey) },
           },
         });
   return new EnvoyResource(name, SecretSchema, message);
@@ -124,11 +124,11 @@ export async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyS
     const warming = of('listener_manager.total_listeners_warming') + of('cluster_manager.warming_clusters');
     const hasResponded = of('listener_manager.lds.update_success') + of('listener_manager.lds.update_rejected') > 0;
     if ((attempts > 0 && warming === 0 && hasResponded) || ads.refusals.length > 0) {
-      const rejected = [...stats].filter(([stat, value]) => stat.endsWith('.update_rejected') && value > 0);
+      const rejectedStats = [...stats].filter(([stat, value]) => stat.endsWith('.update_rejected') && value > 0);
       return {
         listeners: of('listener_manager.total_listeners_active'),
         clusters: of('cluster_manager.active_clusters'),
-        rejected: rejected.map(([stat]) => stat),
+        rejected: rejectedStats.map(([stat]) => stat),
       };
     }
     if (performance.now() > deadline) throw new Error(`still warming after ${settleLimitMs} ms:\n${envoy.log()}`);

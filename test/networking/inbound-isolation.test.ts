@@ -46,7 +46,7 @@ spec:
       captureMode: NONE
       defaultEndpoint: 127.0.0.1:8080
 ---`;
-  const exported = (protocol: string, address: string): string => `
+  const exportedService = (protocol: string, address: string): string => `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: { name: y, namespace: mallory }
@@ -62,8 +62,8 @@ spec:
     const proxy = { ...bankProxy, ipAddresses: [bankAddress, 'fd00::1'] };
     const { listeners } = generate({ shape: shapeOf(proxy, push), push });
     const port = name.slice(name.lastIndexOf('_'));
-    const places = listeners.filter((one) => one.name.endsWith(port)).map((one) => one.name);
-    return [places, listeners.filter((one) => one.name === name).map(asJson)];
+    const listenerNames = listeners.filter((one) => one.name.endsWith(port)).map((one) => one.name);
+    return [listenerNames, listeners.filter((one) => one.name === name).map(asJson)];
   };
 
   it.each([
@@ -75,7 +75,7 @@ spec:
     (_, bind, protocol, address) => {
       const expected = listenerAt(`${bind}_9080`, [pod + sidecar(bind), '']);
       expect(JSON.stringify(expected)).toContain('envoy.filters.http.jwt_authn');
-      expect(listenerAt(`${bind}_9080`, [pod + sidecar(bind), exported(protocol, address)])).toEqual(expected);
+      expect(listenerAt(`${bind}_9080`, [pod + sidecar(bind), exportedService(protocol, address)])).toEqual(expected);
     },
   );
 });

@@ -60,19 +60,19 @@ export interface InboundListener {
   stop(): Promise<void>;
 }
 
-export async function startInboundListener(place: InboundPlace): Promise<InboundListener> {
+export async function startInboundListener(inboundPlace: InboundPlace): Promise<InboundListener> {
   const application = new Application();
-  const golden = typeof place.of === 'string' ? readCase(place.of) : place.of;
+  const golden = typeof inboundPlace.of === 'string' ? readCase(inboundPlace.of) : inboundPlace.of;
   const { clusters, endpoints, listeners } = generate(golden);
   const virtual = listeners.find(({ name }) => name === virtualInboundListener)!;
   const [port] = (await freePorts(1)) as [number];
-  const target = toApplication(place.cluster, await application.listen());
+  const target = toApplication(inboundPlace.cluster, await application.listen());
   const otherResources = [
-    ...clusters.filter(({ name }) => name !== place.cluster),
+    ...clusters.filter(({ name }) => name !== inboundPlace.cluster),
     ...endpoints,
-    ...(place.secrets ?? []),
+    ...(inboundPlace.secrets ?? []),
   ];
-  const ads = await startAdsStandIn([at(virtual, port, place.port), target, ...otherResources]);
+  const ads = await startAdsStandIn([at(virtual, port, inboundPlace.port), target, ...otherResources]);
   const envoy = await startRealEnvoy(ads.port, golden.proxy);
   const stop = async (): Promise<void> => {
     await envoy.stop();

@@ -20,14 +20,14 @@ describe(`generator for one sidecar in a mesh of ${serviceCount} services with $
     ['endpoints', ({ shape, push }: Mesh) => buildEndpoints(shape, push, clusterNames(push)), serviceCount],
     ['listeners', ({ shape, push }: Mesh) => buildListeners(shape, push), serviceCount],
     ['routes', ({ shape, push }: Mesh) => buildRoutes(shape, push, ['80']), 1],
-  ] as const)('builds %s in less than 1 s', (type, build, atLeast) => {
+  ] as const)('builds %s in less than 1 s', (type, build, minResources) => {
     build(warmUp);
     let resources: ReturnType<typeof build> = [];
     const tookMs = cpuMs(() => {
       resources = build(mesh);
     });
     console.log(`${resources.length} ${type} in ${tookMs.toFixed(0)} ms`);
-    expect(resources.length).toBeGreaterThanOrEqual(atLeast);
+    expect(resources.length).toBeGreaterThanOrEqual(minResources);
     expect(tookMs).toBeLessThan(limitMs);
   });
 });
@@ -50,17 +50,17 @@ function bigMesh(): Mesh {
 
 function serviceDocuments(index: number): string[] {
   const high = index >> 8;
-  const low = index & 255;
+  const lowByte = index & 255;
   const endpoints = Array.from(
     { length: endpointsEach },
-    (_, endpoint) => `{ address: 10.${100 + endpoint}.${high}.${low}, labels: { version: v${endpoint % 2} } }`,
+    (_, endpoint) => `{ address: 10.${100 + endpoint}.${high}.${lowByte}, labels: { version: v${endpoint % 2} } }`,
   );
   const head = (kind: string): string =>
     `apiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: { name: s${index}, namespace: default }\nspec:`;
   const host = `s${index}.internal`;
   const service = `${head('ServiceEntry')}
   hosts: [${host}]
-  addresses: [10.200.${high}.${low}]
+  addresses: [10.200.${high}.${lowByte}]
   location: MESH_INTERNAL
   resolution: STATIC
   ports: [{ number: 80, name: http, protocol: HTTP }, { number: 9000, name: tcp, protocol: TCP }]

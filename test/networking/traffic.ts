@@ -27,15 +27,15 @@ export async function sendRequest(
   headers: Record<string, string> = {},
 ): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
-    const sent = httpRequest({ host: '127.0.0.1', port, path, headers, agent: false }, (response) => {
+    const clientRequest = httpRequest({ host: '127.0.0.1', port, path, headers, agent: false }, (response) => {
       let body = '';
       response.on('data', (chunk: Buffer) => {
         body += chunk.toString();
       });
       response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }));
     });
-    sent.on('error', reject);
-    sent.end();
+    clientRequest.on('error', reject);
+    clientRequest.end();
   });
 }
 

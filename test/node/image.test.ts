@@ -25,9 +25,9 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function container(tag: 'agent' | 'discovery', settings: ContainerSettings): RuncContainer {
-  const started = RuncContainer.start(folder, unpackImage(layout, tag, join(folder, tag)), settings);
-  onTestFinished(() => started.end());
-  return started;
+  const startedContainer = RuncContainer.start(folder, unpackImage(layout, tag, join(folder, tag)), settings);
+  onTestFinished(() => startedContainer.end());
+  return startedContainer;
 }
 
 it('the agent image runs with a read-only root as an unknown user, restarts Envoy without an interruption, and stops in time', async () => {
@@ -57,8 +57,15 @@ it('the agent image runs with a read-only root as an unknown user, restarts Envo
   ]) {
     expect([...command, (await agent.exec(...command)).code]).toEqual([...command, 0]);
   }
-  const saved = await agent.exec('pilot-agent', 'request', '--debug-port', '15020', 'GET', '/debug/trace?follow=false');
-  expect(saved.output).toContain('"kind":"header"');
+  const savedTrace = await agent.exec(
+    'pilot-agent',
+    'request',
+    '--debug-port',
+    '15020',
+    'GET',
+    '/debug/trace?follow=false',
+  );
+  expect(savedTrace.output).toContain('"kind":"header"');
   await agent.signal('SIGHUP');
   await agent.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
   expect(await get('http://127.0.0.1:8080/')).toContain('200 hello');

@@ -96,27 +96,27 @@ function kubeletConfiguration(paths: NodePaths, cgroup: string): object {
 }
 
 function containerdConfiguration(paths: NodePaths): string {
-  const quoted = (text: string): string => JSON.stringify(text);
+  const quote = (text: string): string => JSON.stringify(text);
   const unused = ['internal.v1.opt', 'snapshotter.v1.btrfs', 'snapshotter.v1.zfs', 'snapshotter.v1.aufs'];
-  const disabled = [...unused, 'snapshotter.v1.devmapper'].map((name) => quoted(`io.containerd.${name}`));
+  const disabled = [...unused, 'snapshotter.v1.devmapper'].map((name) => quote(`io.containerd.${name}`));
   const cri = '[plugins."io.containerd.grpc.v1.cri"';
   return [
     'version = 2',
-    `root = ${quoted(join(paths.folder, 'root'))}`,
-    `state = ${quoted(join(paths.folder, 'state'))}`,
+    `root = ${quote(join(paths.folder, 'root'))}`,
+    `state = ${quote(join(paths.folder, 'state'))}`,
     `disabled_plugins = [${disabled.join(', ')}]`,
     '[grpc]',
-    `address = ${quoted(paths.containerdSocket)}`,
+    `address = ${quote(paths.containerdSocket)}`,
     `${cri}]`,
-    `sandbox_image = ${quoted(pauseImage)}`,
+    `sandbox_image = ${quote(pauseImage)}`,
     'disable_apparmor = true',
     // Without CAP_SYS_RESOURCE the score cannot be lowered, and every sandbox fails.
     'restrict_oom_score_adj = true',
     `${cri}.containerd.runtimes.runc]`,
     'runtime_type = "io.containerd.runc.v2"',
     `${cri}.cni]`,
-    `bin_dir = ${quoted(cniFolder)}`,
-    `conf_dir = ${quoted(paths.cni)}`,
+    `bin_dir = ${quote(cniFolder)}`,
+    `conf_dir = ${quote(paths.cni)}`,
     '',
   ].join('\n');
 }

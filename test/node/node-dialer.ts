@@ -57,8 +57,8 @@ export class NodeDialer {
     for (const client of this.#clients) client.destroy();
     for (const server of this.#servers) server.close();
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const exited = once(this.#child, 'exit');
+    const exitEvent = once(this.#child, 'exit');
     this.#child.kill('SIGKILL');
-    await exited;
+    await exitEvent;
   }
 }

@@ -66,9 +66,9 @@ export class NodeNamespaces {
   /** Ends all processes in the namespaces. */
   async end(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    const exited = once(this.#child, 'exit');
+    const exitEvent = once(this.#child, 'exit');
     process.kill(this.pid, 'SIGKILL');
-    await exited;
+    await exitEvent;
   }
 }
 

@@ -44,9 +44,9 @@ export function requireNodePackages(env: NodeJS.ProcessEnv = process.env): void 
       hint: 'Run the tests as root.',
     });
   }
-  const missing = missingNodePrograms(env);
-  if (missing.length === 0) return;
-  throw new ChartpilotError('FILE_UNREADABLE', `programs of the node are missing: ${missing.join(', ')}`, {
+  const missingPrograms = missingNodePrograms(env);
+  if (missingPrograms.length === 0) return;
+  throw new ChartpilotError('FILE_UNREADABLE', `programs of the node are missing: ${missingPrograms.join(', ')}`, {
     hint: `Run: npm run node-packages (or: ${installNodePackages})`,
   });
 }

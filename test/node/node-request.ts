@@ -16,11 +16,11 @@ export function get({ dialer }: RunningNode, url: string): Promise<NodeResponse>
   return new Promise((resolve, reject) => {
     // No `http.Agent`: it would ignore `createConnection` and connect from the network of this process.
     const createConnection = () => dialer.connect(host, Number(port) || 80);
-    const sent = request({ host, path: `${pathname}${search}`, createConnection }, (response) => {
+    const clientRequest = request({ host, path: `${pathname}${search}`, createConnection }, (response) => {
       const { statusCode: status, headers } = response;
       text(response).then((body) => resolve({ status, headers, body }), reject);
     });
-    sent.on('error', reject);
-    sent.end();
+    clientRequest.on('error', reject);
+    clientRequest.end();
   });
 }

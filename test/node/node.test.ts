@@ -58,10 +58,10 @@ it('the test node runs the pod of a Deployment, and the Service connects to it u
   const [pod] = await readyPods(node, 'web');
   expect(addressOf(pod!)).toMatch(/^10\.244\.0\.\d+$/);
   // The kubelet mounts the ServiceAccount's files: the namespace, and the CA certificate that the controller manager publishes.
-  const ofService = await eventually('the Service connects to the pod', () =>
+  const serviceResponse = await eventually('the Service connects to the pod', () =>
     get(node, `http://${webAddress}/namespace`),
   );
-  expect(ofService).toMatchObject({ status: 200, body: cluster.namespace });
+  expect(serviceResponse).toMatchObject({ status: 200, body: cluster.namespace });
   expect((await get(node, `http://${addressOf(pod!)}:8080/ca.crt`)).body).toContain(cluster.address.ca.trim());
 
   await cluster.delete(resources.Deployment, 'web');
@@ -79,13 +79,13 @@ it('the test node leaves no process, file or cgroup when it stops', async () => 
   expect(cgroups.filter((path) => path.includes(`cp-node-${process.pid}-`))).toEqual([]);
 });
 
-function processesWith(word: string): string[] {
+function processesWith(commandText: string): string[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .flatMap((pid) => {
       try {
         const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
-        return command.includes(word) ? [command] : [];
+        return command.includes(commandText) ? [command] : [];
       } catch {
         return [];
       }

@@ -43,7 +43,7 @@ const folderPrefix = 'cp-node-';
 /** Maximum time in milliseconds until the node is ready, on a slow machine that runs ten other programs. */
 const readyLimitMs = 300_000;
 const maxLastLines = 15;
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 /** @throws ChartpilotError if a package is missing, or Error with the last lines of the programs if the node does not become ready */
 export async function startNode(report: (line: string) => void = (line) => console.error(line)): Promise<RunningNode> {
@@ -110,11 +110,14 @@ export async function startNode(report: (line: string) => void = (line) => conso
     });
     await importImage(pause(folder), paths.images, runtime);
     start.kubelet();
-    const exited = (): string | undefined => {
+    const exitMessage = (): string | undefined => {
       const program = [...programs.values()].find(({ exit }) => exit !== undefined);
       return program && `${program.name} exited`;
     };
-    await eventually('the node is ready', () => isNodeReady(cluster), { deadlineMs: readyLimitMs, hopeless: exited });
+    await eventually('the node is ready', () => isNodeReady(cluster), {
+      deadlineMs: readyLimitMs,
+      hopeless: exitMessage,
+    });
     return {
       ...{ cluster, namespaces, dialer, folder, lastLines, stop, restart },
       importImage: (image) => importImage(image, paths.images, runtime),
@@ -211,7 +214,7 @@ function pause(folder: string): Image {
 }
 
 async function isNodeReady(cluster: Cluster): Promise<boolean> {
-  const node = await cluster.admin.request({ method: 'GET', resource: resources.Node, name: nodeName }, never);
+  const node = await cluster.admin.request({ method: 'GET', resource: resources.Node, name: nodeName }, neverAborted);
   return hasCondition(node, 'Ready');
 }
 

@@ -6,7 +6,7 @@ import { eventually } from '../harness/eventually.ts';
 import { hasCondition, resourceOfObject, resources } from './resources.ts';
 import type { RunningNode } from './start-node.ts';
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 /** Maximum time in milliseconds for a mesh with ten pods on two processors that run ten other programs. */
 const readyLimitMs = 300_000;
 
@@ -30,7 +30,7 @@ export async function applyManifests(
 export async function podsOf({ cluster }: RunningNode, app: string, namespace = cluster.namespace) {
   const query = { labelSelector: `app=${app}` };
   // Not `list`, which keeps only the fields that the control plane reads.
-  const pods = await cluster.admin.request({ method: 'GET', resource: resources.Pod, namespace, query }, never);
+  const pods = await cluster.admin.request({ method: 'GET', resource: resources.Pod, namespace, query }, neverAborted);
   return (pods as unknown as { items: readonly KubernetesObject[] }).items;
 }
 

@@ -76,34 +76,36 @@ const number = fc.oneof(
 
 const asText = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''));
 
-const nested = (levels: number): unknown =>
-  levels === 0 ? 1 : levels % 2 === 0 ? [nested(levels - 1)] : { a: nested(levels - 1) };
+const nestedValue = (levels: number): unknown =>
+  levels === 0 ? 1 : levels % 2 === 0 ? [nestedValue(levels - 1)] : { a: nestedValue(levels - 1) };
 const anyValue = fc.oneof(
   hostileText,
   number,
   fc.constantFrom(null, true, false, [], {}, [[]], { a: {} }),
-  fc.integer({ min: 1, max: 90 }).map(nested),
+  fc.integer({ min: 1, max: 90 }).map(nestedValue),
   fc.dictionary(hostileText, hostileText, { maxKeys: 3 }),
   fc.array(hostileText, { maxLength: 3 }),
 );
 
 /** Draws mostly valid values. */
-function mostly(meant: fc.Arbitrary<unknown>, other: fc.Arbitrary<unknown> = hostileText): fc.Arbitrary<unknown> {
+function mostly(intended: fc.Arbitrary<unknown>, other: fc.Arbitrary<unknown> = hostileText): fc.Arbitrary<unknown> {
   return fc.oneof(
-    { weight: 400, arbitrary: meant },
+    { weight: 400, arbitrary: intended },
     { weight: 1, arbitrary: other },
     { weight: 1, arbitrary: anyValue },
   );
 }
 
 /** A subset of the fields. */
-function some(fields: Readonly<Record<string, fc.Arbitrary<unknown>>>): fc.Arbitrary<Record<string, unknown>> {
+function optionalFields(
+  fields: Readonly<Record<string, fc.Arbitrary<unknown>>>,
+): fc.Arbitrary<Record<string, unknown>> {
   return fc.record(fields, { requiredKeys: [] });
 }
 
 const texts = (item: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> => fc.array(item, { maxLength: 4 });
 const map = fc.dictionary(plainText, mostly(plainText), { maxKeys: 4 });
-const tlsSettings = some({
+const tlsSettings = optionalFields({
   mode: mostly(fc.constantFrom('DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL')),
   caCertificates: mostly(fc.constant('/etc/ssl/certs/ca-certificates.crt')),
   clientCertificate: mostly(fc.constant('/none/cert.pem')),
@@ -111,23 +113,27 @@ const tlsSettings = some({
   subjectAltNames: mostly(texts(mostly(fc.constantFrom('spiffe://a/b', 'host', '10.0.0.1')))),
   sni: mostly(plainText),
 });
-const service = some({
+const service = optionalFields({
   address: mostly(address),
   tlsSettings: mostly(tlsSettings),
-  tcpKeepalive: mostly(some({ probes: mostly(fc.nat(9), number), time: mostly(duration), interval: mostly(duration) })),
+  tcpKeepalive: mostly(
+    optionalFields({ probes: mostly(fc.nat(9), number), time: mostly(duration), interval: mostly(duration) }),
+  ),
 });
-const tracing = some({
-  zipkin: mostly(some({ address: mostly(address) })),
-  datadog: mostly(some({ address: mostly(address) })),
-  lightstep: mostly(some({ address: mostly(address), accessToken: mostly(plainText) })),
-  stackdriver: mostly(some({ debug: mostly(fc.boolean()) })),
+const tracing = optionalFields({
+  zipkin: mostly(optionalFields({ address: mostly(address) })),
+  datadog: mostly(optionalFields({ address: mostly(address) })),
+  lightstep: mostly(optionalFields({ address: mostly(address), accessToken: mostly(plainText) })),
+  stackdriver: mostly(optionalFields({ debug: mostly(fc.boolean()) })),
   sampling: mostly(fc.double({ min: 0, max: 100 }), number),
   maxPathTagLength: mostly(fc.nat(300), number),
-  customTags: mostly(fc.dictionary(plainText, some({ literal: some({ value: mostly(plainText) }) }), { maxKeys: 2 })),
+  customTags: mostly(
+    fc.dictionary(plainText, optionalFields({ literal: optionalFields({ value: mostly(plainText) }) }), { maxKeys: 2 }),
+  ),
   tlsSettings: mostly(tlsSettings),
 });
 
-const proxyConfig = some({
+const proxyConfig = optionalFields({
   configPath: mostly(fc.constantFrom('./etc/istio/proxy', '/tmp/x', 'a b')),
   serviceCluster: mostly(plainText),
   drainDuration: mostly(duration),
@@ -163,7 +169,7 @@ const proxyConfig = some({
   ),
   extraStatTags: mostly(texts(mostly(tagName))),
   proxyStatsMatcher: mostly(
-    some({
+    optionalFields({
       inclusionPrefixes: mostly(texts(mostly(plainText))),
       inclusionSuffixes: mostly(texts(mostly(plainText))),
       inclusionRegexps: mostly(texts(mostly(fc.constantFrom('.*{pod_ip}.*', 'a|b', 'http.*rq')))),
@@ -173,11 +179,11 @@ const proxyConfig = some({
   tracing: mostly(tracing),
   envoyMetricsService: mostly(service),
   envoyAccessLogService: mostly(service),
-  gatewayTopology: mostly(some({ numTrustedProxies: mostly(fc.nat(3), number) })),
-  readinessProbe: mostly(some({ periodSeconds: mostly(fc.nat(9), number) })),
+  gatewayTopology: mostly(optionalFields({ numTrustedProxies: mostly(fc.nat(3), number) })),
+  readinessProbe: mostly(optionalFields({ periodSeconds: mostly(fc.nat(9), number) })),
   image: mostly(map),
   connectionSettings: mostly(
-    some({ globalDownstreamConnectionLimit: mostly(fc.integer({ min: 1, max: 1e6 }), number) }),
+    optionalFields({ globalDownstreamConnectionLimit: mostly(fc.integer({ min: 1, max: 1e6 }), number) }),
   ),
   proxyHeaders: mostly(map),
   caCertificatesPem: mostly(texts(plainText)),
@@ -205,7 +211,7 @@ const downward = (keys: fc.Arbitrary<string>, values: fc.Arbitrary<unknown>): fc
 /** Environment variables cannot contain other characters. */
 const meta = (value: fc.Arbitrary<unknown>) =>
   value.map((content) => asText(content).toWellFormed().replaceAll('\0', ''));
-const env = some({
+const env = optionalFields({
   POD_NAME: meta(mostly(plainText)),
   POD_NAMESPACE: meta(mostly(plainText)),
   SERVICE_ACCOUNT: meta(mostly(plainText)),
@@ -259,7 +265,7 @@ const annotations = fc
   )
   .map((lines) => lines.join(''));
 
-const flags = some({
+const flags = optionalFields({
   nodeId: meta(mostly(fc.constantFrom('sidecar~10.0.0.1~a.b~c', 'router~10.0.0.1~a.b~c'))),
   instanceIPs: meta(mostly(fc.constantFrom('10.0.0.1', '2001:db8::1', '10.0.0.1,2001:db8::1', '2001:db8::1,10.0.0.1'))),
   pilotSAN: meta(mostly(fc.constantFrom('a', 'a,b', 'spiffe://a/b'))),
@@ -279,7 +285,7 @@ export const bootstrapInput: fc.Arbitrary<BootstrapInput> = fc.record({
   role: fc.constantFrom('sidecar', 'router'),
   flags: flags as fc.Arbitrary<ProxyFlags>,
   env: env as fc.Arbitrary<Record<string, string>>,
-  mesh: yamlOf(some({ defaultConfig: mostly(proxyConfig), trustDomain: plainText })),
+  mesh: yamlOf(optionalFields({ defaultConfig: mostly(proxyConfig), trustDomain: plainText })),
   labels: downward(
     fc.oneof(fc.constantFrom('app', 'istio-locality', 'service.istio.io/canonical-name', '__proto__'), plainText),
     mostly(plainText),

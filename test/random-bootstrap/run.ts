@@ -56,8 +56,8 @@ export async function runRandomBootstraps({
       // About half of the inputs are rejected.
       if (counts.shown < shownToEnvoy && (index * shownToEnvoy * 2) / inputs >= counts.shown) {
         counts.shown++;
-        const words = await refusalOfEnvoy(outcome.text, folder);
-        if (words !== undefined) finding(words);
+        const refusalText = await refusalOfEnvoy(outcome.text, folder);
+        if (refusalText !== undefined) finding(refusalText);
       }
     }
   } finally {

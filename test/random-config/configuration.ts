@@ -39,12 +39,12 @@ const makers: readonly Maker[] = [
 export function randomConfiguration(seed: number, context: Omit<MeshVocabulary, 'draw'>): readonly WrittenObject[] {
   const draw = new Draw(seed);
   const world: MeshVocabulary = { ...context, draw };
-  const objects = makers.flatMap(([kind, apiVersion, min, max, make]) =>
+  const objects = makers.flatMap(([kind, apiVersion, min, max, createSpec]) =>
     draw.list(min, max, (index): WrittenObject => {
       // Gateways have fixed names, because VirtualServices bind to them.
       const name = kind === 'Gateway' && index === 0 ? 'front' : `${kind.toLowerCase()}-${index}`;
       const namespace = kind === 'Gateway' || draw.chance(0.7) ? 'shop' : draw.pick(namespaces);
-      return { apiVersion, kind, metadata: { name, namespace }, spec: make(world, index) };
+      return { apiVersion, kind, metadata: { name, namespace }, spec: createSpec(world, index) };
     }),
   );
   const delegated = draw.chance(0.15) ? delegation(world) : [];
@@ -79,12 +79,15 @@ function withOtherCase(objects: readonly WrittenObject[], draw: Draw): readonly 
 }
 
 function delegation(world: MeshVocabulary): readonly WrittenObject[] {
-  const written = (name: string, spec: object): WrittenObject => ({
+  const createVirtualService = (name: string, spec: object): WrittenObject => ({
     apiVersion: networking,
     kind: 'VirtualService',
     metadata: { name, namespace: 'shop' },
     spec,
   });
-  const below = { match: [{ uri: { prefix: '/deep' } }], delegate: { name: 'below', namespace: 'shop' } };
-  return [written('root', { hosts: ['ads.stage.test'], http: [below] }), written('below', delegate(world))];
+  const delegateRule = { match: [{ uri: { prefix: '/deep' } }], delegate: { name: 'below', namespace: 'shop' } };
+  return [
+    createVirtualService('root', { hosts: ['ads.stage.test'], http: [delegateRule] }),
+    createVirtualService('below', delegate(world)),
+  ];
 }

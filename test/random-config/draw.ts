@@ -34,19 +34,19 @@ export class Draw {
     return this.pick(makers)();
   }
 
-  list<Item>(from: number, to: number, make: (index: number) => Item): Item[] {
-    return Array.from({ length: this.int(from, to) }, (_, index) => make(index));
+  list<Item>(from: number, to: number, createItem: (index: number) => Item): Item[] {
+    return Array.from({ length: this.int(from, to) }, (_, index) => createItem(index));
   }
 
   /** Returns different elements. */
   some<Item>(items: readonly Item[], from: number, to: number): Item[] {
-    const left = [...items];
-    const count = Math.min(this.int(from, to), left.length);
-    return Array.from({ length: count }, () => left.splice(this.int(0, left.length - 1), 1)[0]!);
+    const remainingItems = [...items];
+    const count = Math.min(this.int(from, to), remainingItems.length);
+    return Array.from({ length: count }, () => remainingItems.splice(this.int(0, remainingItems.length - 1), 1)[0]!);
   }
 
   /** An object with this field, or an empty one. */
-  maybe(name: string, probability: number, make: () => unknown): Record<string, unknown> {
-    return this.chance(probability) ? { [name]: make() } : {};
+  maybe(name: string, probability: number, createValue: () => unknown): Record<string, unknown> {
+    return this.chance(probability) ? { [name]: createValue() } : {};
   }
 }

@@ -15,7 +15,7 @@ const paths = ['/', '/a', '/a/', '/a/b', '/A', '/a%20b', '/a.b', '/(x)', '/a+b',
 export function gatewayApi(world: MeshVocabulary): readonly WrittenObject[] {
   const { draw } = world;
   if (!draw.chance(0.4)) return [];
-  const written = (kind: string, name: string, namespace: string, spec: object, apiVersion = `${group}/v1`) => ({
+  const gatewayObject = (kind: string, name: string, namespace: string, spec: object, apiVersion = `${group}/v1`) => ({
     ...{ apiVersion, kind, metadata: { name, namespace }, spec },
   });
   const ports = [
@@ -23,8 +23,8 @@ export function gatewayApi(world: MeshVocabulary): readonly WrittenObject[] {
     { name: 'tcp-other', port: 9090 },
   ];
   return [
-    ...services.map((name) => written('Service', name, 'shop', { clusterIP: 'None', ports }, 'v1')),
-    written('Gateway', gatewayName, 'shop', gateway(world)),
+    ...services.map((name) => gatewayObject('Service', name, 'shop', { clusterIP: 'None', ports }, 'v1')),
+    gatewayObject('Gateway', gatewayName, 'shop', gateway(world)),
     ...draw.list(1, 3, (index) => {
       const namespace = draw.chance(0.7) ? 'shop' : draw.pick(namespaces);
       const [kind, rules] = draw.pick([
@@ -32,10 +32,10 @@ export function gatewayApi(world: MeshVocabulary): readonly WrittenObject[] {
         ...[['GRPCRoute', grpcRule] as const, ['GRPCRoute', grpcRule] as const],
         ...[['TCPRoute', l4Rule] as const, ['TLSRoute', l4Rule] as const],
       ]);
-      return written(kind, `route-${index}`, namespace, route(world, ports[0]!.port, kind, rules));
+      return gatewayObject(kind, `route-${index}`, namespace, route(world, ports[0]!.port, kind, rules));
     }),
-    ...(draw.chance(0.3) ? [written('BackendTLSPolicy', 'secured', 'shop', backendTls(draw))] : []),
-    ...(draw.chance(0.5) ? [written('ReferenceGrant', 'grant', 'shop', grant(draw), `${group}/v1beta1`)] : []),
+    ...(draw.chance(0.3) ? [gatewayObject('BackendTLSPolicy', 'secured', 'shop', backendTls(draw))] : []),
+    ...(draw.chance(0.5) ? [gatewayObject('ReferenceGrant', 'grant', 'shop', grant(draw), `${group}/v1beta1`)] : []),
   ];
 }
 
@@ -75,7 +75,7 @@ function gateway({ draw, gatewayPorts }: MeshVocabulary): object {
 
 function route(world: MeshVocabulary, port: number, kind: string, rules: typeof rule): object {
   const { draw } = world;
-  const over = (): object => ({
+  const serviceParent = (): object => ({
     ...{ group: '', kind: 'Service', name: draw.pick(services), namespace: 'shop' },
     ...draw.maybe('port', 0.4, () => draw.pick([port, 9090])),
   });
@@ -84,7 +84,7 @@ function route(world: MeshVocabulary, port: number, kind: string, rules: typeof 
     ...draw.maybe('sectionName', 0.3, () => draw.pick(['l0', 'l1'])),
   });
   return {
-    parentRefs: draw.chance(0.7) ? [at()] : draw.chance(0.5) ? [at(), over()] : [over()],
+    parentRefs: draw.chance(0.7) ? [at()] : draw.chance(0.5) ? [at(), serviceParent()] : [serviceParent()],
     ...draw.maybe('hostnames', kind === 'TCPRoute' ? 0 : 0.6, () => draw.some(hostnames, 1, 3)),
     rules: draw.list(1, 3, () => rules(draw, port)),
   };
@@ -104,10 +104,10 @@ function rule(draw: Draw, port: number): object {
   };
 }
 
-function forwarding(draw: Draw, port: number, more: readonly object[]): object {
+function forwarding(draw: Draw, port: number, extraFilters: readonly object[]): object {
   const mirror = { type: 'RequestMirror', requestMirror: { backendRef: backend(draw, port), ...share(draw) } };
   return {
-    filters: [...headers(draw), ...(draw.chance(0.2) ? [mirror] : []), ...more],
+    filters: [...headers(draw), ...(draw.chance(0.2) ? [mirror] : []), ...extraFilters],
     backendRefs: draw.list(0, 3, () => ({
       ...backend(draw, port),
       ...draw.maybe('weight', 0.6, () => draw.pick([0, 1, 50, 1_000_000])),

@@ -8,15 +8,15 @@ export function gateway(world: MeshVocabulary): object {
 function server(world: MeshVocabulary, index: number): object {
   const { draw, gatewayPorts } = world;
   const number = draw.pick(gatewayPorts);
-  const shown = draw.some([...hosts, '*', 'shop/*', './cart.shop.test', '*/pay.shop.test', '*.test'], 1, 3);
+  const serverHosts = draw.some([...hosts, '*', 'shop/*', './cart.shop.test', '*/pay.shop.test', '*.test'], 1, 3);
   const port = (protocol: string): object => ({ number, protocol, name: `server-${index}` });
   return draw.one<object>(
-    () => ({ port: port('HTTP'), hosts: shown, ...draw.maybe('tls', 0.2, () => ({ httpsRedirect: true })) }),
-    () => ({ port: port(draw.pick(['HTTP2', 'GRPC'])), hosts: shown }),
-    () => ({ port: port('HTTPS'), hosts: shown, tls: serverTls(world) }),
+    () => ({ port: port('HTTP'), hosts: serverHosts, ...draw.maybe('tls', 0.2, () => ({ httpsRedirect: true })) }),
+    () => ({ port: port(draw.pick(['HTTP2', 'GRPC'])), hosts: serverHosts }),
+    () => ({ port: port('HTTPS'), hosts: serverHosts, tls: serverTls(world) }),
     () => ({
       port: port('TLS'),
-      hosts: shown,
+      hosts: serverHosts,
       tls: draw.pick([{ mode: 'PASSTHROUGH' }, { mode: 'AUTO_PASSTHROUGH' }, serverTls(world)]),
     }),
     () => ({ port: port(draw.pick(['TCP', 'MONGO'])), hosts: ['*'] }),
@@ -154,9 +154,9 @@ export function telemetry({ draw }: MeshVocabulary): object {
 }
 
 const manager = 'envoy.filters.network.http_connection_manager';
-const typed = (name: string, more: object): object => ({
+const typed = (name: string, extraFields: object): object => ({
   '@type': `type.googleapis.com/envoy.extensions.filters.${name}`,
-  ...more,
+  ...extraFields,
 });
 const lua = {
   name: 'lua',
@@ -199,8 +199,8 @@ export function envoyFilter({ draw, servicePorts }: MeshVocabulary): object {
     match: { context, ...match },
     patch: { operation, ...(value && { value }) },
   });
-  const inManager = (more: object = {}): object => ({
-    listener: { filterChain: { filter: { name: manager, ...more } } },
+  const inManager = (extraFields: object = {}): object => ({
+    listener: { filterChain: { filter: { name: manager, ...extraFields } } },
   });
   const patches = [
     patch('HTTP_FILTER', inManager({ subFilter: { name: 'envoy.filters.http.router' } }), 'INSERT_BEFORE', lua),

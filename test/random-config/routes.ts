@@ -19,17 +19,17 @@ import {
 
 export function virtualService(world: MeshVocabulary): object {
   const { draw } = world;
-  const shown = draw.some(hosts, 1, 2);
+  const routeHosts = draw.some(hosts, 1, 2);
   const gateways = draw.pick([['mesh'], ['front'], ['front', 'mesh'], undefined]);
   return {
-    hosts: shown,
+    hosts: routeHosts,
     ...(gateways && { gateways }),
     ...draw.one<object>(
       () => ({ http: draw.list(1, 5, () => httpRoute(world)) }),
       () => ({ http: draw.list(1, 3, () => httpRoute(world)) }),
       () => ({ http: draw.list(1, 3, () => httpRoute(world)) }),
       () => ({ tcp: draw.list(1, 2, () => tcpRoute(world)) }),
-      () => ({ tls: draw.list(1, 2, () => tlsRoute(world, shown)) }),
+      () => ({ tls: draw.list(1, 2, () => tlsRoute(world, routeHosts)) }),
     ),
     ...draw.maybe('exportTo', 0.1, () => draw.pick([['.'], ['*'], ['shop']])),
   };

@@ -75,9 +75,9 @@ class RandomRun implements RandomRunResult {
       envoyArgs: ['--drain-time-s', '1'],
     });
     const mesh = this.#mesh;
-    const issued = mesh.authority.issue(['cart.shop.test']);
-    const certificate = mesh.file('tls.crt', issued.certificate);
-    const key = mesh.file('tls.key', issued.privateKey);
+    const issuedCertificate = mesh.authority.issue(['cart.shop.test']);
+    const certificate = mesh.file('tls.crt', issuedCertificate.certificate);
+    const key = mesh.file('tls.key', issuedCertificate.privateKey);
     const ca = mesh.file('ca.crt', mesh.authority.certificate);
     this.#context = { gatewayPorts: ports.slice(0, 5), servicePorts: ports.slice(5), files: { certificate, key, ca } };
   }
@@ -86,22 +86,24 @@ class RandomRun implements RandomRunResult {
     const { firstSeed, configurations } = this.#options;
     for (let seed = firstSeed; seed < firstSeed + configurations; seed++) {
       if (this.findings.length >= maxFindings) break;
-      const drawn = randomConfiguration(seed, this.#context);
-      const valid = drawn.filter((object) => errorsOf(object).length === 0);
-      this.objects.drawn += drawn.length;
+      const drawnObjects = randomConfiguration(seed, this.#context);
+      const valid = drawnObjects.filter((object) => errorsOf(object).length === 0);
+      this.objects.drawn += drawnObjects.length;
       this.objects.valid += valid.length;
-      if (await this.#isTaken(seed, valid)) await this.#checkUserError(seed, valid);
+      if (await this.#isAccepted(seed, valid)) await this.#checkUserError(seed, valid);
     }
   }
 
   async stop(): Promise<void> {
     const { lines } = this.#mesh.pilot;
-    const strange = lines.filter((line) => /\terror\t/.test(line) && !/\terror\tconfig-controller\t/.test(line));
-    for (const line of strange.slice(0, 3)) this.#find(`the control plane: ${line}`);
+    const unexpectedLines = lines.filter(
+      (line) => /\terror\t/.test(line) && !/\terror\tconfig-controller\t/.test(line),
+    );
+    for (const line of unexpectedLines.slice(0, 3)) this.#find(`the control plane: ${line}`);
     await this.#mesh.stop();
   }
 
-  async #isTaken(seed: number, objects: readonly WrittenObject[]): Promise<boolean> {
+  async #isAccepted(seed: number, objects: readonly WrittenObject[]): Promise<boolean> {
     try {
       await this.#mesh.apply(asYaml(objects), unsettled);
       this.accepted++;
@@ -120,24 +122,26 @@ class RandomRun implements RandomRunResult {
   async #checkUserError(seed: number, objects: readonly WrittenObject[]): Promise<void> {
     const draw = new Draw(seed + 1_000_003);
     const object = draw.pick(objects);
-    const wrong = object && userErrorIn(object, draw);
-    if (wrong === undefined) return;
-    for (const problem of wrong.problems)
+    const userError = object && userErrorIn(object, draw);
+    if (userError === undefined) return;
+    for (const problem of userError.problems)
       if (!isClear(problem)) this.#find(`seed ${seed}: unclear: ${problemText(problem)}`);
     const activeBefore = await this.#activeSpec(object);
     const fromLine = this.#mesh.pilot.lines.length;
-    const written = objects.map((one) => (one === object ? wrong.object : one));
-    await this.#mesh.apply(asYaml(written), { ...unsettled, invalid: true }).catch((error: Error) => {
+    const writtenObjects = objects.map((one) => (one === object ? userError.object : one));
+    await this.#mesh.apply(asYaml(writtenObjects), { ...unsettled, invalid: true }).catch((error: Error) => {
       this.#find(`seed ${seed}: with an error in ${nameOf(object)}: ${error.message}`);
     });
     const isReported = this.#mesh.pilot.lines
       .slice(fromLine)
       .some((line) => /\terror\t/.test(line) && line.includes(nameOf(object)));
     if (!isReported)
-      this.#find(`seed ${seed}: nothing is reported for the error in ${nameOf(object)}:\n${asYaml([wrong.object])}`);
-    const after = await this.#activeSpec(object);
-    if (after !== activeBefore)
-      this.#find(`seed ${seed}: the last valid ${nameOf(object)} is not active: ${activeBefore} → ${after}`);
+      this.#find(
+        `seed ${seed}: nothing is reported for the error in ${nameOf(object)}:\n${asYaml([userError.object])}`,
+      );
+    const activeAfter = await this.#activeSpec(object);
+    if (activeAfter !== activeBefore)
+      this.#find(`seed ${seed}: the last valid ${nameOf(object)} is not active: ${activeBefore} → ${activeAfter}`);
     this.refused++;
   }
 
@@ -145,24 +149,24 @@ class RandomRun implements RandomRunResult {
   async #activeSpec({ kind, metadata }: WrittenObject): Promise<string> {
     const all = JSON.parse(await this.#mesh.page('/debug/configz')) as WrittenObject[];
     const { name, namespace } = metadata;
-    const same = all.find(
+    const matchingObject = all.find(
       (one) => one.kind === kind && one.metadata.name === name && one.metadata.namespace === namespace,
     );
-    return JSON.stringify(same?.spec);
+    return JSON.stringify(matchingObject?.spec);
   }
 
   /** Removes objects while the rest is still rejected. */
   async #smallest(objects: readonly WrittenObject[]): Promise<readonly WrittenObject[]> {
-    let left = objects;
+    let remainingObjects = objects;
     for (const object of objects) {
-      const fewer = left.filter((one) => one !== object);
-      const taken = await this.#mesh.apply(asYaml(fewer), unsettled).then(
+      const fewerObjects = remainingObjects.filter((one) => one !== object);
+      const isAccepted = await this.#mesh.apply(asYaml(fewerObjects), unsettled).then(
         () => true,
         () => false,
       );
-      if (!taken) left = fewer;
+      if (!isAccepted) remainingObjects = fewerObjects;
     }
-    return left;
+    return remainingObjects;
   }
 
   #find(finding: string): void {
@@ -179,17 +183,17 @@ interface InvalidObject {
 /** Not every change is an error, so several are tried. */
 function userErrorIn(object: WrittenObject, draw: Draw): InvalidObject | undefined {
   for (let attempt = 0; attempt < 50; attempt++) {
-    const wrong = withUserError(object, draw);
-    const problems = errorsOf(wrong);
-    if (problems.length > 0) return { object: wrong, problems };
+    const invalidObject = withUserError(object, draw);
+    const problems = errorsOf(invalidObject);
+    if (problems.length > 0) return { object: invalidObject, problems };
   }
   return undefined;
 }
 
 /** Whether a problem names the object, the field, the position, and the expected value. */
 function isClear({ object = '', field = '', line, message }: Problem): boolean {
-  const strange = /undefined|\[object|NaN|Error:/.test(message);
-  return object !== '' && field.startsWith('spec') && line > 0 && message.length > 5 && !strange;
+  const hasInternalText = /undefined|\[object|NaN|Error:/.test(message);
+  return object !== '' && field.startsWith('spec') && line > 0 && message.length > 5 && !hasInternalText;
 }
 
 function errorsOf(object: WrittenObject): readonly Problem[] {

@@ -34,8 +34,12 @@ export function serviceEntry(world: MeshVocabulary, index: number): object {
     };
   });
   const maxAddresses = resolution === 'DNS_ROUND_ROBIN' ? 1 : 3;
-  const drawn = [`127.0.1.${10 + index}`];
-  const addresses = draw.pick([drawn, [`127.0.1.${20 + index}`, `127.0.2.${index + 1}`], isDns ? drawn : [cidr(draw)]]);
+  const drawnAddresses = [`127.0.1.${10 + index}`];
+  const addresses = draw.pick([
+    drawnAddresses,
+    [`127.0.1.${20 + index}`, `127.0.2.${index + 1}`],
+    isDns ? drawnAddresses : [cidr(draw)],
+  ]);
   return {
     hosts: [host],
     ports,
@@ -67,7 +71,7 @@ function endpoint(world: MeshVocabulary, isDns: boolean): object {
 
 export function destinationRule(world: MeshVocabulary): object {
   const { draw, servicePorts } = world;
-  const whole = (): object => ({
+  const wholePolicy = (): object => ({
     ...policy(world),
     ...draw.maybe('portLevelSettings', 0.3, () => [{ port: { number: draw.pick(servicePorts) }, ...policy(world) }]),
     ...draw.maybe('tunnel', 0.1, () => ({
@@ -84,7 +88,7 @@ export function destinationRule(world: MeshVocabulary): object {
   });
   return {
     host: draw.pick([...hosts, 'unknown.test']),
-    ...draw.maybe('trafficPolicy', 0.8, whole),
+    ...draw.maybe('trafficPolicy', 0.8, wholePolicy),
     ...draw.maybe('subsets', 0.7, () => draw.some(subsets, 1, 3).map(subset)),
     ...draw.maybe('exportTo', 0.1, () => draw.pick([['.'], ['*']])),
     ...draw.maybe('workloadSelector', 0.1, () => ({ matchLabels: labels(draw) })),
@@ -178,17 +182,17 @@ function connectionPool({ draw }: MeshVocabulary): object {
 }
 
 function clientTls({ draw, files }: MeshVocabulary): object {
-  const more = {
+  const extraTlsFields = {
     ...draw.maybe('subjectAltNames', 0.4, () => ['cart.shop.test', 'spiffe://cluster.local/ns/shop/sa/cart']),
     ...draw.maybe('sni', 0.4, () => 'cart.shop.test'),
   };
   const mutual = { clientCertificate: files.certificate, privateKey: files.key, caCertificates: files.ca };
   return draw.pick<object>([
     { mode: 'DISABLE' },
-    { mode: 'SIMPLE', ...more },
-    { mode: 'SIMPLE', ...more, caCertificates: files.ca },
+    { mode: 'SIMPLE', ...extraTlsFields },
+    { mode: 'SIMPLE', ...extraTlsFields, caCertificates: files.ca },
     { mode: 'SIMPLE', sni: 'cart.shop.test', insecureSkipVerify: true },
-    { mode: 'MUTUAL', ...mutual, ...more },
+    { mode: 'MUTUAL', ...mutual, ...extraTlsFields },
     { mode: 'ISTIO_MUTUAL' },
   ]);
 }
@@ -197,7 +201,7 @@ export function sidecar(world: MeshVocabulary): object {
   const { draw, servicePorts } = world;
   const visible = (): string[] =>
     draw.some(['*/*', './*', 'shop/*', '~/*', `*/${draw.pick(hosts)}`, 'istio-system/*'], 1, 2);
-  const drawn = draw.some(servicePorts, 1, 2).map((number, index) => ({
+  const drawnPorts = draw.some(servicePorts, 1, 2).map((number, index) => ({
     port: {
       number,
       protocol: draw.pick(['HTTP', 'TCP', 'GRPC', 'MONGO', 'TLS', 'HTTP_PROXY']),
@@ -216,7 +220,7 @@ export function sidecar(world: MeshVocabulary): object {
   const egressProxy = { host: 'cart.shop.test', port: { number: servicePorts[0] } };
   return {
     ...draw.maybe('workloadSelector', 0.4, () => ({ labels: labels(draw) })),
-    egress: [...(draw.chance(0.4) ? drawn : []), { hosts: visible() }],
+    egress: [...(draw.chance(0.4) ? drawnPorts : []), { hosts: visible() }],
     ...draw.maybe('ingress', 0.4, () => [ingress()]),
     ...draw.maybe('outboundTrafficPolicy', 0.5, () =>
       draw.pick<object>([

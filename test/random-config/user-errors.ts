@@ -6,7 +6,7 @@ import type { WrittenObject } from './values.ts';
 type Path = readonly (string | number)[];
 type UserError = (value: unknown, draw: Draw) => unknown;
 
-const removed = Symbol('removed');
+const removedMarker = Symbol('removed');
 
 /** Changes of a leaf or an inner value of the object. */
 const userErrors: readonly UserError[] = [
@@ -21,18 +21,18 @@ const userErrors: readonly UserError[] = [
   // A value out of range or an unknown enum value.
   (value, draw) => {
     if (typeof value === 'number') return draw.pick([-1, 1.5, 1e9, 70_000]);
-    return typeof value === 'string' ? draw.pick(['', 'NO_SUCH_VALUE', '((', '-5s', 'a_b!c', ' ']) : removed;
+    return typeof value === 'string' ? draw.pick(['', 'NO_SUCH_VALUE', '((', '-5s', 'a_b!c', ' ']) : removedMarker;
   },
   // A missing field.
-  () => removed,
+  () => removedMarker,
   () => null,
 ];
 
 /** Changes one value in the object's spec, which may leave it valid. */
 export function withUserError(object: WrittenObject, draw: Draw): WrittenObject {
   const path = draw.pick(pathsOf(object.spec));
-  const spec = changed(object.spec, path, (value) => draw.pick(userErrors)(value, draw));
-  return { ...object, spec: spec === removed ? {} : (spec as object) };
+  const spec = changeAt(object.spec, path, (value) => draw.pick(userErrors)(value, draw));
+  return { ...object, spec: spec === removedMarker ? {} : (spec as object) };
 }
 
 function pathsOf(value: unknown, path: Path = []): Path[] {
@@ -41,12 +41,13 @@ function pathsOf(value: unknown, path: Path = []): Path[] {
   return [path, ...Object.entries(value).flatMap(([key, item]) => pathsOf(item, [...path, key]))];
 }
 
-function changed(value: unknown, [step, ...rest]: Path, change: (value: unknown) => unknown): unknown {
+function changeAt(value: unknown, [step, ...rest]: Path, change: (value: unknown) => unknown): unknown {
   if (step === undefined) return change(value);
-  const at = (item: unknown, place: string | number): unknown => (place === step ? changed(item, rest, change) : item);
-  if (Array.isArray(value)) return value.map(at).filter((item) => item !== removed);
+  const at = (item: unknown, itemKey: string | number): unknown =>
+    itemKey === step ? changeAt(item, rest, change) : item;
+  if (Array.isArray(value)) return value.map(at).filter((item) => item !== removedMarker);
   const entries = Object.entries(value as object).map(([key, item]) => [key, at(item, key)] as const);
-  return Object.fromEntries(entries.filter(([, item]) => item !== removed));
+  return Object.fromEntries(entries.filter(([, item]) => item !== removedMarker));
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

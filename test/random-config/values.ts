@@ -124,9 +124,9 @@ export function stringMatch(draw: Draw, exact: (draw: Draw) => string = path): o
 }
 
 export function destination({ draw, servicePorts }: MeshVocabulary): object {
-  const known = hosts.filter((name) => !name.startsWith('*'));
+  const knownHosts = hosts.filter((name) => !name.startsWith('*'));
   return {
-    host: draw.pick([...known, ...known, 'unknown.test', 'cart', 'cart.shop.svc.cluster.local']),
+    host: draw.pick([...knownHosts, ...knownHosts, 'unknown.test', 'cart', 'cart.shop.svc.cluster.local']),
     ...draw.maybe('subset', 0.3, () => draw.pick(subsets)),
     ...draw.maybe('port', 0.5, () => ({ number: draw.pick(servicePorts) })),
   };

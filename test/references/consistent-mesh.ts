@@ -46,9 +46,9 @@ const cachedCertificates = new Map<string, { readonly certificate: string; reado
 
 /** Shared by all meshes, because key generation is slow. */
 function certificateOf(host: string): Record<string, string> {
-  const issued = cachedCertificates.get(host) ?? createAuthority().issue([host]);
-  cachedCertificates.set(host, issued);
-  return { 'tls.crt': issued.certificate, 'tls.key': issued.privateKey };
+  const issuedCertificate = cachedCertificates.get(host) ?? createAuthority().issue([host]);
+  cachedCertificates.set(host, issuedCertificate);
+  return { 'tls.crt': issuedCertificate.certificate, 'tls.key': issuedCertificate.privateKey };
 }
 
 interface App {
@@ -87,8 +87,8 @@ export function consistentMesh(draw: Draw, workloadsAs: 'Deployment' | 'Pod'): r
 }
 
 const hostOf = ({ name, namespace }: App, draw: Draw, from: string): string => {
-  const full = `${name}.${namespace}.svc.cluster.local`;
-  return namespace === from && draw.chance(0.5) ? name : full;
+  const fullName = `${name}.${namespace}.svc.cluster.local`;
+  return namespace === from && draw.chance(0.5) ? name : fullName;
 };
 
 function service({ name, namespace, hasTcp, hasTargetNames }: App, index: number): MeshObject {
@@ -106,8 +106,8 @@ function endpointsOf({ name, namespace, versions, hasTcp }: App, index: number):
   const slice = meshObject('discovery.k8s.io/v1', 'EndpointSlice', namespace, `${name}-1`, {
     addressType: 'IPv4',
     ports: [{ name: 'http', port: 8080 }, ...(hasTcp ? [{ name: 'tcp-data', port: 9000 }] : [])],
-    endpoints: versions.map((version, ofVersion) => ({
-      addresses: [podAddress(index, ofVersion)],
+    endpoints: versions.map((version, versionIndex) => ({
+      addresses: [podAddress(index, versionIndex)],
       conditions: { ready: true },
       targetRef: { kind: 'Pod', name: `${name}-${version}`, namespace },
     })),
@@ -115,10 +115,14 @@ function endpointsOf({ name, namespace, versions, hasTcp }: App, index: number):
   return { ...slice, metadata: { ...slice.metadata, labels: { 'kubernetes.io/service-name': name } } };
 }
 
-const podAddress = (ofApp: number, ofVersion: number): string => `10.244.${ofApp}.${ofVersion + 1}`;
+const podAddress = (appIndex: number, versionIndex: number): string => `10.244.${appIndex}.${versionIndex + 1}`;
 
-function workloads({ name, namespace, versions }: App, index: number, as: 'Deployment' | 'Pod'): MeshObject[] {
-  return versions.map((version, ofVersion) => {
+function workloads(
+  { name, namespace, versions }: App,
+  index: number,
+  workloadKind: 'Deployment' | 'Pod',
+): MeshObject[] {
+  return versions.map((version, versionIndex) => {
     const isGateway = namespace === edgeNamespace;
     const labels = { app: name, version, ...(isGateway && { istio: 'ingressgateway' }) };
     const ports = [
@@ -126,12 +130,12 @@ function workloads({ name, namespace, versions }: App, index: number, as: 'Deplo
       { name: 'data', containerPort: 9000 },
     ];
     const spec = { serviceAccountName: `${name}-account`, containers: [{ name: 'app', image: 'app', ports }] };
-    if (as === 'Deployment') {
+    if (workloadKind === 'Deployment') {
       return meshObject('apps/v1', 'Deployment', namespace, `${name}-${version}`, {
         spec: { selector: { matchLabels: labels }, template: { metadata: { labels }, spec } },
       });
     }
-    const podIP = podAddress(index, ofVersion);
+    const podIP = podAddress(index, versionIndex);
     const status = {
       phase: 'Running',
       podIP,
@@ -164,11 +168,11 @@ function objectsOfApp(app: App, apps: readonly App[], draw: Draw): MeshObject[] 
   if (!draw.chance(0.7)) return hasRule ? [rule] : [];
   const destination = (): object => {
     const to = draw.chance(0.6) ? app : draw.pick(apps);
-    const isOwn = to === app && hasRule && draw.chance(0.6);
+    const usesSubset = to === app && hasRule && draw.chance(0.6);
     return {
       destination: {
         host: hostOf(to, draw, namespace),
-        ...(isOwn && { subset: draw.pick(versions) }),
+        ...(usesSubset && { subset: draw.pick(versions) }),
         ...(to.hasTcp ? { port: { number: 80 } } : draw.maybe('port', 0.6, () => ({ number: 80 }))),
       },
     };
@@ -293,12 +297,12 @@ function edge(apps: readonly App[], draw: Draw): MeshObject[] {
       http: [{ match: [{ uri: { prefix: '/deep/er/' } }], route: [{ destination }] }, { route: [{ destination }] }],
     },
   });
-  const ofClass = {
+  const gatewayClass = {
     ...meshObject(gatewayApi, 'GatewayClass', '', 'istio', { spec: { controllerName: 'istio.io/gateway-controller' } }),
     metadata: { name: 'istio' },
   };
-  const listener = (name: string, port: number, more: object): object => ({
-    ...{ name, port, hostname: '*.example.net', allowedRoutes: { namespaces: { from: 'All' } }, ...more },
+  const listener = (name: string, port: number, extraFields: object): object => ({
+    ...{ name, port, hostname: '*.example.net', allowedRoutes: { namespaces: { from: 'All' } }, ...extraFields },
   });
   const tls = { mode: 'Terminate', certificateRefs: [{ name: 'front-certificate' }] };
   const other = meshObject(gatewayApi, 'Gateway', edgeNamespace, 'other', {
@@ -335,7 +339,7 @@ function edge(apps: readonly App[], draw: Draw): MeshObject[] {
       spec: { targetRefs: [{ group: group.slice(0, group.indexOf('/')), kind: 'Gateway', name }], ...spec },
     });
   return [
-    ...[gateway, secret, root, deep, ofClass as MeshObject, other, route, pass],
+    ...[gateway, secret, root, deep, gatewayClass as MeshObject, other, route, pass],
     targeting('AuthorizationPolicy', 'front', networking, { rules: [{ to: [{ operation: { paths: ['/x'] } }] }] }),
     targeting('RequestAuthentication', 'other', gatewayApi, {
       jwtRules: [{ issuer: 'https://issuer.example.com', jwks: '{"keys":[]}' }],
@@ -350,11 +354,11 @@ function ingress(apps: readonly App[], draw: Draw): MeshObject[] {
     ...{ path: at, pathType: 'Prefix' },
     backend: { service: { name, port } },
   });
-  const ofClass = meshObject('networking.k8s.io/v1', 'IngressClass', '', 'istio', {
+  const ingressClass = meshObject('networking.k8s.io/v1', 'IngressClass', '', 'istio', {
     spec: { controller: 'istio.io/ingress-controller' },
   });
   return [
-    { ...ofClass, metadata: { name: 'istio' } } as MeshObject,
+    { ...ingressClass, metadata: { name: 'istio' } } as MeshObject,
     {
       ...meshObject('v1', 'Secret', 'istio-system', 'ingress-certificate', { type: 'kubernetes.io/tls' }),
       stringData: certificateOf('in.example.com'),

@@ -39,11 +39,11 @@ export const nameOf = ({ kind, metadata }: MeshObject): string => `${kind} ${met
 
 /** Places whose path without indexes ends with `ending`, e.g. `route.destination.host`. */
 export function placesOf(mesh: readonly MeshObject[], kind: string, ending: string, apiGroup = ''): Place[] {
-  const found: Place[] = [];
+  const matchingPlaces: Place[] = [];
   const walk = (object: MeshObject, value: unknown, path: Path): void => {
     const plain = path.filter((key) => typeof key === 'string').join('.');
     if (path.length > 0 && `.${plain}`.endsWith(`.${ending}`) && (typeof value !== 'object' || !Array.isArray(value)))
-      found.push({ object, path, value });
+      matchingPlaces.push({ object, path, value });
     if (typeof value !== 'object' || value === null) return;
     if (Array.isArray(value)) for (const [index, item] of value.entries()) walk(object, item, [...path, index]);
     else for (const [key, item] of Object.entries(value)) walk(object, item, [...path, key]);
@@ -51,7 +51,7 @@ export function placesOf(mesh: readonly MeshObject[], kind: string, ending: stri
   for (const object of mesh) {
     if (object.kind === kind && object.apiVersion.startsWith(apiGroup)) walk(object, object.spec, ['spec']);
   }
-  return found;
+  return matchingPlaces;
 }
 
 export function changedAt(value: unknown, [key, ...rest]: Path, to: unknown): unknown {
@@ -60,8 +60,11 @@ export function changedAt(value: unknown, [key, ...rest]: Path, to: unknown): un
   return { ...(value as object), [key]: changedAt((value as Record<string, unknown>)[key], rest, to) };
 }
 
-export const replaced = (mesh: readonly MeshObject[], object: MeshObject, by: MeshObject): readonly MeshObject[] =>
-  mesh.map((one) => (one === object ? by : one));
+export const replaced = (
+  mesh: readonly MeshObject[],
+  object: MeshObject,
+  replacement: MeshObject,
+): readonly MeshObject[] => mesh.map((one) => (one === object ? replacement : one));
 
 /** Replaces one value. The report is at the value or at a field that contains it. */
 export function change(
@@ -74,14 +77,17 @@ export function change(
     const places = placesOf(mesh, kind, ending, apiGroup);
     if (places.length === 0) return undefined;
     const { object, path, value } = draw.pick(places);
-    const changed = changedAt(object, path, to(value as never, draw)) as MeshObject;
-    return { mesh: replaced(mesh, object, changed), expected: [`${code} ${nameOf(object)} ${text(fieldOf(path))}`] };
+    const changedObject = changedAt(object, path, to(value as never, draw)) as MeshObject;
+    return {
+      mesh: replaced(mesh, object, changedObject),
+      expected: [`${code} ${nameOf(object)} ${text(fieldOf(path))}`],
+    };
   };
 }
 
 export function addTo(
   kind: string,
-  make: (object: MeshObject, draw: Draw) => (Omit<Mutated, 'mesh'> & { added: MeshObject }) | undefined,
+  createObject: (object: MeshObject, draw: Draw) => (Omit<Mutated, 'mesh'> & { added: MeshObject }) | undefined,
 ): Mutation['apply'] {
   return (mesh, draw) => {
     for (const object of draw.some(
@@ -89,7 +95,7 @@ export function addTo(
       100,
       100,
     )) {
-      const mutation = make(object, draw);
+      const mutation = createObject(object, draw);
       if (mutation !== undefined) return { mesh: [...mesh, mutation.added], expected: mutation.expected };
     }
     return undefined;

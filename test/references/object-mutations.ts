@@ -22,13 +22,15 @@ export const objectMutations: readonly Mutation[] = [
   {
     name: 'the host of a rule is misspelt',
     apply: (mesh, draw) => {
-      const used = new Set(placesOf(mesh, vs, 'destination.subset').map(({ object }) => nameOf(object).split(' ')[1]));
-      const rules = mesh.filter((one) => one.kind === 'DestinationRule' && !used.has(nameOf(one).split(' ')[1]));
+      const usedNames = new Set(
+        placesOf(mesh, vs, 'destination.subset').map(({ object }) => nameOf(object).split(' ')[1]),
+      );
+      const rules = mesh.filter((one) => one.kind === 'DestinationRule' && !usedNames.has(nameOf(one).split(' ')[1]));
       if (rules.length === 0) return undefined;
       const object = draw.pick(rules);
       const { host } = object.spec as { host: string };
-      const changed = changedAt(object, ['spec', 'host'], misspelt(host, draw)) as MeshObject;
-      return { mesh: replaced(mesh, object, changed), expected: [`HOST_NOT_FOUND ${nameOf(object)} spec.host`] };
+      const changedObject = changedAt(object, ['spec', 'host'], misspelt(host, draw)) as MeshObject;
+      return { mesh: replaced(mesh, object, changedObject), expected: [`HOST_NOT_FOUND ${nameOf(object)} spec.host`] };
     },
   },
   {
@@ -49,9 +51,9 @@ export const objectMutations: readonly Mutation[] = [
       )!;
       const { subsets } = rule.spec as { subsets: { name: string }[] };
       const path = ['spec', 'subsets', subsets.findIndex(({ name }) => name === use.value), 'labels'];
-      const changed = changedAt(rule, path, { versoin: use.value }) as MeshObject;
+      const changedObject = changedAt(rule, path, { versoin: use.value }) as MeshObject;
       return {
-        mesh: replaced(mesh, rule, changed),
+        mesh: replaced(mesh, rule, changedObject),
         expected: [`SUBSET_WITHOUT_ENDPOINTS ${nameOf(rule)} ${text(path)}`],
       };
     },
@@ -61,12 +63,12 @@ export const objectMutations: readonly Mutation[] = [
     apply: addTo('DestinationRule', (object) => {
       const { host, subsets } = object.spec as { host: string; subsets?: object[] };
       if (subsets === undefined) return undefined;
-      const added = {
+      const addedObject = {
         ...object,
         metadata: { ...object.metadata, name: `${object.metadata.name}-z` },
         spec: { host, subsets: [subsets[0]] },
       };
-      return { added, expected: [`SUBSET_CONFLICT ${nameOf(added)} spec.subsets[0]`] };
+      return { added: addedObject, expected: [`SUBSET_CONFLICT ${nameOf(addedObject)} spec.subsets[0]`] };
     }),
   },
   {
@@ -74,31 +76,38 @@ export const objectMutations: readonly Mutation[] = [
     apply: addTo('DestinationRule', (object) => {
       const { host, trafficPolicy } = object.spec as { host: string; trafficPolicy?: object };
       if (trafficPolicy === undefined) return undefined;
-      const added = {
+      const addedObject = {
         ...object,
         metadata: { ...object.metadata, name: `${object.metadata.name}-z` },
         spec: { host, trafficPolicy: { loadBalancer: { simple: 'RANDOM' } } },
       };
-      return { added, expected: [`TRAFFIC_POLICY_LOST ${nameOf(added)} spec.trafficPolicy`] };
+      return { added: addedObject, expected: [`TRAFFIC_POLICY_LOST ${nameOf(addedObject)} spec.trafficPolicy`] };
     }),
   },
   {
     name: 'a rule is in another namespace than its service',
     apply: (mesh) => {
-      const used = new Set(placesOf(mesh, vs, 'destination.subset').map(({ object }) => nameOf(object).split(' ')[1]));
+      const usedNames = new Set(
+        placesOf(mesh, vs, 'destination.subset').map(({ object }) => nameOf(object).split(' ')[1]),
+      );
       const object = mesh.find(
         (one) =>
-          one.kind === 'DestinationRule' && one.metadata.name !== 'external' && !used.has(nameOf(one).split(' ')[1]),
+          one.kind === 'DestinationRule' &&
+          one.metadata.name !== 'external' &&
+          !usedNames.has(nameOf(one).split(' ')[1]),
       );
       if (object === undefined) return undefined;
       const { name, namespace } = object.metadata;
       const host = `${name}.${namespace}.svc.cluster.local`;
-      const moved = {
+      const movedObject = {
         ...object,
         metadata: { name: `${name}-moved`, namespace: edgeNamespace },
         spec: { ...(object.spec as object), host, exportTo: ['*'] },
       };
-      return { mesh: replaced(mesh, object, moved), expected: [`RULE_NOT_APPLIED ${nameOf(moved)} spec.exportTo`] };
+      return {
+        mesh: replaced(mesh, object, movedObject),
+        expected: [`RULE_NOT_APPLIED ${nameOf(movedObject)} spec.exportTo`],
+      };
     },
   },
   ...(
@@ -117,27 +126,27 @@ export const objectMutations: readonly Mutation[] = [
       ['trafficPolicy of a wildcard', { trafficPolicy: { tls: { mode: 'DISABLE' } } }, 'trafficPolicy.tls.mode', '*'],
     ] as const
   ).map(
-    ([place, spec, field, wildcard]): Mutation => ({
-      name: `${place} of a rule connects without mutual TLS where that is required`,
+    ([ruleScope, spec, field, wildcard]): Mutation => ({
+      name: `${ruleScope} of a rule connects without mutual TLS where that is required`,
       apply: (mesh) => {
         const peers = mesh.find(({ kind }) => kind === 'PeerAuthentication');
         if (peers === undefined) return undefined;
         const { namespace } = peers.metadata;
         const app = (peers.spec as { selector: { matchLabels: { app: string } } }).selector.matchLabels.app;
         const strict = { ...peers, spec: { ...(peers.spec as object), portLevelMtls: undefined } };
-        const without = mesh.filter(
+        const remainingObjects = mesh.filter(
           (one) => one.kind !== 'DestinationRule' || one.metadata.namespace !== namespace || one.metadata.name !== app,
         );
-        const isRouted = placesOf(without, vs, 'destination.subset').some(
+        const isRouted = placesOf(remainingObjects, vs, 'destination.subset').some(
           ({ object }) => object.metadata.namespace === namespace && object.metadata.name === app,
         );
         if (isRouted) return undefined;
-        const added = meshObject(networking, 'DestinationRule', namespace, 'plain', {
+        const addedObject = meshObject(networking, 'DestinationRule', namespace, 'plain', {
           spec: { host: wildcard ? `${wildcard}.${namespace}.svc.cluster.local` : app, ...spec },
         });
         return {
-          mesh: [...replaced(without, peers, strict), added],
-          expected: [`MTLS_CONFLICT ${nameOf(added)} spec.${field}`],
+          mesh: [...replaced(remainingObjects, peers, strict), addedObject],
+          expected: [`MTLS_CONFLICT ${nameOf(addedObject)} spec.${field}`],
         };
       },
     }),
@@ -148,9 +157,9 @@ export const objectMutations: readonly Mutation[] = [
       const places = placesOf(mesh, 'PeerAuthentication', 'portLevelMtls');
       if (places.length === 0) return undefined;
       const { object, path } = draw.pick(places);
-      const changed = changedAt(object, path, { 80: { mode: 'PERMISSIVE' } }) as MeshObject;
+      const changedObject = changedAt(object, path, { 80: { mode: 'PERMISSIVE' } }) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changed),
+        mesh: replaced(mesh, object, changedObject),
         expected: [`SERVICE_PORT_IN_POLICY ${nameOf(object)} spec.portLevelMtls.80`],
       };
     },
@@ -189,9 +198,11 @@ export const objectMutations: readonly Mutation[] = [
       );
       if (object === undefined) return undefined;
       const path = ['spec', 'rules', 0, 'from', 0, 'source', 'principals'];
-      const changed = changedAt(object, path, [`cluster.local/ns/${object.metadata.namespace}/sa/none`]) as MeshObject;
+      const changedObject = changedAt(object, path, [
+        `cluster.local/ns/${object.metadata.namespace}/sa/none`,
+      ]) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changed),
+        mesh: replaced(mesh, object, changedObject),
         expected: [`SERVICE_ACCOUNT_NOT_FOUND ${nameOf(object)} ${text(path)}[0]`],
       };
     },
@@ -207,15 +218,18 @@ export const objectMutations: readonly Mutation[] = [
   {
     name: 'a second policy has the same selector',
     apply: addTo('PeerAuthentication', (object) => {
-      const added = { ...object, metadata: { ...object.metadata, name: `${object.metadata.name}-z` } };
-      return { added, expected: [`SELECTOR_CONFLICT ${nameOf(added)} spec.selector.matchLabels`] };
+      const addedObject = { ...object, metadata: { ...object.metadata, name: `${object.metadata.name}-z` } };
+      return { added: addedObject, expected: [`SELECTOR_CONFLICT ${nameOf(addedObject)} spec.selector.matchLabels`] };
     }),
   },
   {
     name: 'a second Sidecar has the same selector',
     apply: addTo('Sidecar', (object) => {
-      const added = { ...object, metadata: { ...object.metadata, name: `${object.metadata.name}-z` } };
-      return { added, expected: [`SELECTOR_CONFLICT ${nameOf(added)} spec.workloadSelector.labels`] };
+      const addedObject = { ...object, metadata: { ...object.metadata, name: `${object.metadata.name}-z` } };
+      return {
+        added: addedObject,
+        expected: [`SELECTOR_CONFLICT ${nameOf(addedObject)} spec.workloadSelector.labels`],
+      };
     }),
   },
   {
@@ -229,15 +243,15 @@ export const objectMutations: readonly Mutation[] = [
       const object = mesh.find((one) => one.kind === 'Gateway' && one.metadata.name === 'front')!;
       const { servers } = object.spec as { servers: object[] };
       const [http, https, ...moreServers] = servers;
-      const both = [
+      const bothServers = [
         http,
         { ...https, hosts: ['www.example.org'] },
         { ...https, port: { number: 443, name: 'https-2', protocol: 'HTTPS' }, hosts: ['api.example.org'] },
         ...moreServers,
       ];
-      const changed = changedAt(object, ['spec', 'servers'], both) as MeshObject;
+      const changedObject = changedAt(object, ['spec', 'servers'], bothServers) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changed),
+        mesh: replaced(mesh, object, changedObject),
         expected: [`CERTIFICATE_SHARED ${nameOf(object)} spec.servers[2].tls`],
       };
     },
@@ -254,12 +268,12 @@ export const objectMutations: readonly Mutation[] = [
     name: 'two services have one address',
     apply: addTo('ServiceEntry', (object) => {
       if (object.metadata.name !== 'machines') return undefined;
-      const added = {
+      const addedObject = {
         ...object,
         metadata: { ...object.metadata, name: 'machines-z' },
         spec: { ...(object.spec as object), hosts: ['zz.example.com'] },
       };
-      return { added, expected: [`ADDRESS_CONFLICT ${nameOf(added)} spec.addresses[0]`] };
+      return { added: addedObject, expected: [`ADDRESS_CONFLICT ${nameOf(addedObject)} spec.addresses[0]`] };
     }),
   },
   {
@@ -286,9 +300,9 @@ export const objectMutations: readonly Mutation[] = [
     name: 'no listener has the hostname of an HTTPRoute',
     apply: (mesh) => {
       const object = mesh.find(({ kind }) => kind === 'HTTPRoute')!;
-      const changed = changedAt(object, ['spec', 'hostnames'], ['www.example.com']) as MeshObject;
+      const changedObject = changedAt(object, ['spec', 'hostnames'], ['www.example.com']) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changed),
+        mesh: replaced(mesh, object, changedObject),
         expected: [`NOT_PROGRAMMED ${nameOf(object)} spec.parentRefs[0]`],
       };
     },
@@ -298,13 +312,13 @@ export const objectMutations: readonly Mutation[] = [
     apply: (mesh) => {
       const object = mesh.find(({ kind }) => kind === 'HTTPRoute')!;
       const other = otherThan(object.metadata.namespace);
-      const changed = changedAt(object, ['spec', 'rules', 0, 'backendRefs', 0], {
+      const changedObject = changedAt(object, ['spec', 'rules', 0, 'backendRefs', 0], {
         name: 'a',
         namespace: other,
         port: 80,
       }) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changed),
+        mesh: replaced(mesh, object, changedObject),
         expected: [`REFERENCE_NOT_GRANTED ${nameOf(object)} spec.rules[0].backendRefs[0]`],
       };
     },
@@ -313,9 +327,9 @@ export const objectMutations: readonly Mutation[] = [
     name: 'the class of a Gateway is misspelt',
     apply: (mesh) => {
       const object = mesh.find((one) => one.kind === 'Gateway' && one.metadata.name === 'other')!;
-      const changed = changedAt(object, ['spec', 'gatewayClassName'], 'itsio') as MeshObject;
+      const changedObject = changedAt(object, ['spec', 'gatewayClassName'], 'itsio') as MeshObject;
       return {
-        mesh: replaced(mesh, object, changed),
+        mesh: replaced(mesh, object, changedObject),
         expected: [`CLASS_NOT_FOUND ${nameOf(object)} spec.gatewayClassName`],
       };
     },
@@ -336,7 +350,7 @@ export const objectMutations: readonly Mutation[] = [
     apply: (mesh, draw) => {
       // A Service with EndpointSlices may select workloads elsewhere.
       if (mesh.some(({ kind }) => kind === 'EndpointSlice')) return undefined;
-      const without = mesh.filter(
+      const remainingObjects = mesh.filter(
         ({ kind, metadata }) =>
           !(kind === 'DestinationRule' && metadata.name !== 'external') &&
           !(kind === vs && metadata.name !== 'external' && metadata.name !== 'front' && metadata.name !== 'deep') &&
@@ -347,7 +361,7 @@ export const objectMutations: readonly Mutation[] = [
         'WORKLOAD_NOT_FOUND',
         (value: string) => `${value}x`,
         up(1),
-      )(without, draw);
+      )(remainingObjects, draw);
     },
   },
   {
@@ -382,10 +396,10 @@ export const objectMutations: readonly Mutation[] = [
         const places = fieldsOf(object.spec as object);
         // The Gateway API ignores unknown fields. Without these fields, an object may refer to another one.
         const path = draw.pick(places.filter((one) => !/\b(?:namespace|allowedRoutes)\b/.test(text(one))));
-        const changed = renamedAt(object, ['spec', ...path], draw);
-        const at = text(['spec', ...path.slice(0, -1), changed.name]);
+        const renamedField = renamedAt(object, ['spec', ...path], draw);
+        const at = text(['spec', ...path.slice(0, -1), renamedField.name]);
         return {
-          mesh: replaced(mesh, object, changed.object),
+          mesh: replaced(mesh, object, renamedField.object),
           expected: [`FIELD_UNKNOWN ${nameOf(object)} ${at}`],
           rejected: nameOf(object),
         };
@@ -399,9 +413,9 @@ function secondEntryOfHost(port: object, code: string, field: string): Mutation[
   return addTo('ServiceEntry', (object) => {
     if (object.metadata.name !== 'external') return undefined;
     const { hosts } = object.spec as { hosts: string[] };
-    const added = meshObject(networking, 'ServiceEntry', object.metadata.namespace, 'external-z', {
+    const addedObject = meshObject(networking, 'ServiceEntry', object.metadata.namespace, 'external-z', {
       spec: { hosts, location: 'MESH_EXTERNAL', resolution: 'DNS', ports: [port] },
     });
-    return { added, expected: [`${code} ${nameOf(added)} spec.ports[0].${field}`] };
+    return { added: addedObject, expected: [`${code} ${nameOf(addedObject)} spec.ports[0].${field}`] };
   });
 }

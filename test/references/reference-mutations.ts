@@ -9,9 +9,12 @@ export const referenceMutations: readonly Mutation[] = [
       const exact = placesOf(mesh, 'Sidecar', 'egress.hosts').filter(({ value }) => !String(value).includes('*'));
       if (exact.length === 0) return undefined;
       const { object, path, value } = draw.pick(exact);
-      const written = `./${misspelt(String(value).slice('./'.length), draw)}`;
-      const changed = changedAt(object, path, written) as typeof object;
-      return { mesh: replaced(mesh, object, changed), expected: [`HOST_NOT_FOUND ${nameOf(object)} ${text(path)}`] };
+      const writtenHost = `./${misspelt(String(value).slice('./'.length), draw)}`;
+      const changedObject = changedAt(object, path, writtenHost) as typeof object;
+      return {
+        mesh: replaced(mesh, object, changedObject),
+        expected: [`HOST_NOT_FOUND ${nameOf(object)} ${text(path)}`],
+      };
     },
   },
   {
@@ -23,8 +26,11 @@ export const referenceMutations: readonly Mutation[] = [
       if (places.length === 0) return undefined;
       const { object, path, value } = draw.pick(places);
       const other = object.metadata.namespace === 'shop' ? 'bank' : 'shop';
-      const changed = changedAt(object, path, String(value).replace('./', `${other}/`)) as typeof object;
-      return { mesh: replaced(mesh, object, changed), expected: [`HOST_NOT_FOUND ${nameOf(object)} ${text(path)}`] };
+      const changedObject = changedAt(object, path, String(value).replace('./', `${other}/`)) as typeof object;
+      return {
+        mesh: replaced(mesh, object, changedObject),
+        expected: [`HOST_NOT_FOUND ${nameOf(object)} ${text(path)}`],
+      };
     },
   },
   {
@@ -44,9 +50,9 @@ export const referenceMutations: readonly Mutation[] = [
       });
       if (places.length === 0) return undefined;
       const { object, path } = draw.pick(places);
-      const changed = changedAt(object, path, 80) as typeof object;
+      const changedObject = changedAt(object, path, 80) as typeof object;
       return {
-        mesh: replaced(mesh, object, changed),
+        mesh: replaced(mesh, object, changedObject),
         expected: [`SERVICE_PORT_IN_POLICY ${nameOf(object)} ${text(path)}`],
       };
     },
@@ -72,15 +78,15 @@ export const referenceMutations: readonly Mutation[] = [
     name: 'a named target port is misspelt',
     apply: (mesh, draw) => {
       // Endpoints prove that the port exists.
-      const named = placesOf(mesh, 'Service', 'ports.targetPort').filter(({ value }) => typeof value === 'string');
-      if (named.length === 0) return undefined;
-      const { object, path, value } = draw.pick(named);
+      const namedPorts = placesOf(mesh, 'Service', 'ports.targetPort').filter(({ value }) => typeof value === 'string');
+      if (namedPorts.length === 0) return undefined;
+      const { object, path, value } = draw.pick(namedPorts);
       const { name, namespace } = object.metadata;
-      const changed = changedAt(object, path, misspelt(String(value), draw)) as typeof object;
-      const isOther = ({ kind, metadata }: typeof object): boolean =>
+      const changedObject = changedAt(object, path, misspelt(String(value), draw)) as typeof object;
+      const isDifferentSlice = ({ kind, metadata }: typeof object): boolean =>
         kind !== 'EndpointSlice' || metadata.namespace !== namespace || metadata.name !== `${name}-1`;
       return {
-        mesh: replaced(mesh, object, changed).filter(isOther),
+        mesh: replaced(mesh, object, changedObject).filter(isDifferentSlice),
         expected: [`PORT_NOT_FOUND ${nameOf(object)} ${text(path)}`],
       };
     },
@@ -106,9 +112,9 @@ export const referenceMutations: readonly Mutation[] = [
       });
       if (places.length === 0) return undefined;
       const { object, path } = draw.pick(places);
-      const changed = changedAt(object, path, '9000') as typeof object;
+      const changedObject = changedAt(object, path, '9000') as typeof object;
       return {
-        mesh: replaced(mesh, object, changed),
+        mesh: replaced(mesh, object, changedObject),
         expected: [`RULE_NEEDS_HTTP ${nameOf(object)} ${text(path.slice(0, 3))}`],
       };
     },
@@ -120,8 +126,11 @@ export const referenceMutations: readonly Mutation[] = [
       const places = placesOf(mesh, vs, 'route.destination.host').filter(({ value }) => String(value).endsWith(suffix));
       if (places.length === 0) return undefined;
       const { object, path, value } = draw.pick(places);
-      const changed = changedAt(object, path, String(value).slice(0, -suffix.length)) as typeof object;
-      return { mesh: replaced(mesh, object, changed), expected: [`HOST_NOT_FOUND ${nameOf(object)} ${text(path)}`] };
+      const changedObject = changedAt(object, path, String(value).slice(0, -suffix.length)) as typeof object;
+      return {
+        mesh: replaced(mesh, object, changedObject),
+        expected: [`HOST_NOT_FOUND ${nameOf(object)} ${text(path)}`],
+      };
     },
   },
   {
@@ -129,8 +138,11 @@ export const referenceMutations: readonly Mutation[] = [
     apply: (mesh) => {
       const object = mesh.find(({ kind, metadata }) => kind === vs && metadata.name === 'pass')!;
       const { tls, ...spec } = object.spec as { tls: { route: object[] }[] };
-      const changed = { ...object, spec: { ...spec, http: tls.map(({ route }) => ({ route })) } };
-      return { mesh: replaced(mesh, object, changed), expected: [`ROUTE_NOT_APPLIED ${nameOf(object)} spec.http`] };
+      const changedObject = { ...object, spec: { ...spec, http: tls.map(({ route }) => ({ route })) } };
+      return {
+        mesh: replaced(mesh, object, changedObject),
+        expected: [`ROUTE_NOT_APPLIED ${nameOf(object)} spec.http`],
+      };
     },
   },
   ...['tls', 'tcp'].map(
@@ -183,8 +195,11 @@ export const referenceMutations: readonly Mutation[] = [
       if (places.length === 0) return undefined;
       const { object, path } = draw.pick(places);
       const field = [...path.slice(0, -1), 'sourceLabels'];
-      const changed = changedAt(object, field, { app: 'unknown' }) as typeof object;
-      return { mesh: replaced(mesh, object, changed), expected: [`SOURCE_NOT_FOUND ${nameOf(object)} ${text(field)}`] };
+      const changedObject = changedAt(object, field, { app: 'unknown' }) as typeof object;
+      return {
+        mesh: replaced(mesh, object, changedObject),
+        expected: [`SOURCE_NOT_FOUND ${nameOf(object)} ${text(field)}`],
+      };
     },
   },
   ...['from[0].source.namespaces', 'from[0].source.notNamespaces', 'when[0].values', 'when[0].notValues'].map(
@@ -196,13 +211,13 @@ export const referenceMutations: readonly Mutation[] = [
         const rule = field.startsWith('when')
           ? { when: [{ key: 'source.namespace', [key]: ['shopp'] }] }
           : { from: [{ source: { [key]: ['shopp'] } }] };
-        const changed = changedAt(object, ['spec', 'rules'], [rule]) as typeof object;
+        const changedObject = changedAt(object, ['spec', 'rules'], [rule]) as typeof object;
         const names = ['kube-system', 'shop', 'bank', edgeNamespace];
         const objects = names.map(
           (name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } }) as MeshObject,
         );
         return {
-          mesh: [...replaced(mesh, object, changed), ...objects],
+          mesh: [...replaced(mesh, object, changedObject), ...objects],
           expected: [`SOURCE_NOT_FOUND ${nameOf(object)} spec.rules[0].${field}[0]`],
         };
       },
@@ -216,8 +231,11 @@ export const referenceMutations: readonly Mutation[] = [
       // Deployments do not show whether a sidecar is injected.
       if (object === undefined || !mesh.some(({ kind }) => kind === 'Pod')) return undefined;
       const path = ['spec', 'configPatches', 0];
-      const changed = changedAt(object, [...path, 'match', 'context'], 'GATEWAY') as typeof object;
-      return { mesh: replaced(mesh, object, changed), expected: [`PATCH_NOT_APPLIED ${nameOf(object)} ${text(path)}`] };
+      const changedObject = changedAt(object, [...path, 'match', 'context'], 'GATEWAY') as typeof object;
+      return {
+        mesh: replaced(mesh, object, changedObject),
+        expected: [`PATCH_NOT_APPLIED ${nameOf(object)} ${text(path)}`],
+      };
     },
   },
   {
@@ -227,8 +245,11 @@ export const referenceMutations: readonly Mutation[] = [
       const places = placesOf(mesh, vs, 'route.destination.host').filter(({ value }) => String(value).endsWith(suffix));
       if (places.length === 0) return undefined;
       const { object, path, value } = draw.pick(places);
-      const changed = changedAt(object, path, String(value).replace(suffix, '.cluster.lokal')) as typeof object;
-      return { mesh: replaced(mesh, object, changed), expected: [`HOST_NOT_FOUND ${nameOf(object)} ${text(path)}`] };
+      const changedObject = changedAt(object, path, String(value).replace(suffix, '.cluster.lokal')) as typeof object;
+      return {
+        mesh: replaced(mesh, object, changedObject),
+        expected: [`HOST_NOT_FOUND ${nameOf(object)} ${text(path)}`],
+      };
     },
   },
 ];

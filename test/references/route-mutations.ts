@@ -45,9 +45,9 @@ export const routeMutations: readonly Mutation[] = [
     name: 'a Gateway is misspelt',
     apply: (mesh, draw) => {
       const object = draw.pick(mesh.filter((one) => one.kind === vs && 'gateways' in (one.spec as object)));
-      const changed = changedAt(object, ['spec', 'gateways'], [`${edgeNamespace}/frontt`]) as MeshObject;
+      const changedObject = changedAt(object, ['spec', 'gateways'], [`${edgeNamespace}/frontt`]) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changed),
+        mesh: replaced(mesh, object, changedObject),
         expected: [`GATEWAY_NOT_FOUND ${nameOf(object)} spec.gateways[0]`],
       };
     },
@@ -56,9 +56,9 @@ export const routeMutations: readonly Mutation[] = [
     name: 'a Gateway is taken to be in the namespace of the route',
     apply: (mesh, draw) => {
       const object = draw.pick(mesh.filter((one) => one.kind === vs && 'gateways' in (one.spec as object)));
-      const changed = changedAt(object, ['spec', 'gateways'], ['front']) as MeshObject;
+      const changedObject = changedAt(object, ['spec', 'gateways'], ['front']) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changed),
+        mesh: replaced(mesh, object, changedObject),
         expected: [`GATEWAY_NOT_FOUND ${nameOf(object)} spec.gateways[0]`],
       };
     },
@@ -67,13 +67,13 @@ export const routeMutations: readonly Mutation[] = [
     name: 'a host of routes is not one of the Gateway',
     apply: (mesh, draw) => {
       const object = draw.pick(mesh.filter((one) => one.kind === vs && one.metadata.name === 'front'));
-      const changed = changedAt(
+      const changedObject = changedAt(
         object,
         ['spec', 'hosts'],
         [draw.pick(['www.example.com', 'example.org'])],
       ) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changed),
+        mesh: replaced(mesh, object, changedObject),
         expected: [`HOST_NOT_IN_GATEWAY ${nameOf(object)} spec.hosts[0]`],
       };
     },
@@ -86,9 +86,13 @@ export const routeMutations: readonly Mutation[] = [
       const { http } = routesOf(object);
       const withMatch = [...http.keys()].filter((index) => http[index]!.match?.length === 1);
       const index = draw.pick(withMatch);
-      const changed = changedAt(object, ['spec', 'http'], http.toSpliced(index + 1, 0, http[index]!)) as MeshObject;
+      const changedObject = changedAt(
+        object,
+        ['spec', 'http'],
+        http.toSpliced(index + 1, 0, http[index]!),
+      ) as MeshObject;
       const expected = [`MATCH_SHADOWED ${nameOf(object)} spec.http[${index + 1}].match[0]`];
-      return { mesh: replaced(mesh, object, changed), expected };
+      return { mesh: replaced(mesh, object, changedObject), expected };
     },
   },
   {
@@ -97,20 +101,20 @@ export const routeMutations: readonly Mutation[] = [
       const object = draw.pick(mesh.filter((one) => one.kind === vs && (routesOf(one).http?.length ?? 0) > 2));
       if (object === undefined) return undefined;
       const { http } = routesOf(object);
-      const changed = changedAt(object, ['spec', 'http'], [http.at(-1)!, ...http.slice(0, -1)]) as MeshObject;
+      const changedObject = changedAt(object, ['spec', 'http'], [http.at(-1)!, ...http.slice(0, -1)]) as MeshObject;
       const expected = http.slice(0, -1).map((_, index) => `MATCH_SHADOWED ${nameOf(object)} spec.http[${index + 1}]`);
-      return { mesh: replaced(mesh, object, changed), expected };
+      return { mesh: replaced(mesh, object, changedObject), expected };
     },
   },
   {
     name: 'a match of a delegate is outside that of its root',
     apply: (mesh) => {
       const object = mesh.find((one) => one.kind === vs && one.metadata.name === 'deep')!;
-      const changed = changedAt(object, ['spec', 'http', 0, 'match', 0, 'uri'], {
+      const changedObject = changedAt(object, ['spec', 'http', 0, 'match', 0, 'uri'], {
         prefix: '/elsewhere/',
       }) as MeshObject;
       return {
-        mesh: replaced(mesh, object, changed),
+        mesh: replaced(mesh, object, changedObject),
         expected: [`DELEGATE_CONFLICT ${nameOf(object)} spec.http[0].match`],
       };
     },
@@ -120,8 +124,8 @@ export const routeMutations: readonly Mutation[] = [
     apply: addTo(vs, (object) => {
       const { hosts } = routesOf(object);
       if (hosts === undefined || 'gateways' in (object.spec as object)) return undefined;
-      const added = { ...object, metadata: { ...object.metadata, name: `${object.metadata.name}-z` } };
-      return { added, expected: [`HOST_CONFLICT ${nameOf(added)} spec.hosts[0]`] };
+      const addedObject = { ...object, metadata: { ...object.metadata, name: `${object.metadata.name}-z` } };
+      return { added: addedObject, expected: [`HOST_CONFLICT ${nameOf(addedObject)} spec.hosts[0]`] };
     }),
   },
 ];

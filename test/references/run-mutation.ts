@@ -14,18 +14,18 @@ const texts = new WeakMap<MeshObject, string>();
 
 /** Cached, because a mutation shares all objects except one with its mesh. */
 function yamlOf(object: MeshObject): string {
-  const known = texts.get(object) ?? stringify(object);
-  texts.set(object, known);
-  return known;
+  const yamlText = texts.get(object) ?? stringify(object);
+  texts.set(object, yamlText);
+  return yamlText;
 }
 
 /** `CODE Kind namespace/name field`, sorted; includes notes and unreadable objects. */
 export async function validated(
   objects: readonly MeshObject[],
-  given: object = meshSettings,
+  currentSettings: object = meshSettings,
 ): Promise<readonly string[]> {
   const text = objects.map(yamlOf).join('---\n');
-  const meshFile = { file: 'mesh', text: stringify(given) };
+  const meshFile = { file: 'mesh', text: stringify(currentSettings) };
   const { problems, notes } = await validateFiles([], [{ file: 'mesh.yaml', text }], undefined, {
     ...{ ...settings, meshFile },
     mesh: givenMeshConfig(meshFile.text),
@@ -53,8 +53,8 @@ export async function validated(
 export function served(objects: readonly MeshObject[]): readonly string[] {
   const text = objects.map(yamlOf).join('---\n');
   const plane = givenPlane(text, { meshConfig: JSON.stringify(meshSettings) });
-  const found = diagnosticsOf(plane.state, plane.resources.nodes).pilot_config_warnings ?? {};
-  return Object.values(found)
+  const warnings = diagnosticsOf(plane.state, plane.resources.nodes).pilot_config_warnings ?? {};
+  return Object.values(warnings)
     .map(({ code = '', objects: keys = [], field = '' }) => {
       const [kind, ...rest] = keys[0]!.split('/');
       return `${code} ${kind!.replace('Kubernetes', '')} ${rest.join('/')} ${field}`;

@@ -47,17 +47,17 @@ describe('validate and push_status for a mesh with a single fault', () => {
   it.each(mutations.map((mutation) => [mutation.name, mutation] as const))(
     'report exactly one fault, at its object and field, if %s',
     async (_, { apply, only }) => {
-      let applied = 0;
+      let appliedCount = 0;
       for (const seed of seeds) {
         const mutated = apply(meshOf(seed), new Draw(seed));
-        if (mutated === undefined || applied === maxApplied) continue;
-        applied++;
+        if (mutated === undefined || appliedCount === maxApplied) continue;
+        appliedCount++;
         const expected = [...mutated.expected].sort();
         if (only !== 'push_status') expect(await validatedWithout(mutated), `seed ${seed}`).toEqual(expected);
         // A control plane does not read Deployments.
         if (only !== 'validate' && hasPods(seed)) expect(served(mutated.mesh), `seed ${seed}`).toEqual(expected);
       }
-      expect(applied).toBeGreaterThan(0);
+      expect(appliedCount).toBeGreaterThan(0);
     },
   );
 });

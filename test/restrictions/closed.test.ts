@@ -43,14 +43,14 @@ const workloads = {
 } as const;
 type Workload = keyof typeof workloads;
 const all = Object.keys(workloads) as Workload[];
-const ofShop: Workload[] = ['shop/cart', 'shop/web'];
+const shopWorkloads: Workload[] = ['shop/cart', 'shop/web'];
 
 function policiesOf(context: PushContext, workload: Workload) {
   return context.policiesFor({ type: 'sidecar', ...workloads[workload] } as never);
 }
 
 /** Workloads that accept no request. */
-const closed = (context: PushContext): Workload[] =>
+const closedWorkloads = (context: PushContext): Workload[] =>
   all.filter((workload) =>
     policiesOf(context, workload).authorizationPolicies.some(
       ({ spec, annotations }) =>
@@ -81,28 +81,32 @@ const object = (kind: string, spec: unknown, metadata: object = {}, group = 'sec
   });
 const cart = { selector: { matchLabels: { app: 'cart' } } };
 const cartOf = { workloadSelector: { labels: { app: 'cart' } } };
-const wrong = { rules: [{ from: [{ source: { principals: [''] } }] }] };
+const invalidSpec = { rules: [{ from: [{ source: { principals: [''] } }] }] };
 
 describe('an AuthorizationPolicy that is rejected at the first read', () => {
   const policy = (spec: unknown, metadata?: object): string => object('AuthorizationPolicy', spec, metadata);
   it.each<[string, string, Workload[]]>([
-    ['its selector is readable', policy({ ...cart, ...wrong }), ['shop/cart']],
-    ['it has no selector', policy(wrong), ofShop],
-    ['it is a DENY', policy({ ...cart, ...wrong, action: 'DENY' }), ['shop/cart']],
+    ['its selector is readable', policy({ ...cart, ...invalidSpec }), ['shop/cart']],
+    ['it has no selector', policy(invalidSpec), shopWorkloads],
+    ['it is a DENY', policy({ ...cart, ...invalidSpec, action: 'DENY' }), ['shop/cart']],
     ['it is a CUSTOM without a provider', policy({ ...cart, action: 'CUSTOM', rules: [{}] }), ['shop/cart']],
     ['its action is misspelt', policy({ ...cart, action: 'deny', rules: [{}] }), ['shop/cart']],
-    ['its selector is null', policy({ selector: null, rules: [{}] }), ofShop],
-    ['its selector is misspelt', policy({ selectors: cart.selector, rules: [{}] }), ofShop],
-    ['its selector has a wildcard', policy({ selector: { matchLabels: { app: '*' } } }), ofShop],
-    ['it has a selector and targets', policy({ ...cart, targetRefs: [{ kind: 'Service', name: 'a' }] }), ofShop],
-    ['its target has an unsupported kind', policy({ targetRef: { kind: 'Pod', name: 'a' }, rules: [{}] }), ofShop],
+    ['its selector is null', policy({ selector: null, rules: [{}] }), shopWorkloads],
+    ['its selector is misspelt', policy({ selectors: cart.selector, rules: [{}] }), shopWorkloads],
+    ['its selector has a wildcard', policy({ selector: { matchLabels: { app: '*' } } }), shopWorkloads],
+    ['it has a selector and targets', policy({ ...cart, targetRefs: [{ kind: 'Service', name: 'a' }] }), shopWorkloads],
+    [
+      'its target has an unsupported kind',
+      policy({ targetRef: { kind: 'Pod', name: 'a' }, rules: [{}] }),
+      shopWorkloads,
+    ],
     [
       'its target is in another namespace',
       policy({ targetRef: { kind: 'Service', name: 'a', namespace: 'bank' }, rules: [{}] }),
-      ofShop,
+      shopWorkloads,
     ],
-    ['it has no spec', policy(undefined), ofShop],
-    ['its spec is a string', policy('DENY'), ofShop],
+    ['it has no spec', policy(undefined), shopWorkloads],
+    ['its spec is a string', policy('DENY'), shopWorkloads],
     ['its version is unknown', policy({ ...cart, rules: [{}] }).replace('/v1', '/v9'), ['shop/cart']],
     ['an annotation is not a string', policy({ ...cart, rules: [{}] }, { annotations: { a: 5 } }), ['shop/cart']],
     ['its name is invalid', policy({ ...cart, rules: [{}] }, { name: 'Not_A_Name' }), ['shop/cart']],
@@ -112,17 +116,21 @@ describe('an AuthorizationPolicy that is rejected at the first read', () => {
       policy({ ...cart, rules: [{}] }, { annotations: { 'istio.io/dry-run': 'yes' } }),
       ['shop/cart'],
     ],
-    ['its namespace is the root namespace', policy(wrong, { namespace: 'istio-system' }), all],
+    ['its namespace is the root namespace', policy(invalidSpec, { namespace: 'istio-system' }), all],
     [
       'it has a selector in the root namespace',
-      policy({ ...cart, ...wrong }, { namespace: 'istio-system' }),
+      policy({ ...cart, ...invalidSpec }, { namespace: 'istio-system' }),
       ['shop/cart', 'bank/cart'],
     ],
-    ['its namespace is not a string', policy(wrong, { namespace: 5 }), all],
-    ['its namespace is not a valid name', policy(wrong, { namespace: 'Shop' }), all],
-    ['its metadata are a list', policy(wrong).replace(/metadata:\n.*\n.*\n/, 'metadata: [name, odd]\n'), all],
-    ['its metadata are not indented', policy(wrong).replace(/metadata:\n *(.*)\n *(.*)\n/, 'metadata:\n$1\n$2\n'), all],
-    ['its metadata are misspelt', policy(wrong).replace('metadata', 'metdata'), ofShop],
+    ['its namespace is not a string', policy(invalidSpec, { namespace: 5 }), all],
+    ['its namespace is not a valid name', policy(invalidSpec, { namespace: 'Shop' }), all],
+    ['its metadata are a list', policy(invalidSpec).replace(/metadata:\n.*\n.*\n/, 'metadata: [name, odd]\n'), all],
+    [
+      'its metadata are not indented',
+      policy(invalidSpec).replace(/metadata:\n *(.*)\n *(.*)\n/, 'metadata:\n$1\n$2\n'),
+      all,
+    ],
+    ['its metadata are misspelt', policy(invalidSpec).replace('metadata', 'metdata'), shopWorkloads],
     ['it has no apiVersion', policy({ ...cart, rules: [{}] }).replace(/apiVersion: .*\n/, ''), ['shop/cart']],
     [
       'its apiVersion is not a string',
@@ -142,7 +150,7 @@ describe('an AuthorizationPolicy that is rejected at the first read', () => {
     [
       'its group is a different group of Istio',
       object('AuthorizationPolicy', { rules: [{}] }, {}, 'networking'),
-      ofShop,
+      shopWorkloads,
     ],
     ['its kind is in the wrong case', policy({ ...cart, rules: [{}] }).replace('nPolicy', 'npolicy'), ['shop/cart']],
     ['its kind is misspelt', policy({ ...cart, rules: [{}] }).replace('Policy', 'Polcy'), ['shop/cart']],
@@ -151,16 +159,16 @@ describe('an AuthorizationPolicy that is rejected at the first read', () => {
       policy({ rules: [{}] })
         .replace('Policy', 'Polcy')
         .replace('istio', 'isto'),
-      ofShop,
+      shopWorkloads,
     ],
     ['its namespace is misspelt', policy({ ...cart, rules: [{}] }).replace('namespace:', 'namspace:'), ['shop/cart']],
     [
       'its namespace is misspelt, and it is invalid YAML',
       `${policy({ rules: [{}] }).replace('space:', 'spcae:')}  a: b: c\n`,
-      ofShop,
+      shopWorkloads,
     ],
     ['its name is misspelt', policy({ ...cart, rules: [{}] }).replace(' name:', ' nmae:'), ['shop/cart']],
-    ['it has no namespace', policy(wrong, { namespace: undefined }), []],
+    ['it has no namespace', policy(invalidSpec, { namespace: undefined }), []],
     [
       'it is in a List',
       stringify({
@@ -172,27 +180,31 @@ describe('an AuthorizationPolicy that is rejected at the first read', () => {
               apiVersion: 'security.istio.io/v1',
               kind: 'AuthorizationPolicy',
               metadata: { name: 'a', namespace: 'shop' },
-              spec: { ...cart, ...wrong },
+              spec: { ...cart, ...invalidSpec },
             }),
           ),
         ],
       }),
       ['shop/cart'],
     ],
-    ['the YAML after its metadata is invalid', `${policy({ ...cart, rules: [{}] })}  a: b: c\n`, ofShop],
+    ['the YAML after its metadata is invalid', `${policy({ ...cart, rules: [{}] })}  a: b: c\n`, shopWorkloads],
     // AUDIT restricts nothing.
-    ['its action is AUDIT', policy({ ...wrong, action: 'AUDIT' }), []],
-    ['its action is AUDIT, misspelt', policy({ ...wrong, action: 'audit' }), []],
-    ['it is a dry run', policy(wrong, { annotations: { 'istio.io/dry-run': 'true' } }), []],
-    ['its group belongs to another product', policy(wrong).replace('security.istio.io', 'policy.linkerd.io'), []],
+    ['its action is AUDIT', policy({ ...invalidSpec, action: 'AUDIT' }), []],
+    ['its action is AUDIT, misspelt', policy({ ...invalidSpec, action: 'audit' }), []],
+    ['it is a dry run', policy(invalidSpec, { annotations: { 'istio.io/dry-run': 'true' } }), []],
+    ['its group belongs to another product', policy(invalidSpec).replace('security.istio.io', 'policy.linkerd.io'), []],
     [
       'its group belongs to another product, and it is invalid YAML',
-      `${policy(wrong).replace('security.istio.io', 'policy.linkerd.io')}  a: b: c\n`,
+      `${policy(invalidSpec).replace('security.istio.io', 'policy.linkerd.io')}  a: b: c\n`,
       [],
     ],
-    ['its group is that of an old Istio version', policy(wrong).replace('security.istio.io', 'rbac.istio.io'), []],
+    [
+      'its group is that of an old Istio version',
+      policy(invalidSpec).replace('security.istio.io', 'rbac.istio.io'),
+      [],
+    ],
   ])('an AuthorizationPolicy closes the workloads that it selects: %s', async (_, text, expected) => {
-    expect(closed(await read({ 'a.yaml': text }))).toEqual(expected);
+    expect(closedWorkloads(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 });
 
@@ -203,19 +215,19 @@ describe('a PeerAuthentication that is rejected at the first read', () => {
   const mode = { mtls: { mode: 'strict' } };
   it.each<[string, string, Workload[]]>([
     ['its selector is readable', peers({ ...cart, ...mode }), ['shop/cart']],
-    ['it has no selector', peers(mode), ofShop],
-    ['its selector is null', peers({ selector: null, ...mode }), ofShop],
-    ['mtls is null', peers({ mtls: null }), ofShop],
-    ['mtls is misspelt', peers({ mTLS: { mode: 'STRICT' } }), ofShop],
-    ['a field is unknown', peers({ mtls: { mode: 'PERMISSIVE' }, more: 1 }), ofShop],
+    ['it has no selector', peers(mode), shopWorkloads],
+    ['its selector is null', peers({ selector: null, ...mode }), shopWorkloads],
+    ['mtls is null', peers({ mtls: null }), shopWorkloads],
+    ['mtls is misspelt', peers({ mTLS: { mode: 'STRICT' } }), shopWorkloads],
+    ['a field is unknown', peers({ mtls: { mode: 'PERMISSIVE' }, more: 1 }), shopWorkloads],
     ['its port is invalid', peers({ ...cart, portLevelMtls: { http: { mode: 'STRICT' } } }), ['shop/cart']],
-    ['it has ports and no selector', peers({ portLevelMtls: { '80': { mode: 'DISABLE' } } }), ofShop],
+    ['it has ports and no selector', peers({ portLevelMtls: { '80': { mode: 'DISABLE' } } }), shopWorkloads],
     ['its namespace is the root namespace', peers(mode, { namespace: 'istio-system' }), all],
     ['its namespace is unreadable', peers(mode, { namespace: 'Shop' }), all],
     [
       'its selector is unreadable, and another policy applies to the whole namespace',
       `${lenient('an-older-one')}---\n${peers({ selector: 5, ...mode })}`,
-      ofShop,
+      shopWorkloads,
     ],
     [
       'another policy is valid and applies to single workloads',
@@ -249,7 +261,7 @@ describe('a RequestAuthentication that is rejected at the first read', () => {
 
   it.each<[string, string, Workload[]]>([
     ['its selector is readable', tokens({ ...cart, jwtRules: [rule] }), ['shop/cart']],
-    ['it has no selector', tokens({ jwtRules: [rule] }), ofShop],
+    ['it has no selector', tokens({ jwtRules: [rule] }), shopWorkloads],
     ['its rules are misspelt', tokens({ ...cart, jwtRule: [rule] }), ['shop/cart']],
     ['its rules are null', tokens({ ...cart, jwtRules: null }), ['shop/cart']],
     ['its namespace is the root namespace', tokens({ jwtRules: [rule] }, { namespace: 'istio-system' }), all],
@@ -258,14 +270,14 @@ describe('a RequestAuthentication that is rejected at the first read', () => {
   });
 
   it('a RequestAuthentication reads tokens at the configured locations, or at the default ones if they are unreadable', async () => {
-    const usual = [{ name: 'Authorization', prefix: 'Bearer ' }];
+    const defaultHeaders = [{ name: 'Authorization', prefix: 'Bearer ' }];
     expect(await rulesOf({ jwtRules: [{ ...rule, fromHeaders: [{ name: 'x-token' }] }] })).toMatchObject([
       { issuer: 'https://id.test', fromHeaders: [{ name: 'x-token' }], fromParams: [], fromCookies: [] },
     ]);
     expect(
       await rulesOf({ jwtRules: [{ ...rule, fromHeaders: [{ name: 'x-token' }, { name: 'no header' }] }] }),
-    ).toMatchObject([{ fromHeaders: [{ name: 'x-token' }, ...usual], fromParams: ['access_token'] }]);
-    expect(await rulesOf({ jwtRules: [null] })).toMatchObject([{ issuer: '', fromHeaders: usual }]);
+    ).toMatchObject([{ fromHeaders: [{ name: 'x-token' }, ...defaultHeaders], fromParams: ['access_token'] }]);
+    expect(await rulesOf({ jwtRules: [null] })).toMatchObject([{ issuer: '', fromHeaders: defaultHeaders }]);
     expect(await rulesOf({ jwtRules: [{ ...rule, presence: 'required' }] })).toMatchObject([{ presence: 'REQUIRED' }]);
     expect(await rulesOf({ jwtRules: [{ ...rule, presence: 'OPTIONAL' }] })).not.toMatchObject([
       { presence: 'REQUIRED' },
@@ -285,29 +297,33 @@ describe('an object with TLS settings that is rejected at the first read', () =>
         {},
         'networking',
       );
-    expect(closed(await read({ 'a.yaml': sidecar({ tls: { mode: 'MUTUAL' } }) }))).toEqual(['shop/cart']);
-    expect(closed(await read({ 'a.yaml': sidecar({ tls: null }) }))).toEqual(['shop/cart']);
-    expect(closed(await read({ 'a.yaml': sidecar({}) }))).toEqual([]);
+    expect(closedWorkloads(await read({ 'a.yaml': sidecar({ tls: { mode: 'MUTUAL' } }) }))).toEqual(['shop/cart']);
+    expect(closedWorkloads(await read({ 'a.yaml': sidecar({ tls: null }) }))).toEqual(['shop/cart']);
+    expect(closedWorkloads(await read({ 'a.yaml': sidecar({}) }))).toEqual([]);
   });
 
   it('a Sidecar of the root namespace closes the workloads to which it applies, except those with their own Sidecar', async () => {
     const tls = { ingress: [{ port: { number: 0 }, tls: { mode: 'MUTUAL' } }] };
     const sidecar = (metadata: object, spec: object = { egress: [{ hosts: ['./*'] }] }): string =>
       object('Sidecar', spec, metadata, 'networking');
-    const refused = sidecar({ namespace: 'istio-system' }, tls);
-    const selecting = { workloadSelector: { labels: { app: 'web' } }, egress: [{ hosts: ['./*'] }] };
-    expect(closed(await read({ 'a.yaml': refused }))).toEqual(all);
-    expect(closed(await read({ 'b.yaml': sidecar({}, selecting) }))).toEqual(['shop/cart', 'bank/cart']);
-    expect(closed(await read({ 'b.yaml': sidecar({}) }))).toEqual(['bank/cart']);
-    expect(closed(await read({ 'b.yaml': undefined }))).toEqual(all);
+    const invalidSidecar = sidecar({ namespace: 'istio-system' }, tls);
+    const selectingSpec = { workloadSelector: { labels: { app: 'web' } }, egress: [{ hosts: ['./*'] }] };
+    expect(closedWorkloads(await read({ 'a.yaml': invalidSidecar }))).toEqual(all);
+    expect(closedWorkloads(await read({ 'b.yaml': sidecar({}, selectingSpec) }))).toEqual(['shop/cart', 'bank/cart']);
+    expect(closedWorkloads(await read({ 'b.yaml': sidecar({}) }))).toEqual(['bank/cart']);
+    expect(closedWorkloads(await read({ 'b.yaml': undefined }))).toEqual(all);
     // A Sidecar with a selector applies in its own namespace only.
-    expect(closed(await read({ 'a.yaml': sidecar({ namespace: 'istio-system' }, { ...cartOf, ...tls }) }))).toEqual([]);
+    expect(
+      closedWorkloads(await read({ 'a.yaml': sidecar({ namespace: 'istio-system' }, { ...cartOf, ...tls }) })),
+    ).toEqual([]);
     // A narrower Sidecar of the same namespace replaces it, too, unless its selector is unreadable.
-    expect(closed(await read({ 'a.yaml': sidecar({}, tls), 'b.yaml': sidecar({ name: 'web' }, selecting) }))).toEqual([
-      'shop/cart',
-    ]);
-    expect(closed(await read({ 'a.yaml': sidecar({}, { workloadSelector: 5, ...tls }) }))).toEqual(ofShop);
-    expect(closed(await read({ 'a.yaml': sidecar({ namespace: 'Shop' }, tls) }))).toEqual(all);
+    expect(
+      closedWorkloads(await read({ 'a.yaml': sidecar({}, tls), 'b.yaml': sidecar({ name: 'web' }, selectingSpec) })),
+    ).toEqual(['shop/cart']);
+    expect(closedWorkloads(await read({ 'a.yaml': sidecar({}, { workloadSelector: 5, ...tls }) }))).toEqual(
+      shopWorkloads,
+    );
+    expect(closedWorkloads(await read({ 'a.yaml': sidecar({ namespace: 'Shop' }, tls) }))).toEqual(all);
   });
 
   it.each([
@@ -317,9 +333,9 @@ describe('an object with TLS settings that is rejected at the first read', () =>
     ['its group is short', 'networking.istio.io', 'istio.io'],
   ])('a Sidecar counts as rejected: %s', async (_, from, to) => {
     const spec = { ingress: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, tls: { mode: 'SIMPLE' } }] };
-    expect(closed(await read({ 'a.yaml': object('Sidecar', spec, {}, 'networking').replace(from, to) }))).toEqual(
-      ofShop,
-    );
+    expect(
+      closedWorkloads(await read({ 'a.yaml': object('Sidecar', spec, {}, 'networking').replace(from, to) })),
+    ).toEqual(shopWorkloads);
   });
 
   it.each([
@@ -347,7 +363,7 @@ describe('an object with TLS settings that is rejected at the first read', () =>
   it.each(['istio-system', 'shop', 'Shop'])('a Sidecar of namespace %s closes no gateway', async (namespace) => {
     const spec = { ingress: [{ port: { number: 0 }, tls: { mode: 'MUTUAL' } }] };
     const context = await read({ 'a.yaml': object('Sidecar', spec, { namespace }, 'networking') });
-    expect(closed(context)).toContain('shop/cart');
+    expect(closedWorkloads(context)).toContain('shop/cart');
     const router = { type: 'router', configNamespace: 'shop', labels: { app: 'cart' } };
     expect(context.policiesFor(router as never).authorizationPolicies).toEqual([]);
   });
@@ -357,7 +373,7 @@ describe('an object with TLS settings that is rejected at the first read', () =>
     ['a misspelt list', { ingres: [{ port: { number: 80 }, tls: { mode: 'MUTUAL' } }] }],
     ['a misspelt list, and a field in the wrong case', { ingresses: { TLS: null } }],
   ])('a Sidecar whose TLS settings are misspelled closes its workloads: %s', async (_, spec) => {
-    expect(closed(await read({ 'a.yaml': object('Sidecar', spec, {}, 'networking') }))).toEqual(ofShop);
+    expect(closedWorkloads(await read({ 'a.yaml': object('Sidecar', spec, {}, 'networking') }))).toEqual(shopWorkloads);
   });
 
   const rule = (spec: object): string => object('DestinationRule', { host: 'db.test', ...spec }, {}, 'networking');
@@ -465,7 +481,7 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
   const validation = { hostname: 'web.test', wellKnownCACertificates: 'System' };
   const policy = (spec: unknown, metadata: object = {}): string =>
     object('BackendTLSPolicy', spec, metadata).replace('security.istio.io', 'gateway.networking.k8s.io');
-  const good = { targetRefs: [service], validation };
+  const validSpec = { targetRefs: [service], validation };
   const origins = ['shop/web:http', 'shop/web:admin', 'shop/api:http', 'bank/web:http'];
   /** Ports to which gateways cannot connect. Policies apply to no port in plaintext. */
   const refusedPorts = (context: PushContext): string[] =>
@@ -474,48 +490,56 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
       const tls = context.backendTls.for({ origin: { kind: 'Service', namespace, name } }, port);
       return tls !== undefined && tls.roots === undefined;
     });
-  const ofWeb = ['shop/web:http', 'shop/web:admin'];
-  const ofNamespace = [...ofWeb, 'shop/api:http'];
+  const webPorts = ['shop/web:http', 'shop/web:admin'];
+  const shopPorts = [...webPorts, 'shop/api:http'];
 
   it.each<[string, string, string[]]>([
-    ['it has no validation', policy({ targetRefs: [service] }), ofWeb],
-    ['its validation is null', policy({ targetRefs: [service], validation: null }), ofWeb],
-    ['its hostname is invalid', policy({ ...good, validation: { ...validation, hostname: '*' } }), ofWeb],
+    ['it has no validation', policy({ targetRefs: [service] }), webPorts],
+    ['its validation is null', policy({ targetRefs: [service], validation: null }), webPorts],
+    ['its hostname is invalid', policy({ ...validSpec, validation: { ...validation, hostname: '*' } }), webPorts],
     [
       'it has two kinds of authorities',
-      policy({ ...good, validation: { ...validation, caCertificateRefs: [{}] } }),
-      ofWeb,
+      policy({ ...validSpec, validation: { ...validation, caCertificateRefs: [{}] } }),
+      webPorts,
     ],
     [
       'a field of its validation is misspelt',
-      policy({ ...good, validation: { ...validation, subjectAltName: [] } }),
-      ofWeb,
+      policy({ ...validSpec, validation: { ...validation, subjectAltName: [] } }),
+      webPorts,
     ],
-    ['a field of its validation is unknown', policy({ ...good, validation: { ...validation, crl: 'list' } }), ofWeb],
-    ['a field of it is unknown', policy({ ...good, minTLSVersion: '1.3' }), ofWeb],
-    ['its version is unknown', policy(good).replace('/v1', '/v9'), ofWeb],
-    ['its kind is misspelt', policy(good).replace('TLSPolicy', 'TLSPolcy'), ofWeb],
-    ['its kind is in the wrong case', policy(good).replace('TLSPolicy', 'TlsPolicy'), ofWeb],
-    ['its group is misspelt', policy(good).replace('gateway', 'gatway'), ofWeb],
-    ['it has no group', policy(good).replace('gateway.networking.k8s.io/', ''), ofWeb],
+    [
+      'a field of its validation is unknown',
+      policy({ ...validSpec, validation: { ...validation, crl: 'list' } }),
+      webPorts,
+    ],
+    ['a field of it is unknown', policy({ ...validSpec, minTLSVersion: '1.3' }), webPorts],
+    ['its version is unknown', policy(validSpec).replace('/v1', '/v9'), webPorts],
+    ['its kind is misspelt', policy(validSpec).replace('TLSPolicy', 'TLSPolcy'), webPorts],
+    ['its kind is in the wrong case', policy(validSpec).replace('TLSPolicy', 'TlsPolicy'), webPorts],
+    ['its group is misspelt', policy(validSpec).replace('gateway', 'gatway'), webPorts],
+    ['it has no group', policy(validSpec).replace('gateway.networking.k8s.io/', ''), webPorts],
     ['its target is a port', policy({ targetRefs: [{ ...service, sectionName: 'http' }] }), ['shop/web:http']],
-    ['its port is invalid', policy({ ...good, targetRefs: [{ ...service, sectionName: 5 }] }), ofWeb],
-    ['its target has no group', policy({ ...good, targetRefs: [{ kind: 'Service', name: 'web' }] }), ofWeb],
-    ['its target is in lower case', policy({ ...good, targetRefs: [{ ...service, kind: 'service' }] }), ofWeb],
-    ['its target has a namespace', policy({ ...good, targetRefs: [{ ...service, namespace: 'bank' }] }), ofWeb],
-    ['its targets have another field name', policy({ targetRef: service, validation }), ofWeb],
-    ['one of its targets is unreadable', policy({ ...good, targetRefs: [service, { name: 5 }] }), ofNamespace],
-    ['it has no targets', policy({ validation }), ofNamespace],
-    ['it has no spec', policy(undefined), ofNamespace],
-    ['it is invalid YAML', `${policy(good)}  a: b: c\n`, ofNamespace],
+    ['its port is invalid', policy({ ...validSpec, targetRefs: [{ ...service, sectionName: 5 }] }), webPorts],
+    ['its target has no group', policy({ ...validSpec, targetRefs: [{ kind: 'Service', name: 'web' }] }), webPorts],
+    ['its target is in lower case', policy({ ...validSpec, targetRefs: [{ ...service, kind: 'service' }] }), webPorts],
+    ['its target has a namespace', policy({ ...validSpec, targetRefs: [{ ...service, namespace: 'bank' }] }), webPorts],
+    ['its targets have another field name', policy({ targetRef: service, validation }), webPorts],
+    ['one of its targets is unreadable', policy({ ...validSpec, targetRefs: [service, { name: 5 }] }), shopPorts],
+    ['it has no targets', policy({ validation }), shopPorts],
+    ['it has no spec', policy(undefined), shopPorts],
+    ['it is invalid YAML', `${policy(validSpec)}  a: b: c\n`, shopPorts],
     [
       'its namespace is unreadable',
       policy({ targetRefs: [service] }, { namespace: 'Shop' }),
-      [...ofWeb, 'bank/web:http'],
+      [...webPorts, 'bank/web:http'],
     ],
     ['its namespace and its targets are unreadable', policy({ validation }, { namespace: 'Shop' }), origins],
     // Not an object of the mesh.
-    ['its API group belongs to another project', policy(good).replace('gateway.networking.k8s.io', 'example.com'), []],
+    [
+      'its API group belongs to another project',
+      policy(validSpec).replace('gateway.networking.k8s.io', 'example.com'),
+      [],
+    ],
     ['its kind is a different kind of the group', policy({}).replace('BackendTLSPolicy', 'BackendLBPolicy'), []],
   ])('a BackendTLSPolicy fails connections to its targets: %s', async (_, text, expected) => {
     expect(refusedPorts(await read({ 'a.yaml': text }))).toEqual(expected);
@@ -525,8 +549,8 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
     const aged = (spec: unknown, name: string, year: number): string =>
       policy(spec, { name, creationTimestamp: `${year}-01-01T00:00:00Z` });
     const newer = aged({ targetRefs: [service] }, 'second', 2021);
-    expect(refusedPorts(await read({ 'a.yaml': aged(good, 'first', 2022), 'b.yaml': newer }))).toEqual(ofWeb);
-    expect(refusedPorts(await read({ 'a.yaml': aged(good, 'first', 2020) }))).toEqual([]);
+    expect(refusedPorts(await read({ 'a.yaml': aged(validSpec, 'first', 2022), 'b.yaml': newer }))).toEqual(webPorts);
+    expect(refusedPorts(await read({ 'a.yaml': aged(validSpec, 'first', 2020) }))).toEqual([]);
     expect(refusedPorts(await read({ 'b.yaml': policy({ validation }) }))).toEqual(['shop/api:http']);
   });
 
@@ -535,7 +559,7 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
     const [problem] = (await directory.read([root])).problems;
     expect(problem).toMatchObject({ severity: 'error', field: 'spec.validation' });
     expect(problem?.closed).toBe('requests from gateways to Service web of namespace shop get 503');
-    const corrected = await read({ 'a.yaml': policy(good) });
+    const corrected = await read({ 'a.yaml': policy(validSpec) });
     expect(
       corrected.backendTls.for({ origin: { kind: 'Service', namespace: 'shop', name: 'web' } }, 'http'),
     ).toMatchObject({ roots: 'system' });
@@ -543,80 +567,90 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
 });
 
 describe('a closed workload', () => {
-  const good = object('AuthorizationPolicy', { ...cart, rules: [{}] });
-  const bad = object('AuthorizationPolicy', { ...cart, ...wrong });
-  const broken = `${good}  a: b: c\n`;
+  const validPolicy = object('AuthorizationPolicy', { ...cart, rules: [{}] });
+  const invalidPolicy = object('AuthorizationPolicy', { ...cart, ...invalidSpec });
+  const brokenYaml = `${validPolicy}  a: b: c\n`;
   const nameless = object('AuthorizationPolicy', { rules: [{}] }, { name: undefined });
-  const elsewhere = object('AuthorizationPolicy', { rules: [{}] }, { namespace: 'bank', name: 'fine' });
+  const otherPolicy = object('AuthorizationPolicy', { rules: [{}] }, { namespace: 'bank', name: 'fine' });
 
   it('a closed workload opens when the object is repaired, and when it is deleted', async () => {
-    expect(closed(await read({ 'a.yaml': bad }))).toEqual(['shop/cart']);
-    expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
-    expect(closed(await read({ 'b.yaml': bad.replace('odd', 'other') }))).toEqual(['shop/cart']);
-    expect(closed(await read({ 'b.yaml': undefined }))).toEqual([]);
-    expect(closed(await read({ 'b.yaml': bad.replace('odd', 'other') }))).toEqual(['shop/cart']);
-    expect(closed(await read({ 'b.yaml': elsewhere }))).toEqual([]);
+    expect(closedWorkloads(await read({ 'a.yaml': invalidPolicy }))).toEqual(['shop/cart']);
+    expect(closedWorkloads(await read({ 'a.yaml': validPolicy }))).toEqual([]);
+    expect(closedWorkloads(await read({ 'b.yaml': invalidPolicy.replace('odd', 'other') }))).toEqual(['shop/cart']);
+    expect(closedWorkloads(await read({ 'b.yaml': undefined }))).toEqual([]);
+    expect(closedWorkloads(await read({ 'b.yaml': invalidPolicy.replace('odd', 'other') }))).toEqual(['shop/cart']);
+    expect(closedWorkloads(await read({ 'b.yaml': otherPolicy }))).toEqual([]);
   });
 
   it.each([
-    ['invalid', bad],
-    ['invalid YAML', broken],
-    ['invalid YAML with a misplaced namespace', broken.replace('namespace: shop', 'x: y: z')],
+    ['invalid', invalidPolicy],
+    ['invalid YAML', brokenYaml],
+    ['invalid YAML with a misplaced namespace', brokenYaml.replace('namespace: shop', 'x: y: z')],
     ['without a name', nameless],
-    ['with an invalid namespace', good.replace('namespace: shop', 'namespace: Shop')],
+    ['with an invalid namespace', validPolicy.replace('namespace: shop', 'namespace: Shop')],
     ['not recognizable', '{{ .Values.policy }'],
-    ['without an apiVersion', good.replace(/apiVersion: .*\n/, '')],
-    ['with a misspelt group', good.replace('istio', 'istoi')],
-    ['with a kind in the wrong case', good.replace('nPolicy', 'npolicy')],
-    ['with metadata that are a list', good.replace(/metadata:\n.*\n.*\n/, 'metadata: [name, odd]\n')],
+    ['without an apiVersion', validPolicy.replace(/apiVersion: .*\n/, '')],
+    ['with a misspelt group', validPolicy.replace('istio', 'istoi')],
+    ['with a kind in the wrong case', validPolicy.replace('nPolicy', 'npolicy')],
+    ['with metadata that are a list', validPolicy.replace(/metadata:\n.*\n.*\n/, 'metadata: [name, odd]\n')],
   ])('a workload is not closed while an earlier version of the object applies: %s', async (_, text) => {
-    await read({ 'a.yaml': good });
+    await read({ 'a.yaml': validPolicy });
     const context = await read({ 'a.yaml': text });
-    expect(closed(context)).toEqual([]);
+    expect(closedWorkloads(context)).toEqual([]);
     expect(policiesOf(context, 'shop/cart').authorizationPolicies).toHaveLength(1);
   });
 
   it('a closed workload stays closed when the object becomes unrecognizable', async () => {
-    await read({ 'a.yaml': bad });
-    expect(closed(await read({ 'a.yaml': '{{ .Values.policy }' }))).toEqual(['shop/cart']);
-    expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
+    await read({ 'a.yaml': invalidPolicy });
+    expect(closedWorkloads(await read({ 'a.yaml': '{{ .Values.policy }' }))).toEqual(['shop/cart']);
+    expect(closedWorkloads(await read({ 'a.yaml': validPolicy }))).toEqual([]);
   });
 
   it.each([
-    ['open if the object is valid in an earlier file', { 'a.yaml': good, 'b.yaml': bad }, []],
-    ['closed if the object is valid in a later file', { 'a.yaml': bad, 'b.yaml': good }, ['shop/cart']],
-    ['closed if the object is valid below in the same file', { 'a.yaml': `${bad}---\n${good}` }, ['shop/cart']],
-    ['open if the object is valid above in the same file', { 'a.yaml': `${good}---\n${bad}` }, []],
+    ['open if the object is valid in an earlier file', { 'a.yaml': validPolicy, 'b.yaml': invalidPolicy }, []],
+    [
+      'closed if the object is valid in a later file',
+      { 'a.yaml': invalidPolicy, 'b.yaml': validPolicy },
+      ['shop/cart'],
+    ],
+    [
+      'closed if the object is valid below in the same file',
+      { 'a.yaml': `${invalidPolicy}---\n${validPolicy}` },
+      ['shop/cart'],
+    ],
+    ['open if the object is valid above in the same file', { 'a.yaml': `${validPolicy}---\n${invalidPolicy}` }, []],
   ] as const)(
     'a workload is %s, because the first version applies, as with two valid ones',
     async (_, files, expected) => {
-      expect(closed(await read(files))).toEqual(expected);
+      expect(closedWorkloads(await read(files))).toEqual(expected);
     },
   );
 
   it('a closed workload stays closed when the later file changes, and opens when the rejected file is removed', async () => {
-    expect(closed(await read({ 'a.yaml': bad, 'b.yaml': good }))).toEqual(['shop/cart']);
-    expect(closed(await read({ 'b.yaml': good.replace('app: cart', 'app: web') }))).toEqual(['shop/cart']);
-    expect(closed(await read({ 'a.yaml': undefined }))).toEqual([]);
+    expect(closedWorkloads(await read({ 'a.yaml': invalidPolicy, 'b.yaml': validPolicy }))).toEqual(['shop/cart']);
+    expect(closedWorkloads(await read({ 'b.yaml': validPolicy.replace('app: cart', 'app: web') }))).toEqual([
+      'shop/cart',
+    ]);
+    expect(closedWorkloads(await read({ 'a.yaml': undefined }))).toEqual([]);
   });
 
   it('a closed workload depends on the earlier version of the first file, not on a later file', async () => {
     const first = object('AuthorizationPolicy', { ...cart, action: 'DENY', rules: [{}] });
-    expect(closed(await read({ 'a.yaml': first, 'b.yaml': good }))).toEqual(['shop/cart']);
-    const context = await read({ 'a.yaml': bad });
-    expect(closed(context)).toEqual(['shop/cart']);
+    expect(closedWorkloads(await read({ 'a.yaml': first, 'b.yaml': validPolicy }))).toEqual(['shop/cart']);
+    const context = await read({ 'a.yaml': invalidPolicy });
+    expect(closedWorkloads(context)).toEqual(['shop/cart']);
     expect(directory.snapshot.placeholders).toEqual([]);
-    expect(closed(await read({ 'a.yaml': good }))).toEqual([]);
+    expect(closedWorkloads(await read({ 'a.yaml': validPolicy }))).toEqual([]);
   });
 
   it('a workload is closed when an earlier file with a rejected version is added', async () => {
-    expect(closed(await read({ 'b.yaml': good }))).toEqual([]);
-    expect(closed(await read({ 'a.yaml': bad }))).toEqual(['shop/cart']);
+    expect(closedWorkloads(await read({ 'b.yaml': validPolicy }))).toEqual([]);
+    expect(closedWorkloads(await read({ 'a.yaml': invalidPolicy }))).toEqual(['shop/cart']);
   });
 
   it.each([
-    ['closed if a later source has a valid version', [bad, good], ['shop/cart']],
-    ['open if an earlier source has a valid version', [good, bad], []],
+    ['closed if a later source has a valid version', [invalidPolicy, validPolicy], ['shop/cart']],
+    ['open if an earlier source has a valid version', [validPolicy, invalidPolicy], []],
   ] as const)('a rejected object counts as an object of its source: %s', async (_, texts, expected) => {
     const [first, second] = [join(root, 'first'), join(root, 'second')];
     for (const [index, path] of [first, second].entries()) {
@@ -625,17 +659,17 @@ describe('a closed workload', () => {
     }
     await directory.read([first, second]);
     state.computeServices();
-    expect(closed(state.publishContext({ forced: true, changed: [] }))).toEqual(expected);
+    expect(closedWorkloads(state.publishContext({ forced: true, changed: [] }))).toEqual(expected);
     // An object that was valid in the first source stays.
-    writeFileSync(join(first, 'a.yaml'), good);
+    writeFileSync(join(first, 'a.yaml'), validPolicy);
     await directory.read([first, second]);
-    writeFileSync(join(first, 'a.yaml'), bad);
+    writeFileSync(join(first, 'a.yaml'), invalidPolicy);
     await directory.read([first, second]);
     expect(directory.snapshot.placeholders).toEqual([]);
   });
 
   it('the report names the whole mesh for an object in the root namespace', () => {
-    const text = object('AuthorizationPolicy', wrong, { namespace: 'istio-system' });
+    const text = object('AuthorizationPolicy', invalidSpec, { namespace: 'istio-system' });
     const [standIn] = readConfigFile('a.yaml', text, { creationTimestamp: 0 }).standIns;
     expect(effectIn(standIn!, 'istio-system')).toBe('every request to the workloads of the whole mesh is denied');
     expect(effectIn(standIn!, 'mesh-root')).toBe('every request to the workloads of namespace istio-system is denied');
@@ -643,17 +677,20 @@ describe('a closed workload', () => {
 
   it('the closed workloads change with the root namespace of the mesh configuration', async () => {
     const configs = new MeshConfigs({ mesh: () => ({ ...defaultMeshConfig, rootNamespace: 'shop' }), domain: 'x' });
-    writeFileSync(join(root, 'a.yaml'), object('AuthorizationPolicy', wrong));
+    writeFileSync(join(root, 'a.yaml'), object('AuthorizationPolicy', invalidSpec));
     const reading = await configs.read([root]);
     expect(reading.problems[0]?.closed).toBe('every request to the workloads of the whole mesh is denied');
   });
 
   it("a closed workload is always in the namespace of the object, regardless of the object's content", async () => {
     const hostile = [
-      { ...wrong, selector: { matchLabels: {} }, namespace: 'bank' },
-      { ...wrong, targetRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'g', namespace: 'bank' }] },
-      { ...wrong, exportTo: ['*'] },
-      { ...wrong, selector: { matchLabels: { 'istio.io/rev': '__proto__' } }, __proto__: 5 },
+      { ...invalidSpec, selector: { matchLabels: {} }, namespace: 'bank' },
+      {
+        ...invalidSpec,
+        targetRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'g', namespace: 'bank' }],
+      },
+      { ...invalidSpec, exportTo: ['*'] },
+      { ...invalidSpec, selector: { matchLabels: { 'istio.io/rev': '__proto__' } }, __proto__: 5 },
     ];
     const documents = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication', 'Sidecar'].flatMap(
       (kind) =>
@@ -662,27 +699,27 @@ describe('a closed workload', () => {
         ),
     );
     const context = await read({ 'a.yaml': documents.join('---\n') });
-    expect(closed(context)).toEqual(ofShop);
-    expect(strict(context)).toEqual(ofShop);
-    expect(tokenless(context)).toEqual(ofShop);
+    expect(closedWorkloads(context)).toEqual(shopWorkloads);
+    expect(strict(context)).toEqual(shopWorkloads);
+    expect(tokenless(context)).toEqual(shopWorkloads);
   });
 
   it('a rejected object closes no workload of another namespace with valid objects', async () => {
-    const contextBefore = await read({ 'b.yaml': elsewhere });
+    const contextBefore = await read({ 'b.yaml': otherPolicy });
     const policies = policiesOf(contextBefore, 'bank/cart');
-    expect(policiesOf(await read({ 'a.yaml': bad }), 'bank/cart')).toBe(policies);
+    expect(policiesOf(await read({ 'a.yaml': invalidPolicy }), 'bank/cart')).toBe(policies);
   });
 
   it('a closed workload is reported with the error, except while the last valid version applies', async () => {
-    writeFileSync(join(root, 'a.yaml'), bad);
+    writeFileSync(join(root, 'a.yaml'), invalidPolicy);
     const closedFor = async (): Promise<unknown> => {
       const reading = await directory.read([root]);
       return reading.problems.map((problem) => problem.closed);
     };
     expect(await closedFor()).toEqual(['every request to the workloads of namespace shop with app=cart is denied']);
-    writeFileSync(join(root, 'a.yaml'), good);
+    writeFileSync(join(root, 'a.yaml'), validPolicy);
     await directory.read([root]);
-    writeFileSync(join(root, 'a.yaml'), bad);
+    writeFileSync(join(root, 'a.yaml'), invalidPolicy);
     expect(await closedFor()).toEqual([undefined]);
   });
 });

@@ -55,10 +55,10 @@ export async function startSampleService(options: SampleServiceOptions): Promise
   return {
     port: (server.address() as AddressInfo).port,
     async close() {
-      const closed = once(server, 'close');
+      const closeEvent = once(server, 'close');
       server.close();
       for (const socket of sockets) socket.destroy();
-      await closed;
+      await closeEvent;
     },
   };
 }

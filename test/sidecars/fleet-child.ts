@@ -7,7 +7,7 @@ import type { FleetOrder, FleetResponse } from './fleet-process.ts';
 
 let fleet: Fleet | undefined;
 let returned: Promise<FleetReturn> | undefined;
-let acknowledged: Promise<number> | undefined;
+let acknowledgement: Promise<number> | undefined;
 
 const respond = (message: FleetResponse): void => void process.send?.(message);
 const fail = (reason: string): void => respond({ type: 'failed', reason });
@@ -21,24 +21,24 @@ async function execute(order: FleetOrder): Promise<void> {
       fleet = new Fleet(order.plan, (reason) => fail(`a stream was lost: ${reason}`));
       const openedAtMs = nowMs();
       const first = fleet.first();
-      const fullAtMs = await within(order.timeoutMs, fleet.open(), 'has not everything');
+      const fullAtMs = await withTimeout(order.timeoutMs, fleet.open(), 'has not everything');
       respond({ type: 'opened', openedAtMs, firstAtMs: await first, fullAtMs, sizes: fleet.sizes() });
       break;
     }
     case 'mark':
-      acknowledged = within(
+      acknowledgement = withTimeout(
         order.timeoutMs,
         fleet!.awaitMark(order),
         `has not acknowledged ${order.kind} ${order.mark}`,
       );
-      acknowledged.catch(() => {});
+      acknowledgement.catch(() => {});
       respond({ type: 'awaiting' });
       break;
     case 'marked':
-      respond({ type: 'acknowledged', atMs: await acknowledged! });
+      respond({ type: 'acknowledged', atMs: await acknowledgement! });
       break;
     case 'await-return':
-      returned = within(order.timeoutMs, fleet!.awaitReturn(), 'have not come back');
+      returned = withTimeout(order.timeoutMs, fleet!.awaitReturn(), 'have not come back');
       returned.catch(() => {});
       respond({ type: 'awaiting' });
       break;
@@ -56,12 +56,12 @@ async function execute(order: FleetOrder): Promise<void> {
 }
 
 /** @throws Error with the number of missing sidecars */
-async function within<Value>(timeoutMs: number, promise: Promise<Value>, description: string): Promise<Value> {
+async function withTimeout<Value>(timeoutMs: number, promise: Promise<Value>, description: string): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<never>((_, reject) => {
+  const timeout = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`${fleet?.missing} ${description} after ${timeoutMs} ms`)), timeoutMs);
   });
-  return Promise.race([promise, over]).finally(() => clearTimeout(timer));
+  return Promise.race([promise, timeout]).finally(() => clearTimeout(timer));
 }
 
 process.on('message', (order: FleetOrder) => {

@@ -82,14 +82,14 @@ export class Fleet {
   /** Failed attempts since a sidecar had all resources. */
   readonly #tries = new Map<Sidecar, number>();
   #isClosed = false;
-  #full = new Set<Sidecar>();
+  #fullSidecars = new Set<Sidecar>();
   #onFull: ((atMs: number) => void) | undefined;
   #onFirst: ((atMs: number) => void) | undefined;
   #onLost: (reason: string) => void;
   #return:
     | { fullAtMs: number[]; attempts: number; reasons: Map<string, number>; left: Set<Sidecar>; done(): void }
     | undefined;
-  #awaited:
+  #awaitedPush:
     | { readonly kind: Kind; readonly mark: Buffer; readonly left: Set<Sidecar>; done(atMs: number): void }
     | undefined;
 
@@ -142,30 +142,30 @@ export class Fleet {
       ? this.#sidecars.filter((_, number) => number % this.#namespaces === 0)
       : this.#sidecars;
     return new Promise((resolve) => {
-      this.#awaited = { kind, mark: Buffer.from(mark), left: new Set(notified), done: resolve };
+      this.#awaitedPush = { kind, mark: Buffer.from(mark), left: new Set(notified), done: resolve };
     });
   }
 
   /** Must be called before the streams are lost. @returns reconnections after all sidecars have all resources again */
   awaitReturn(): Promise<FleetReturn> {
     const { promise, resolve } = Promise.withResolvers<FleetReturn>();
-    const returning = {
+    const returnWait = {
       fullAtMs: [] as number[],
       attempts: 0,
       reasons: new Map<string, number>(),
       left: new Set(this.#sidecars),
       done: () => {
-        const { fullAtMs, attempts, reasons } = returning;
+        const { fullAtMs, attempts, reasons } = returnWait;
         resolve({ fullAtMs, attempts, reasons: Object.fromEntries(reasons) });
       },
     };
-    this.#return = returning;
+    this.#return = returnWait;
     return promise;
   }
 
   /** Number of sidecars that have not acknowledged the awaited response, or have not reconnected. */
   get missing(): number {
-    return this.#return?.left.size ?? this.#awaited?.left.size ?? this.#sidecars.length - this.#full.size;
+    return this.#return?.left.size ?? this.#awaitedPush?.left.size ?? this.#sidecars.length - this.#fullSidecars.size;
   }
 
   counts(): FleetCounts {
@@ -206,37 +206,37 @@ export class Fleet {
       this.#lastMessages.set(kind, message);
       this.#resourceBytesOfOne += resourceBytes(batch);
     }
-    const awaited = this.#awaited;
-    if (awaited?.kind !== kind || !awaited.left.has(sidecar) || !resources.includes(awaited.mark)) return;
-    awaited.left.delete(sidecar);
-    if (awaited.left.size > 0) return;
-    this.#awaited = undefined;
-    awaited.done(nowMs());
+    const awaitedPush = this.#awaitedPush;
+    if (awaitedPush?.kind !== kind || !awaitedPush.left.has(sidecar) || !resources.includes(awaitedPush.mark)) return;
+    awaitedPush.left.delete(sidecar);
+    if (awaitedPush.left.size > 0) return;
+    this.#awaitedPush = undefined;
+    awaitedPush.done(nowMs());
   }
 
   #noteFull(sidecar: Sidecar): void {
-    this.#full.add(sidecar);
+    this.#fullSidecars.add(sidecar);
     this.#tries.delete(sidecar);
     this.#noteReturned(sidecar);
-    if (this.#full.size < this.#sidecars.length) return;
+    if (this.#fullSidecars.size < this.#sidecars.length) return;
     this.#onFull?.(nowMs());
     this.#onFull = undefined;
   }
 
   #noteEnd(sidecar: Sidecar, reason: string): void {
     if (this.#isClosed) return;
-    if (this.#reconnects && this.#full.has(sidecar)) this.#reconnect(sidecar, reason);
+    if (this.#reconnects && this.#fullSidecars.has(sidecar)) this.#reconnect(sidecar, reason);
     else if (sidecar.isFull) this.#onLost(reason);
     else setTimeout(() => this.#isClosed || sidecar.open(), this.#retryAfterMs(reason));
   }
 
   #noteReturned(sidecar: Sidecar): void {
-    const returning = this.#return;
-    if (!returning?.left.delete(sidecar)) return;
-    returning.fullAtMs.push(nowMs());
-    if (returning.left.size > 0) return;
+    const returnWait = this.#return;
+    if (!returnWait?.left.delete(sidecar)) return;
+    returnWait.fullAtMs.push(nowMs());
+    if (returnWait.left.size > 0) return;
     this.#return = undefined;
-    returning.done();
+    returnWait.done();
   }
 
   #reconnect(sidecar: Sidecar, reason: string): void {
@@ -263,10 +263,10 @@ export class Fleet {
 
 function identityOf(
   number: number,
-  { namespaces = 1, versions = [], gatewaysOf, namespace: only }: FleetPlan,
+  { namespaces = 1, versions = [], gatewaysOf, namespace: onlyNamespace }: FleetPlan,
 ): SidecarIdentity {
   const version = versions[Math.floor(number / namespaces) % versions.length];
-  const namespace = gatewaysOf ?? only ?? (namespaces === 1 ? 'default' : `ns-${number % namespaces}`);
+  const namespace = gatewaysOf ?? onlyNamespace ?? (namespaces === 1 ? 'default' : `ns-${number % namespaces}`);
   return {
     number,
     namespace,

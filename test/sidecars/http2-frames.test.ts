@@ -3,21 +3,21 @@ import { type FrameHead, FrameReader, flags, frame, frameTypes, settingsOf } fro
 
 /** Output of the parser for bytes in pieces of this length. */
 function read(bytes: Buffer, pieceLength: number): { data: string; frames: FrameHead[]; payloads: string[] } {
-  const seen = { data: '', frames: [] as FrameHead[], payloads: [] as string[] };
+  const received = { data: '', frames: [] as FrameHead[], payloads: [] as string[] };
   const reader = new FrameReader({
-    onData: (piece) => {
-      seen.data += piece.toString();
+    onData: (chunk) => {
+      received.data += chunk.toString();
     },
     onFrame: (head, payload) => {
-      seen.frames.push(head);
-      seen.payloads.push(payload.toString());
+      received.frames.push(head);
+      received.payloads.push(payload.toString());
     },
   });
   for (let at = 0; at < bytes.length; at += pieceLength) {
-    const piece = bytes.subarray(at, at + pieceLength);
-    reader.take(piece, piece.length);
+    const chunk = bytes.subarray(at, at + pieceLength);
+    reader.take(chunk, chunk.length);
   }
-  return seen;
+  return received;
 }
 
 const bytes = Buffer.concat([

@@ -25,7 +25,7 @@ export class FrameReader {
   readonly #headBytes = Buffer.alloc(headLength);
   #headRead = 0;
   #head: FrameHead | undefined;
-  #left = 0;
+  #remainingBytes = 0;
   /** Length of the padding of a DATA frame; negative before it is read. */
   #padding = 0;
   #payload: Buffer[] = [];
@@ -41,17 +41,17 @@ export class FrameReader {
       if (this.#head === undefined) {
         this.#headBytes[this.#headRead++] = bytes[at++]!;
         if (this.#headRead < headLength) continue;
-        this.#begin();
+        this.#beginFrame();
       } else {
-        const to = Math.min(length, at + this.#left);
+        const to = Math.min(length, at + this.#remainingBytes);
         this.#takePayload(this.#head, bytes.subarray(at, to));
         at = to;
       }
-      if (this.#head !== undefined && this.#left === 0) this.#finish(this.#head);
+      if (this.#head !== undefined && this.#remainingBytes === 0) this.#finish(this.#head);
     }
   }
 
-  #begin(): void {
+  #beginFrame(): void {
     const head = this.#headBytes;
     this.#head = {
       length: head.readUIntBE(0, 3),
@@ -59,21 +59,21 @@ export class FrameReader {
       flags: head[4]!,
       stream: head.readUInt32BE(5) & 0x7fffffff,
     };
-    this.#left = this.#head.length;
+    this.#remainingBytes = this.#head.length;
     this.#padding = this.#head.type === frameTypes.data && (this.#head.flags & flags.padded) !== 0 ? -1 : 0;
   }
 
   #takePayload(head: FrameHead, bytes: Buffer): void {
-    this.#left -= bytes.length;
+    this.#remainingBytes -= bytes.length;
     if (head.type !== frameTypes.data) {
       this.#payload.push(Buffer.from(bytes));
       return;
     }
     // The first byte of a padded frame is the length of the padding at the end.
-    const begin = this.#padding < 0 ? 1 : 0;
+    const dataStart = this.#padding < 0 ? 1 : 0;
     if (this.#padding < 0) this.#padding = bytes[0]!;
-    const data = bytes.length - begin - Math.max(0, this.#padding - this.#left);
-    if (data > 0) this.#listener.onData(bytes.subarray(begin, begin + data));
+    const data = bytes.length - dataStart - Math.max(0, this.#padding - this.#remainingBytes);
+    if (data > 0) this.#listener.onData(bytes.subarray(dataStart, dataStart + data));
   }
 
   #finish(head: FrameHead): void {

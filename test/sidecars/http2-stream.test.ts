@@ -20,7 +20,7 @@ async function serve(onStream: (stream: ServerHttp2Stream) => void): Promise<num
   return (server.address() as AddressInfo).port;
 }
 
-function open(port: number, tls?: ClientTls): { stream: GrpcStream; messages: Buffer[]; ends: string[] } {
+function openStream(port: number, tls?: ClientTls): { stream: GrpcStream; messages: Buffer[]; ends: string[] } {
   const messages: Buffer[] = [];
   const ends: string[] = [];
   const stream = new GrpcStream({
@@ -40,12 +40,12 @@ const echo = (stream: ServerHttp2Stream): void => {
 };
 
 test('messages larger than windows and frames are transferred in both directions', async () => {
-  const { stream, messages } = open(await serve(echo));
-  const sent = [Buffer.from('small'), Buffer.alloc(300_000, 'large'), Buffer.alloc(0), Buffer.from('last')];
-  for (const message of sent) stream.send(message);
-  await eventually('all came back', () => messages.length === sent.length);
-  expect(messages.map((message, i) => message.equals(sent[i]!))).toEqual([true, true, true, true]);
-  expect(stream.messageBytes).toBe(sent.reduce((sum, { length }) => sum + length + 5, 0));
+  const { stream, messages } = openStream(await serve(echo));
+  const sentMessages = [Buffer.from('small'), Buffer.alloc(300_000, 'large'), Buffer.alloc(0), Buffer.from('last')];
+  for (const message of sentMessages) stream.send(message);
+  await eventually('all came back', () => messages.length === sentMessages.length);
+  expect(messages.map((message, i) => message.equals(sentMessages[i]!))).toEqual([true, true, true, true]);
+  expect(stream.messageBytes).toBe(sentMessages.reduce((sum, { length }) => sum + length + 5, 0));
 });
 
 test('a client that reads continuously receives more than its window', async () => {
@@ -54,7 +54,7 @@ test('a client that reads continuously receives more than its window', async () 
     stream.respond({ ':status': 200 });
     for (let i = 0; i < 64; i++) stream.write(message);
   });
-  const { messages } = open(port);
+  const { messages } = openStream(port);
   await eventually('64 MiB came', () => messages.length === 64);
 });
 
@@ -70,7 +70,7 @@ test('messages are transferred in both directions with TLS, and the server recei
   http2.listen(0, '127.0.0.1');
   await once(http2, 'listening');
   onTestFinished(() => void http2.close());
-  const { stream, messages } = open((http2.address() as AddressInfo).port, {
+  const { stream, messages } = openStream((http2.address() as AddressInfo).port, {
     ca: authority.certificate,
     serverName: 'server.local',
     certificate: { chain: client.certificate, key: client.privateKey },
@@ -82,7 +82,7 @@ test('messages are transferred in both directions with TLS, and the server recei
 });
 
 test('a paused stream receives nothing until it resumes', async () => {
-  const { stream, messages } = open(await serve(echo));
+  const { stream, messages } = openStream(await serve(echo));
   stream.send(Buffer.from('one'));
   await eventually('the first came', () => messages.length === 1);
   stream.pause();
@@ -94,13 +94,13 @@ test('a paused stream receives nothing until it resumes', async () => {
 });
 
 test('the end of a stream by the server is reported once with its reason', async () => {
-  const { ends } = open(await serve((stream) => stream.close(8)));
+  const { ends } = openStream(await serve((stream) => stream.close(8)));
   await eventually('it ended', () => ends.length > 0);
   expect(ends).toEqual(['the server reset the stream: HTTP/2 error 8']);
 });
 
 test('a refused connection is reported', async () => {
-  const { ends } = open(1);
+  const { ends } = openStream(1);
   await eventually('it ended', () => ends.length > 0);
   expect(ends[0]).toContain('ECONNREFUSED');
 });

@@ -16,7 +16,7 @@ const streamId = 1;
 const grpcHeadLength = 5;
 
 /** All sockets read into the same buffer, whose content is parsed before the next read. */
-const received = Buffer.allocUnsafeSlow(256 * 1024);
+const receiveBuffer = Buffer.allocUnsafeSlow(256 * 1024);
 
 /** PEM files of a TLS client. */
 export interface ClientTls {
@@ -55,17 +55,17 @@ export class GrpcStream {
   readonly #socket: Socket;
   readonly #frames: FrameReader;
   readonly #messages: MessageReader;
-  #ended = false;
+  #hasEnded = false;
   #dialTimer: NodeJS.Timeout | undefined;
   #unreported = 0;
   #peer = { streamWindow: defaultWindow, connectionWindow: defaultWindow, initialWindow: defaultWindow, frame: 16_384 };
-  #waiting: Buffer[] = [];
+  #pendingWrites: Buffer[] = [];
 
   constructor(options: GrpcStreamOptions) {
     this.#options = options;
     this.#messages = new MessageReader((message) => {
       this.messageBytes += message.length + grpcHeadLength;
-      if (!this.#ended) options.onMessage(message);
+      if (!this.#hasEnded) options.onMessage(message);
     });
     this.#frames = new FrameReader({
       onData: (bytes) => this.#messages.take(bytes),
@@ -83,10 +83,10 @@ export class GrpcStream {
 
   /** Sends a message as soon as the server's windows allow it. */
   send(message: Buffer): void {
-    if (this.#ended) return;
+    if (this.#hasEnded) return;
     const head = Buffer.alloc(grpcHeadLength);
     head.writeUInt32BE(message.length, 1);
-    this.#waiting.push(Buffer.concat([head, message]));
+    this.#pendingWrites.push(Buffer.concat([head, message]));
     this.#flush();
   }
 
@@ -109,7 +109,7 @@ export class GrpcStream {
     if (tls === undefined) {
       return connect({
         ...options,
-        onread: { buffer: received, callback: (length, bytes) => this.#onBytes(bytes as Buffer, length) },
+        onread: { buffer: receiveBuffer, callback: (length, bytes) => this.#onBytes(bytes as Buffer, length) },
       });
     }
     const { serverName: servername } = tls;
@@ -124,7 +124,7 @@ export class GrpcStream {
   #onBytes(bytes: Buffer, length: number): boolean {
     clearTimeout(this.#dialTimer);
     try {
-      if (!this.#ended) this.#frames.take(bytes, length);
+      if (!this.#hasEnded) this.#frames.take(bytes, length);
     } catch (error) {
       this.#end(`cannot be read: ${String(error)}`);
     }
@@ -173,23 +173,23 @@ export class GrpcStream {
 
   /** Sends as much as the server's windows allow. */
   #flush(): void {
-    const out: Buffer[] = [];
-    while (this.#waiting.length > 0) {
-      const bytes = this.#waiting[0]!;
+    const outgoing: Buffer[] = [];
+    while (this.#pendingWrites.length > 0) {
+      const bytes = this.#pendingWrites[0]!;
       const length = Math.min(bytes.length, this.#peer.frame, this.#peer.streamWindow, this.#peer.connectionWindow);
       if (length <= 0) break;
-      out.push(frame(frameTypes.data, 0, streamId, bytes.subarray(0, length)));
+      outgoing.push(frame(frameTypes.data, 0, streamId, bytes.subarray(0, length)));
       this.#peer.streamWindow -= length;
       this.#peer.connectionWindow -= length;
-      if (length === bytes.length) this.#waiting.shift();
-      else this.#waiting[0] = bytes.subarray(length);
+      if (length === bytes.length) this.#pendingWrites.shift();
+      else this.#pendingWrites[0] = bytes.subarray(length);
     }
-    if (out.length > 0) this.#socket.write(out.length === 1 ? out[0]! : Buffer.concat(out));
+    if (outgoing.length > 0) this.#socket.write(outgoing.length === 1 ? outgoing[0]! : Buffer.concat(outgoing));
   }
 
   #end(reason: string): void {
-    if (this.#ended) return;
-    this.#ended = true;
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
     clearTimeout(this.#dialTimer);
     this.#socket.destroy();
     this.#options.onEnd(reason);
@@ -201,8 +201,8 @@ const contexts = new WeakMap<ClientTls, SecureContext>();
 /** Shared by all streams with the same files. */
 function secureContextOf(tls: ClientTls): SecureContext {
   const { ca, certificate } = tls;
-  const known = contexts.get(tls);
-  if (known !== undefined) return known;
+  const cachedContext = contexts.get(tls);
+  if (cachedContext !== undefined) return cachedContext;
   const context = createSecureContext({
     ca,
     ...(certificate !== undefined && { cert: certificate.chain, key: certificate.key }),

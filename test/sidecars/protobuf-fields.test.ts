@@ -31,7 +31,7 @@ describe('the fields of a message', () => {
   });
 
   test('are rejected if they exceed their message', () => {
-    const cut = textField(1, 'a name').subarray(0, 4);
-    expect(() => new ProtobufFields(cut).next()).toThrow('field 1 ends behind its message');
+    const truncatedField = textField(1, 'a name').subarray(0, 4);
+    expect(() => new ProtobufFields(truncatedField).next()).toThrow('field 1 ends behind its message');
   });
 });

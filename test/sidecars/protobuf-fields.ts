@@ -91,7 +91,7 @@ export const numberField = (field: number, value: number): Buffer => Buffer.from
 
 function varint(value: number): number[] {
   const bytes: number[] = [];
-  let rest = value;
-  for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
-  return [...bytes, rest];
+  let remainder = value;
+  for (; remainder > 127; remainder = Math.floor(remainder / 128)) bytes.push((remainder % 128) | 128);
+  return [...bytes, remainder];
 }

@@ -58,9 +58,9 @@ export function encodeDelta(request: DeltaRequest): Buffer {
 /** Requested names, encoded once for each list. */
 function encodeNames(names: readonly string[]): Buffer {
   if (names.length === 0) return none;
-  const encoded = encodedLists.get(names) ?? Buffer.concat(names.map((name) => textField(namesField, name)));
-  encodedLists.set(names, encoded);
-  return encoded;
+  const encodedList = encodedLists.get(names) ?? Buffer.concat(names.map((name) => textField(namesField, name)));
+  encodedLists.set(names, encodedList);
+  return encodedList;
 }
 
 /** A google.rpc.Status with INVALID_ARGUMENT, as Envoy sends it. */

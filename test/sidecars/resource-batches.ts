@@ -32,7 +32,7 @@ const limits = { batches: 2_048, bytes: 256 * 1024 * 1024 };
 const beginningBytes = 128;
 /** Maximum number of cached resources of all kinds. Larger resources are few in a batch, and are parsed with it. */
 const maxCachedFacts = 100_000;
-const largestKept = 64 * 1024;
+const maxCachedBytes = 64 * 1024;
 
 type ReadContent = (cluster: Buffer) => ClusterContent;
 
@@ -48,8 +48,8 @@ export class ResourceBatches {
   readonly #limits: typeof limits;
   readonly #contentOf: ReadContent | undefined;
   /** Least recently used first. */
-  readonly #known = new Set<KnownBatch>();
-  readonly #byBeginning = new Map<string, Set<KnownBatch>>();
+  readonly #knownBatches = new Set<KnownBatch>();
+  readonly #batchesByPrefix = new Map<string, Set<KnownBatch>>();
   #bytes = 0;
   readonly #facts = new Map<string, ResourceFacts>();
 
@@ -67,16 +67,20 @@ export class ResourceBatches {
    */
   of(kind: Kind, resources: Buffer): ResourceBatch {
     const beginning = `${kind} ${resources.length} ${resources.toString('latin1', 0, beginningBytes)}`;
-    for (const known of this.#byBeginning.get(beginning) ?? []) {
-      if (!known.bytes.equals(resources)) continue;
-      this.#known.delete(known);
-      this.#known.add(known);
-      return known.batch;
+    for (const knownBatch of this.#batchesByPrefix.get(beginning) ?? []) {
+      if (!knownBatch.bytes.equals(resources)) continue;
+      this.#knownBatches.delete(knownBatch);
+      this.#knownBatches.add(knownBatch);
+      return knownBatch.batch;
     }
     const batch = this.#read(kind, resources);
-    for (const known of this.#known) {
-      if (known.kind === kind && known.bytes.length === resources.length && isSame(known.batch, batch)) {
-        return known.batch;
+    for (const knownBatch of this.#knownBatches) {
+      if (
+        knownBatch.kind === kind &&
+        knownBatch.bytes.length === resources.length &&
+        isSameBatch(knownBatch.batch, batch)
+      ) {
+        return knownBatch.batch;
       }
     }
     this.#remember({ beginning, kind, bytes: resources, batch });
@@ -84,23 +88,23 @@ export class ResourceBatches {
   }
 
   #remember(entry: KnownBatch): void {
-    this.#known.add(entry);
+    this.#knownBatches.add(entry);
     this.#bytes += entry.bytes.length;
-    const alike = this.#byBeginning.get(entry.beginning);
-    if (alike === undefined) this.#byBeginning.set(entry.beginning, new Set([entry]));
+    const alike = this.#batchesByPrefix.get(entry.beginning);
+    if (alike === undefined) this.#batchesByPrefix.set(entry.beginning, new Set([entry]));
     else alike.add(entry);
-    for (const oldest of this.#known) {
-      if (this.#known.size <= this.#limits.batches && this.#bytes <= this.#limits.bytes) return;
+    for (const oldest of this.#knownBatches) {
+      if (this.#knownBatches.size <= this.#limits.batches && this.#bytes <= this.#limits.bytes) return;
       this.#forget(oldest);
     }
   }
 
-  #forget(known: KnownBatch): void {
-    this.#known.delete(known);
-    this.#bytes -= known.bytes.length;
-    const alike = this.#byBeginning.get(known.beginning)!;
-    alike.delete(known);
-    if (alike.size === 0) this.#byBeginning.delete(known.beginning);
+  #forget(knownBatch: KnownBatch): void {
+    this.#knownBatches.delete(knownBatch);
+    this.#bytes -= knownBatch.bytes.length;
+    const alike = this.#batchesByPrefix.get(knownBatch.beginning)!;
+    alike.delete(knownBatch);
+    if (alike.size === 0) this.#batchesByPrefix.delete(knownBatch.beginning);
   }
 
   #read(kind: Kind, resources: Buffer): ResourceBatch {
@@ -109,7 +113,7 @@ export class ResourceBatches {
     if (this.#facts.size > maxCachedFacts) this.#facts.clear();
     while (fields.next()) {
       const facts =
-        fields.end - fields.start > largestKept
+        fields.end - fields.start > maxCachedBytes
           ? readResource(kind, fields.inner(), this.#delta, this.#contentOf)
           : this.#factsOf(kind, resources, fields);
       batch.set(facts.name, facts);
@@ -126,7 +130,7 @@ export class ResourceBatches {
   }
 }
 
-function isSame(a: ResourceBatch, b: ResourceBatch): boolean {
+function isSameBatch(a: ResourceBatch, b: ResourceBatch): boolean {
   if (a.size !== b.size) return false;
   for (const [name, facts] of a) if (b.get(name) !== facts) return false;
   return true;
@@ -141,14 +145,14 @@ function readResource(kind: Kind, fields: ProtobufFields, delta: boolean, conten
 function readWrapped(kind: Kind, fields: ProtobufFields, contentOf?: ReadContent): ResourceFacts {
   let version = '';
   let name = '';
-  let any: ProtobufFields | undefined;
+  let anyFields: ProtobufFields | undefined;
   while (fields.next()) {
     if (fields.field === 1) version = fields.text();
-    else if (fields.field === 2) any = fields.inner();
+    else if (fields.field === 2) anyFields = fields.inner();
     else if (fields.field === 3) name = fields.text();
   }
-  if (any === undefined) return { name, version, digest: '', bytes: 0, refersTo: [] };
-  const facts = readAny(kind, any, version, contentOf);
+  if (anyFields === undefined) return { name, version, digest: '', bytes: 0, refersTo: [] };
+  const facts = readAny(kind, anyFields, version, contentOf);
   return name === '' ? facts : { ...facts, name };
 }
 

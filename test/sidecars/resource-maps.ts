@@ -23,39 +23,41 @@ export const noNames: NameList = { names: new Set(), sorted: [] };
 function memoize<A extends object, B extends object, Result>(compute: (a: A, b: B) => Result): (a: A, b: B) => Result {
   const results = new WeakMap<A, WeakMap<B, { readonly result: Result }>>();
   return (a, b) => {
-    const ofA = results.get(a) ?? new WeakMap<B, { readonly result: Result }>();
-    const known = ofA.get(b);
-    if (known !== undefined) return known.result;
+    const resultsOfA = results.get(a) ?? new WeakMap<B, { readonly result: Result }>();
+    const cachedResult = resultsOfA.get(b);
+    if (cachedResult !== undefined) return cachedResult.result;
     const result = compute(a, b);
-    ofA.set(b, { result });
-    results.set(a, ofA);
+    resultsOfA.set(b, { result });
+    results.set(a, resultsOfA);
     return result;
   };
 }
 
 /** The map with the resources of a response; the same map if it already contains all of them. */
 export const withBatch = memoize((map: ResourceMap, batch: ResourceBatch): ResourceMap => {
-  const news = [...batch.values()].filter((facts) => !isSame(map.get(facts.name), facts));
-  return news.length === 0 ? map : new Map([...map, ...news.map((facts) => [facts.name, facts] as const)]);
+  const changedFacts = [...batch.values()].filter((facts) => !isSameResource(map.get(facts.name), facts));
+  return changedFacts.length === 0
+    ? map
+    : new Map([...map, ...changedFacts.map((facts) => [facts.name, facts] as const)]);
 });
 
 /** Whether two maps contain the same resources with the same content. */
 export const areEqual = memoize(
   (a: ResourceMap, b: ResourceMap): boolean =>
-    a.size === b.size && [...a.values()].every((facts) => isSame(b.get(facts.name), facts)),
+    a.size === b.size && [...a.values()].every((facts) => isSameResource(b.get(facts.name), facts)),
 );
 
 /** Names of resources that only one of the maps has, or that differ. */
-export const differingNames = memoize((previous: ResourceMap, after: ResourceMap): readonly string[] => [
-  ...[...after.values()].filter((facts) => !isSame(previous.get(facts.name), facts)).map(({ name }) => name),
-  ...[...previous.keys()].filter((name) => !after.has(name)),
+export const differingNames = memoize((previous: ResourceMap, next: ResourceMap): readonly string[] => [
+  ...[...next.values()].filter((facts) => !isSameResource(previous.get(facts.name), facts)).map(({ name }) => name),
+  ...[...previous.keys()].filter((name) => !next.has(name)),
 ]);
 
 /** The map without resources of these names; the same map if it has none of them. Results are cached for {@link sameList | same lists}. */
 export const withoutNames = memoize((map: ResourceMap, names: readonly string[]): ResourceMap => {
   if (!names.some((name) => map.has(name))) return map;
-  const removed = new Set(names);
-  return new Map([...map].filter(([name]) => !removed.has(name)));
+  const removedNames = new Set(names);
+  return new Map([...map].filter(([name]) => !removedNames.has(name)));
 });
 
 const maxCachedLists = 64;
@@ -73,18 +75,18 @@ export function sameList(names: readonly string[]): readonly string[] {
 
 /** Names that these clusters or listeners refer to. */
 export const namesIn = (() => {
-  const known = new WeakMap<ResourceMap, NameList>();
+  const cachedLists = new WeakMap<ResourceMap, NameList>();
   return (map: ResourceMap): NameList => {
-    const list = known.get(map) ?? listOf([...map.values()].flatMap(({ refersTo }) => refersTo));
-    known.set(map, list);
+    const list = cachedLists.get(map) ?? listOf([...map.values()].flatMap(({ refersTo }) => refersTo));
+    cachedLists.set(map, list);
     return list;
   };
 })();
 
 export const changeOf = memoize(
-  (previous: NameList, after: NameList): NameChange => ({
-    added: after.sorted.filter((name) => !previous.names.has(name)),
-    removed: previous.sorted.filter((name) => !after.names.has(name)),
+  (previous: NameList, next: NameList): NameChange => ({
+    added: next.sorted.filter((name) => !previous.names.has(name)),
+    removed: previous.sorted.filter((name) => !next.names.has(name)),
   }),
 );
 
@@ -101,6 +103,10 @@ function listOf(texts: readonly string[]): NameList {
   return { names, sorted: [...names].sort() };
 }
 
-function isSame(had: ResourceFacts | undefined, has: ResourceFacts): boolean {
-  return had !== undefined && had.digest === has.digest && had.version === has.version;
+function isSameResource(previousFacts: ResourceFacts | undefined, nextFacts: ResourceFacts): boolean {
+  return (
+    previousFacts !== undefined &&
+    previousFacts.digest === nextFacts.digest &&
+    previousFacts.version === nextFacts.version
+  );
 }

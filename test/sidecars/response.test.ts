@@ -111,11 +111,13 @@ describe('batches of resources', () => {
   });
 
   test('are cached for several hundred namespaces, up to limits on number and bytes', () => {
-    const ofNamespaces = Array.from({ length: 300 }, (_, index) => resourcesOf(sotw(edsCluster('a', `ns-${index}`))));
+    const namespaceResources = Array.from({ length: 300 }, (_, index) =>
+      resourcesOf(sotw(edsCluster('a', `ns-${index}`))),
+    );
     const refound = (limits: object): number => {
       const batches = new ResourceBatches(false, limits);
-      const first = ofNamespaces.map((resources) => batches.of('CDS', resources));
-      return ofNamespaces.filter((resources, index) => batches.of('CDS', Buffer.from(resources)) === first[index])
+      const first = namespaceResources.map((resources) => batches.of('CDS', resources));
+      return namespaceResources.filter((resources, index) => batches.of('CDS', Buffer.from(resources)) === first[index])
         .length;
     };
     expect(refound({})).toBe(300);

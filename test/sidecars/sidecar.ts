@@ -175,31 +175,36 @@ export class Sidecar {
     const watch = this.#watches[kind];
     const batch = this.#options.batches.of(kind, response.resources);
     const previous = watch.resources;
-    watch.resources = this.#applied(kind, previous, batch, response.removed);
+    watch.resources = this.#applyBatch(kind, previous, batch, response.removed);
     const isChanged = !watch.isReceived || !areEqual(previous, watch.resources);
     Object.assign(watch, { version: response.version, nonce: response.nonce, isReceived: true });
     this.responses++;
-    const rejected = this.#acknowledge(kind, response);
+    const isRejected = this.#acknowledge(kind, response);
     this.#options.onResponse?.(this, {
       kind,
       message,
       resources: response.resources,
       batch,
       removed: response.removed,
-      rejected,
+      rejected: isRejected,
       isChanged,
       changedNames: differingNames(previous, watch.resources),
       previousResources: previous,
     });
-    if (isWildcard(kind)) this.#follow(followedBy[kind], namesIn(watch.resources));
+    if (isWildcard(kind)) this.#followNames(followedBy[kind], namesIn(watch.resources));
     this.#advance();
   }
 
-  #applied(kind: Kind, had: ResourceMap, batch: ResourceBatch, removed: readonly string[]): ResourceMap {
+  #applyBatch(
+    kind: Kind,
+    previousResources: ResourceMap,
+    batch: ResourceBatch,
+    removedNames: readonly string[],
+  ): ResourceMap {
     if (this.#options.protocol === 'sotw' && isWildcard(kind)) return batch;
-    if (had.size === 0) return batch;
-    const added = withBatch(had, batch);
-    return removed.length === 0 ? added : withoutNames(added, sameList(removed));
+    if (previousResources.size === 0) return batch;
+    const updatedMap = withBatch(previousResources, batch);
+    return removedNames.length === 0 ? updatedMap : withoutNames(updatedMap, sameList(removedNames));
   }
 
   /** @returns whether the response was rejected */
@@ -216,7 +221,7 @@ export class Sidecar {
   }
 
   /** Subscribes to the names to which clusters or listeners now refer, and unsubscribes from others. */
-  #follow(kind: 'EDS' | 'RDS', names: NameList): void {
+  #followNames(kind: 'EDS' | 'RDS', names: NameList): void {
     const watch = this.#watches[kind];
     const { added, removed } = changeOf(watch.names, names);
     if (added.length + removed.length === 0) {
@@ -242,9 +247,9 @@ export class Sidecar {
       this.#stream?.send(encodeSotw({ typeUrl, version: watch.version, nonce: watch.nonce, ...names, ...node }));
       return;
     }
-    const has = [...watch.resources.values()].map(({ name, version }) => [name, version] as const);
+    const heldVersions = [...watch.resources.values()].map(({ name, version }) => [name, version] as const);
     const subscribe = isWildcard(kind) ? [] : watch.names.sorted;
-    this.#stream?.send(encodeDelta({ typeUrl, subscribe, initialVersions: has, ...node }));
+    this.#stream?.send(encodeDelta({ typeUrl, subscribe, initialVersions: heldVersions, ...node }));
   }
 
   /** Requests listeners when the clusters are warm; with the routes, all resources are complete. */

@@ -13,10 +13,10 @@ export const typeUrlOf: Readonly<Record<Kind, string>> = {
   RDS: `${prefix}envoy.config.route.v3.RouteConfiguration`,
 };
 
-const byTypeUrl = new Map(kinds.map((kind) => [typeUrlOf[kind], kind]));
+const kindByTypeUrl = new Map(kinds.map((kind) => [typeUrlOf[kind], kind]));
 
 /** @returns `undefined` for a type that sidecars do not request */
-export const kindOf = (typeUrl: string): Kind | undefined => byTypeUrl.get(typeUrl);
+export const kindOf = (typeUrl: string): Kind | undefined => kindByTypeUrl.get(typeUrl);
 
 /** In state of the world, a response of these types contains all resources; a response of the others contains changed or requested ones. */
 export const isWildcard = (kind: Kind): kind is 'CDS' | 'LDS' => kind === 'CDS' || kind === 'LDS';

@@ -103,7 +103,7 @@ export class AdmissionExploration implements World {
     else if (kind === 'vanish') this.#wait(waiting - 1);
     else this.#measure(loads[load]!);
     this.#admit();
-    this.#judge();
+    this.#checkInvariants();
   }
 
   key(): string {
@@ -150,7 +150,7 @@ export class AdmissionExploration implements World {
 
   // ---- violations
 
-  #judge(): void {
+  #checkInvariants(): void {
     const { waiting, slots, load } = this.#state;
     const { context } = this.#root.getSnapshot() as { context: { slots: number } };
     if (waiting > 0 !== (load !== undefined))

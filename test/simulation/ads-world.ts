@@ -71,7 +71,7 @@ class ScriptedCall extends EventEmitter {
   }
 
   /** Requests that the client has sent but the server has not read. */
-  readonly #unread: Buffer[] = [];
+  readonly #unreadRequests: Buffer[] = [];
   #isReadRequested = true;
 
   /** The server requests the next message. */
@@ -81,20 +81,20 @@ class ScriptedCall extends EventEmitter {
   }
 
   receive(bytes: Buffer): void {
-    this.#unread.push(bytes);
+    this.#unreadRequests.push(bytes);
     this.#deliver();
   }
 
   /** Requests on their way to the server. */
   get unread(): number {
-    return this.#unread.length;
+    return this.#unreadRequests.length;
   }
 
   /** Like a flowing stream, reports each read message and requests the next one. */
   #deliver(): void {
-    while (this.#isReadRequested && this.#unread.length > 0) {
+    while (this.#isReadRequested && this.#unreadRequests.length > 0) {
       this.#isReadRequested = false;
-      this.emit('data', this.#unread.shift());
+      this.emit('data', this.#unreadRequests.shift());
       this._read();
     }
   }
@@ -285,20 +285,23 @@ export class AdsWorld {
 
   /** Sent resources of a type as `name=version`. */
   sentOf(typeUrl: string): string[] {
-    const sent = this.#stream.responder.sentOf(typeUrl);
-    return [...[...sent.resources.values()].map(({ name, version }) => `${name}=${version}`), `${sent.hasForgotten}`];
+    const sentResources = this.#stream.responder.sentOf(typeUrl);
+    return [
+      ...[...sentResources.resources.values()].map(({ name, version }) => `${name}=${version}`),
+      `${sentResources.hasForgotten}`,
+    ];
   }
 
   /** The response that the client reads next. */
   get next(): Seen | undefined {
     const bytes = this.call.written[0]?.bytes;
-    return bytes && (this.#delta ? seenDelta(bytes) : seenSotw(bytes));
+    return bytes && (this.#delta ? decodeDelta(bytes) : decodeSotw(bytes));
   }
 
   /** Types and nonces of responses on their way to the client. */
   get network(): string[] {
-    const seen = this.#delta ? seenDelta : seenSotw;
-    return this.call.written.map(({ bytes }) => JSON.stringify([seen(bytes).typeUrl, seen(bytes).nonce]));
+    const decode = this.#delta ? decodeDelta : decodeSotw;
+    return this.call.written.map(({ bytes }) => JSON.stringify([decode(bytes).typeUrl, decode(bytes).nonce]));
   }
 
   watch(typeUrl: string): Watch | undefined {
@@ -344,7 +347,7 @@ export class AdsWorld {
     const next = this.call.written.shift();
     if (next === undefined) return undefined;
     next.flushed();
-    return this.#delta ? seenDelta(next.bytes) : seenSotw(next.bytes);
+    return this.#delta ? decodeDelta(next.bytes) : decodeSotw(next.bytes);
   }
 
   readAll(): Seen[] {
@@ -380,14 +383,14 @@ export class AdsWorld {
   }
 }
 
-function seenSotw(bytes: Buffer): Seen {
+function decodeSotw(bytes: Buffer): Seen {
   const response = fromBinary(DiscoveryResponseSchema, bytes);
   const { typeUrl, nonce, versionInfo: version } = response;
   const resources = new Map(response.resources.map(({ value }) => [text(value).split('=')[0]!, text(value)]));
   return { typeUrl, nonce, version, resources, removed: [] };
 }
 
-function seenDelta(bytes: Buffer): Seen {
+function decodeDelta(bytes: Buffer): Seen {
   const response = fromBinary(DeltaDiscoveryResponseSchema, bytes);
   const { typeUrl, nonce, systemVersionInfo: version, removedResources: removed } = response;
   const resources = new Map(response.resources.map(({ name, resource }) => [name, text(resource!.value)]));

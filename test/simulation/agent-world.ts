@@ -255,19 +255,19 @@ export class AgentWorld {
 
   /** Resolves promises of effects without advancing time. */
   async settle(): Promise<void> {
-    for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+    for (let tick = 0; tick < 20; tick++) await Promise.resolve();
   }
 
   /** Advances time in small steps, so that effects respond in between. */
   async pass(ms: number): Promise<void> {
-    const until = this.clock.now() + ms;
+    const untilMs = this.clock.now() + ms;
     await this.settle();
-    for (let next = this.clock.pending()[0]; next !== undefined && this.clock.now() + next <= until; ) {
+    for (let next = this.clock.pending()[0]; next !== undefined && this.clock.now() + next <= untilMs; ) {
       this.clock.fireNext();
       await this.settle();
       next = this.clock.pending()[0];
     }
-    this.clock.advance(until - this.clock.now());
+    this.clock.advance(untilMs - this.clock.now());
     await this.settle();
   }
 
@@ -289,9 +289,9 @@ export class AgentWorld {
 
   /** The last started process of that name. */
   process(name: string): ScriptedProcess {
-    const found = this.started.findLast((process) => process.name === name);
-    if (found === undefined) throw new Error(`no ${name} was started`);
-    return found;
+    const matchingProcess = this.started.findLast((process) => process.name === name);
+    if (matchingProcess === undefined) throw new Error(`no ${name} was started`);
+    return matchingProcess;
   }
 
   /** Acts like POST /drain. */
@@ -326,8 +326,8 @@ export class AgentWorld {
   }
 
   /** Replaces the binary, and waits until it is considered stable. */
-  async replaceBinary(found: AgentWorld['binary']): Promise<void> {
-    this.binary = found;
+  async replaceBinary(newBinary: AgentWorld['binary']): Promise<void> {
+    this.binary = newBinary;
     this.touchBinary();
     await this.pass(defaultSettings.binary.settleMs);
   }
@@ -394,7 +394,7 @@ export class AgentWorld {
   }
 
   /** The response of the serving Envoy to a probe. */
-  #word(at: EnvoyProbe['at']): Pick<EnvoyResponded, 'by' | 'live' | 'detail' | 'unserved'> {
+  #probeDetail(at: EnvoyProbe['at']): Pick<EnvoyResponded, 'by' | 'live' | 'detail' | 'unserved'> {
     if (at === 'port' || (at === 'admin or port' && this.isAdminClosed)) {
       return {
         by: 'port',
@@ -470,9 +470,9 @@ export class AgentWorld {
         process,
         probe,
         prepare: fromPromise<PreparedEpoch, PrepareOrder>(async ({ input }) => {
-          const { certificates, controlPlaneLimitMs, binary, adminPort, ...rest } = input;
+          const { certificates, controlPlaneLimitMs, binary, adminPort, ...preparation } = input;
           this.binaries.push(binary);
-          this.prepared.push(rest);
+          this.prepared.push(preparation);
           if (this.preparationHangs) await new Promise(() => {});
           if (this.checksCertificates && certificates !== null && certificates !== this.digest) {
             return { outdated: 'the certificate files changed after they were checked' };
@@ -547,7 +547,7 @@ export class AgentWorld {
               this.respond = () => {
                 if (this.#servings !== servings) return;
                 if (order.at === 'admin') reportListeners();
-                sendBack({ type: 'envoy.responded', request: order.request, ...this.#word(order.at) });
+                sendBack({ type: 'envoy.responded', request: order.request, ...this.#probeDetail(order.at) });
               };
               if (!this.respondsLate) this.respond();
             }

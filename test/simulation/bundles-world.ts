@@ -38,7 +38,7 @@ export interface BundlesParts {
   readonly failed: (held: HeldBundles<Bundle>, endpoint: string) => HeldBundles<Bundle>;
 }
 
-const ours: BundlesParts = { bundles: trustBundlesMachine, bundle: trustBundleMachine, failed: (held) => held };
+const defaultParts: BundlesParts = { bundles: trustBundlesMachine, bundle: trustBundleMachine, failed: (held) => held };
 
 interface Call {
   readonly actor: AnyActorRef;
@@ -100,7 +100,7 @@ export class BundlesWorld implements World {
 
   constructor(bounds: BundlesBounds, parts: Partial<BundlesParts> = {}) {
     this.#bounds = bounds;
-    this.#parts = { ...ours, ...parts };
+    this.#parts = { ...defaultParts, ...parts };
     const endpoint: Endpoint = {
       ...{
         isNamed: true,
@@ -163,8 +163,8 @@ export class BundlesWorld implements World {
     return names.flatMap(([name, isPossible]) => {
       const kind = name.split(':')[0]!;
       const isLimited = faults.has(kind) || changes.has(kind);
-      const isLeft = (faults.has(kind) ? this.#state.faults : this.#state.changes) > 0;
-      return isPossible && (isLeft || !isLimited) ? [{ name, free: !isLimited }] : [];
+      const isBudgetLeft = (faults.has(kind) ? this.#state.faults : this.#state.changes) > 0;
+      return isPossible && (isBudgetLeft || !isLimited) ? [{ name, free: !isLimited }] : [];
     });
   }
 
@@ -205,7 +205,7 @@ export class BundlesWorld implements World {
         break;
       case 'lost':
         this.#change(index, { isLost: true });
-        this.#settle(index, { outcome: 'failed', reason: 'unreadable' });
+        this.#settleCall(index, { outcome: 'failed', reason: 'unreadable' });
         break;
       case 'answer':
       case 'stale':
@@ -219,13 +219,13 @@ export class BundlesWorld implements World {
         this.#system.fire(subject);
     }
     this.#system.elapse();
-    this.#judge();
+    this.#checkInvariants();
   }
 
   key(): string {
     const { endpoints, held, pendingListing, ...state } = this.#state;
-    const known = endpoints.map(({ call, ...rest }, index) => [rest, call?.kind, this.#heldOf(held, index)]);
-    let key = JSON.stringify([state, known, pendingListing?.found]) + this.#system.zone.orderKey();
+    const endpointKeys = endpoints.map(({ call, ...rest }, index) => [rest, call?.kind, this.#heldOf(held, index)]);
+    let key = JSON.stringify([state, endpointKeys, pendingListing?.found]) + this.#system.zone.orderKey();
     for (const actor of this.#system.actors()) {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
       if (value !== undefined) key += `${actor.id} ${JSON.stringify([value, context], withBounds)}\n`;
@@ -244,7 +244,7 @@ export class BundlesWorld implements World {
 
   // ---- violations
 
-  #judge(): void {
+  #checkInvariants(): void {
     const { endpoints, held } = this.#state;
     for (const [index, { latest }] of endpoints.entries()) {
       const inForce = Number(held.inForce(nameOf(index))?.version ?? 0);
@@ -302,30 +302,30 @@ export class BundlesWorld implements World {
 
   #recall(index: number): void {
     const inForce = Number(this.#state.held.inForce(nameOf(index))?.version ?? 0);
-    const kept = inForce || this.#state.endpoints[index]!.kept;
-    if (kept === 0) this.#settle(index, { outcome: 'failed', reason: 'no bundle is stored' });
-    else this.#settle(index, this.#offer(index, kept));
+    const storedVersion = inForce || this.#state.endpoints[index]!.kept;
+    if (storedVersion === 0) this.#settleCall(index, { outcome: 'failed', reason: 'no bundle is stored' });
+    else this.#settleCall(index, this.#offer(index, storedVersion));
   }
 
   #respond(index: number, number: number): void {
-    this.#settle(index, this.#offer(index, number));
+    this.#settleCall(index, this.#offer(index, number));
     const isNothing = this.#state.held.inForce(nameOf(index)) === undefined;
-    this.#rest(index, isNothing ? this.#state.endpoints[index]!.failures + 1 : 0);
+    this.#schedulePause(index, isNothing ? this.#state.endpoints[index]!.failures + 1 : 0);
   }
 
   #fail(index: number, kind: 'fail' | 'throw'): void {
     this.#set({ held: this.#parts.failed(this.#state.held, nameOf(index)) });
-    if (kind === 'fail') this.#settle(index, { outcome: 'failed', reason: 'away' });
-    else settle(this.#taken(index), { error: new Error('a bug') });
-    this.#rest(index, this.#state.endpoints[index]!.failures + 1);
+    if (kind === 'fail') this.#settleCall(index, { outcome: 'failed', reason: 'away' });
+    else settle(this.#takeCall(index), { error: new Error('a bug') });
+    this.#schedulePause(index, this.#state.endpoints[index]!.failures + 1);
   }
 
   /** Sets the time before which the endpoint must not be queried. */
-  #rest(index: number, failures: number): void {
+  #schedulePause(index: number, failures: number): void {
     this.#change(index, { failures });
-    const has = this.#state.held.inForce(nameOf(index)) !== undefined;
+    const hasBundle = this.#state.held.inForce(nameOf(index)) !== undefined;
     const interval = Math.min(Math.max(this.#bounds.hintMs ?? defaultRefreshMs, minRefreshMs), maxRefreshMs);
-    const ms = has ? interval : Math.min(firstPauseMs * 2 ** (failures - 1), defaultRefreshMs);
+    const ms = hasBundle ? interval : Math.min(firstPauseMs * 2 ** (failures - 1), defaultRefreshMs);
     this.#system.arm(`pause:${index}`, ms, 'mark');
   }
 
@@ -334,11 +334,11 @@ export class BundlesWorld implements World {
     return { outcome: 'fetched', version: `${number}`, sequence: number, refreshMs: this.#bounds.hintMs ?? null };
   }
 
-  #settle(index: number, value: BundleResponse): void {
-    settle(this.#taken(index), { value });
+  #settleCall(index: number, value: BundleResponse): void {
+    settle(this.#takeCall(index), { value });
   }
 
-  #taken(index: number): AnyActorRef {
+  #takeCall(index: number): AnyActorRef {
     const { actor } = this.#state.endpoints[index]!.call!;
     this.#change(index, { call: undefined });
     return actor;
@@ -357,7 +357,7 @@ export class BundlesWorld implements World {
               value: { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' },
             });
           if (kind === 'fetch') this.#judgeQuestion(index);
-          if (kind === 'recall') this.#begin(index, Number.parseInt(input.trustDomains[0]!, 10));
+          if (kind === 'recall') this.#startRevision(index, Number.parseInt(input.trustDomains[0]!, 10));
           this.#change(index, { call: { actor: self, kind } });
         },
         ({ self, input }) => {
@@ -402,7 +402,7 @@ export class BundlesWorld implements World {
     return (this.#control.getSnapshot() as { children: Record<string, AnyActorRef> }).children['trust-bundles'];
   }
 
-  #begin(index: number, revision: number): void {
+  #startRevision(index: number, revision: number): void {
     if (this.#state.endpoints[index]!.requestedRevision === revision) return;
     this.#change(index, { requestedRevision: revision, failures: 0 });
     this.#system.disarm(`pause:${index}`);

@@ -90,14 +90,14 @@ export class ClusterExploration implements World {
   }
 
   get reached(): boolean {
-    return this.#state.isUp && this.#state.held === this.#there;
+    return this.#state.isUp && this.#state.held === this.#serverState;
   }
 
   choices(): readonly WorldChoice[] {
     const { changes, faults, isUp, connection, version, wasRestored, compacted, held, violations } = this.#state;
     if (violations.length > 0) return [];
     const isFault = faults > 0;
-    const mayChange = changes > 0 && (!wasRestored || held === this.#there);
+    const mayChange = changes > 0 && (!wasRestored || held === this.#serverState);
     const names: [name: string, free: boolean, isPossible: boolean][] = [
       ['change', false, isUp && mayChange],
       ['kill', false, isUp && isFault],
@@ -158,7 +158,7 @@ export class ClusterExploration implements World {
         this.#refuse(subject as RequestName, { kind: 'status', code: Number(code), message: code });
         break;
       case 'end':
-        report(this.#take('stream').actor, { type: 'watch.ended' });
+        report(this.#takeRequest('stream').actor, { type: 'watch.ended' });
         break;
       default:
         if (isPause.test(subject)) this.#set({ burst: 0 });
@@ -170,7 +170,7 @@ export class ClusterExploration implements World {
 
   key(): string {
     const { requests, ...state } = this.#state;
-    const known = Object.entries(requests).map(([name, { actor: _, ...rest }]) => [name, rest]);
+    const known = Object.entries(requests).map(([name, { actor: _, ...requestKeys }]) => [name, requestKeys]);
     let key = JSON.stringify([state, known.sort()]) + this.#system.zone.orderKey();
     for (const actor of this.#system.actors()) {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
@@ -191,7 +191,7 @@ export class ClusterExploration implements World {
   // ---- the server
 
   /** The current state; the first state is the same before and after a restore. */
-  get #there(): string {
+  get #serverState(): string {
     const { version, wasRestored } = this.#state;
     return version === first ? 'first' : `${wasRestored ? 'restored' : 'old'} ${version}`;
   }
@@ -209,14 +209,14 @@ export class ClusterExploration implements World {
     const { version, compacted } = this.#state;
     const now = String(version);
     if (name === 'ping' || name === 'hand') {
-      this.#take(name);
+      this.#takeRequest(name);
       settle(actor, { value: name === 'hand' ? { objects: 1 } : { outcome: 'answered' } });
     } else if (name === 'check') {
-      this.#take(name);
+      this.#takeRequest(name);
       report(actor, { type: 'version.received', version: now });
     } else if (sent !== undefined) {
       this.#change('stream', { sent: version });
-      this.#set({ held: this.#there });
+      this.#set({ held: this.#serverState });
       report(actor, { type: 'objects.changed', version: now, objects: 1 });
     } else if (name === 'stream' && order?.initial === false) {
       if (Number(order.version) + 1 < compacted) this.#refuse(name, { kind: 'status', code: 410, message: 'gone' });
@@ -226,22 +226,22 @@ export class ClusterExploration implements World {
     } else if (name === 'stream' && this.#bounds.streams === 'unknown') {
       this.#refuse(name, { kind: 'status', code: 422, message: 'invalid' });
     } else {
-      this.#set({ apart: this.#there });
+      this.#set({ apart: this.#serverState });
       if (name === 'stream') this.#change(name, { sent: version });
-      else this.#take(name);
+      else this.#takeRequest(name);
       report(actor, { type: name === 'stream' ? 'initial-list.ended' : 'list.ended', version: now });
     }
   }
 
   #fail(name: RequestName): void {
-    const { actor, way } = this.#take(name);
+    const { actor, way } = this.#takeRequest(name);
     const failure: RequestFailure = { kind: way === 'closed' ? 'closed' : 'unreachable', message: way };
     if (name === 'ping') settle(actor, { value: { outcome: 'failed', reason: way, draw: 0.5 } satisfies PingResult });
     else report(actor, { type: 'request.failed', failure, draw: 0.5 });
   }
 
   #refuse(name: RequestName, failure: RequestFailure): void {
-    report(this.#take(name).actor, { type: 'request.failed', failure, draw: 0.5 });
+    report(this.#takeRequest(name).actor, { type: 'request.failed', failure, draw: 0.5 });
   }
 
   /** Redirects everything that uses the connection. */
@@ -257,7 +257,8 @@ export class ClusterExploration implements World {
 
   #machine({ server = apiServerMachine, informer = informerMachine }: Partial<ClusterCharts>): typeof apiServerMachine {
     const requestOf = (name: RequestName) => ({
-      start: ({ self, input }: { self: AnyActorRef; input: unknown }) => this.#begin(name, self, input as SetOrder),
+      start: ({ self, input }: { self: AnyActorRef; input: unknown }) =>
+        this.#beginRequest(name, self, input as SetOrder),
       stop: ({ self }: { self: AnyActorRef }) => this.#forget(name, self),
     });
     const call = requestOf('ping');
@@ -269,10 +270,13 @@ export class ClusterExploration implements World {
             watchKind: scriptedCallback<{ type: never }, SetOrder>(requestOf('stream')),
             listKind: scriptedCallback<{ type: never }, SetOrder>(requestOf('list')),
             checkHistory: scriptedCallback<{ type: never }, { resource: ResourceName }>(requestOf('check')),
-            handOver: scriptedPromise<{ objects: number }, { resource: ResourceName; absent: boolean }>((running) => {
-              this.#handOver(running.input.absent);
-              handing.start(running);
-            }, handing.stop),
+            handOver: scriptedPromise<{ objects: number }, { resource: ResourceName; absent: boolean }>(
+              (pendingCall) => {
+                this.#handOver(pendingCall.input.absent);
+                handing.start(pendingCall);
+              },
+              handing.stop,
+            ),
           },
         }),
         ping: scriptedPromise<PingResult, { server: string }>(call.start, call.stop),
@@ -282,7 +286,7 @@ export class ClusterExploration implements World {
     });
   }
 
-  #begin(name: RequestName, actor: AnyActorRef, order: SetOrder): void {
+  #beginRequest(name: RequestName, actor: AnyActorRef, order: SetOrder): void {
     const { isUp, connection, requests, burst } = this.#state;
     const way = connection === 'dead' ? 'dead' : isUp ? 'live' : 'unreachable';
     if (name !== 'hand' && way === 'live') this.#set({ connection: 'live' });
@@ -292,25 +296,25 @@ export class ClusterExploration implements World {
     this.#set({ requests: { ...requests, [name]: { actor, way, ...(order !== undefined && { order }) } } });
   }
 
-  #handOver(absent: boolean): void {
+  #handOver(isAbsent: boolean): void {
     const { held, apart } = this.#state;
-    if (absent && held !== '' && held !== 'nothing')
+    if (isAbsent && held !== '' && held !== 'nothing')
       this.#violate('the published list is not emptied', `${held} was removed`);
-    if (!absent && apart === '') this.#violate('every published list is complete', 'nothing was taken');
+    if (!isAbsent && apart === '') this.#violate('every published list is complete', 'nothing was taken');
     const isOld = (name: string): boolean => name.startsWith('old');
-    if (!absent && held !== apart && isOld(held) && isOld(apart) && held > apart)
+    if (!isAbsent && held !== apart && isOld(held) && isOld(apart) && held > apart)
       this.#violate('no older version replaces a newer one', `${apart} after ${held}`);
-    this.#set({ held: absent ? 'nothing' : apart, apart: '' });
+    this.#set({ held: isAbsent ? 'nothing' : apart, apart: '' });
   }
 
-  #take(name: RequestName): Request {
+  #takeRequest(name: RequestName): Request {
     const { [name]: request, ...rest } = this.#state.requests;
     this.#set({ requests: rest });
     return request!;
   }
 
   #forget(name: RequestName, actor: AnyActorRef): void {
-    if (this.#state.requests[name]?.actor === actor) this.#take(name);
+    if (this.#state.requests[name]?.actor === actor) this.#takeRequest(name);
   }
 
   #change(name: RequestName, change: Partial<Request>): void {

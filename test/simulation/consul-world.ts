@@ -118,8 +118,8 @@ export class ConsulWorld implements World {
     return names.flatMap(([name, isPossible]) => {
       const kind = name.split(':')[0]!;
       const isLimited = changes.has(kind) || faults.has(kind);
-      const isLeft = (changes.has(kind) ? this.#state.changes : this.#state.faults) > 0;
-      if (!isPossible || (isLimited && !isLeft)) return [];
+      const isBudgetLeft = (changes.has(kind) ? this.#state.changes : this.#state.faults) > 0;
+      if (!isPossible || (isLimited && !isBudgetLeft)) return [];
       return [{ name, free: !isLimited, ...(isLate(name) && { fair: false }) }];
     });
   }
@@ -179,8 +179,8 @@ export class ConsulWorld implements World {
 
   key(): string {
     const { requests, watch, ...state } = this.#state;
-    const known = [state, Object.keys(requests).toSorted(), watch && [watch.version, watch.history]];
-    let key = JSON.stringify(known) + this.#system.zone.orderKey();
+    const keyParts = [state, Object.keys(requests).toSorted(), watch && [watch.version, watch.history]];
+    let key = JSON.stringify(keyParts) + this.#system.zone.orderKey();
     for (const actor of this.#system.actors()) {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
       if (value !== undefined) key += `${actor.id} ${JSON.stringify([value, context])}\n`;
@@ -201,28 +201,34 @@ export class ConsulWorld implements World {
 
   // ---- the server
 
-  get #reading(): CatalogReading {
+  get #currentReading(): CatalogReading {
     const { isDenied, services } = this.#state;
-    const listed = isDenied ? 0 : services;
-    return { nodes: isDenied ? 0 : 1, services: listed, instances: listed, restricted: isDenied, emptied: 0 };
+    const listedServices = isDenied ? 0 : services;
+    return {
+      nodes: isDenied ? 0 : 1,
+      services: listedServices,
+      instances: listedServices,
+      restricted: isDenied,
+      emptied: 0,
+    };
   }
 
   #respond(name: RequestName): void {
-    const { actor } = this.#take(name);
+    const { actor } = this.#takeRequest(name);
     if (name === 'surveying') {
       settle(actor, {
         value: { outcome: 'read', survey: { nodes: 1, services: 1, transport: 'HTTP/1.1' } } satisfies SurveyOutcome,
       });
       return;
     }
-    const reading = this.#reading;
+    const reading = this.#currentReading;
     const isRepeated = name === 'verifying' && reading.nodes > 0 && !reading.restricted;
     this.#set({ staged: reading, repeated: isRepeated ? Math.min(this.#state.repeated + 1, minRepeated) : 0 });
     settle(actor, { value: { outcome: 'read', reading } satisfies ReadOutcome });
   }
 
   #fail(name: RequestName, status: number): void {
-    const { actor } = this.#take(name);
+    const { actor } = this.#takeRequest(name);
     if (name === 'verifying') this.#set({ repeated: 0 });
     settle(actor, { value: { outcome: 'failed', failure: { reason: 'failed', status }, draw: 0.5 } });
   }
@@ -234,8 +240,8 @@ export class ConsulWorld implements World {
       this.#endWatch({ type: 'index.regressed', query: 'services' });
       return;
     }
-    this.#set({ watch: { ...watch!, version }, staged: this.#reading });
-    report(actor, { type: 'catalog.changed', reading: this.#reading });
+    this.#set({ watch: { ...watch!, version }, staged: this.#currentReading });
+    report(actor, { type: 'catalog.changed', reading: this.#currentReading });
   }
 
   /** A watch reports its first failure, then does nothing. */
@@ -250,9 +256,9 @@ export class ConsulWorld implements World {
   #machine(catalog: typeof consulCatalogMachine): typeof consulMachine {
     const requestOf = <Outcome, Input>(name: RequestName) =>
       scriptedPromise<Outcome, Input>(
-        ({ self }) => this.#begin(name, self),
+        ({ self }) => this.#beginRequest(name, self),
         ({ self }) => {
-          if (this.#state.requests[name] === self) this.#take(name);
+          if (this.#state.requests[name] === self) this.#takeRequest(name);
         },
       );
     return consulMachine.provide({
@@ -269,11 +275,11 @@ export class ConsulWorld implements World {
             }),
             surveyCatalog: requestOf<SurveyOutcome, ConsulCatalogInput>('surveying'),
             readCatalog: scriptedPromise<ReadOutcome, ReadOrder>(
-              ({ self, input }) => this.#begin(input.consistent ? 'verifying' : 'reading', self),
+              ({ self, input }) => this.#beginRequest(input.consistent ? 'verifying' : 'reading', self),
               ({ self, input }) => {
                 const name = input.consistent ? 'verifying' : 'reading';
                 if (this.#state.requests[name] !== self) return;
-                this.#take(name);
+                this.#takeRequest(name);
                 // A read without a response resets the repetitions.
                 if (name === 'verifying') this.#set({ repeated: 0 });
               },
@@ -297,7 +303,7 @@ export class ConsulWorld implements World {
     });
   }
 
-  #begin(name: RequestName, actor: AnyActorRef): void {
+  #beginRequest(name: RequestName, actor: AnyActorRef): void {
     const { burst, requests } = this.#state;
     if (burst >= maxBurst) this.#violate('no request is repeated without a delay', `${name} after ${burst} others`);
     this.#set({ requests: { ...requests, [name]: actor }, burst: burst + 1 });
@@ -324,7 +330,7 @@ export class ConsulWorld implements World {
     return (catalog.getSnapshot() as { context: { cause: string } }).context.cause === 'accepted';
   }
 
-  #take(name: RequestName): { readonly actor: AnyActorRef } {
+  #takeRequest(name: RequestName): { readonly actor: AnyActorRef } {
     const { [name]: actor, ...rest } = this.#state.requests;
     this.#set({ requests: rest });
     return { actor: actor! };

@@ -68,13 +68,13 @@ export interface PushSearchResult {
 export function searchPushes({ seed, runs, maxChoices, path, machines, world }: PushSearchOptions): PushSearchResult {
   const charts = scriptedCharts({ ...pushMachines, ...machines });
   const figures = { runs: 0, choices: 0, responses: 0 };
-  const follow = (run: RandomPushes): { choices: string[]; violations: readonly InvariantViolation[] } => {
+  const followRun = (run: RandomPushes): { choices: string[]; violations: readonly InvariantViolation[] } => {
     const { picks, start, ...options } = run;
     const beginning = { settled: start === 'settled', listsLate: start === 'unlisted' };
     const bounds = { changes: picks.length, faults: picks.length };
     const at = new PushWorld(charts, bounds, { types: meshTypes, events, moves, ...beginning, ...options, ...world });
     const choices: string[] = [];
-    const take = (pick: number): boolean => {
+    const takeChoice = (pick: number): boolean => {
       const possible = at.choices();
       if (possible.length === 0) return false;
       const choice = possible[pick % possible.length]!.name;
@@ -82,12 +82,14 @@ export function searchPushes({ seed, runs, maxChoices, path, machines, world }: 
       at.apply(choice);
       return true;
     };
-    for (const pick of picks) take(pick);
+    for (const pick of picks) takeChoice(pick);
     at.exhaust();
-    let left = maxChoicesUntilIdle;
-    while (left > 0 && take(0)) left--;
+    let remainingChoices = maxChoicesUntilIdle;
+    while (remainingChoices > 0 && takeChoice(0)) remainingChoices--;
     const restless =
-      left === 0 ? [{ invariant: 'no livelock', detail: `no rest after ${maxChoicesUntilIdle} choices` }] : [];
+      remainingChoices === 0
+        ? [{ invariant: 'no livelock', detail: `no rest after ${maxChoicesUntilIdle} choices` }]
+        : [];
     const unreached =
       at.violations.length > 0 || at.reached ? [] : [{ invariant: goalIsReached, detail: 'at the end of the run' }];
     figures.runs++;
@@ -96,10 +98,10 @@ export function searchPushes({ seed, runs, maxChoices, path, machines, world }: 
     return { choices, violations: [...at.violations, ...restless, ...unreached] };
   };
   const details = fc.check(
-    fc.property(randomPushes(maxChoices), (run) => follow(run).violations.length === 0),
+    fc.property(randomPushes(maxChoices), (run) => followRun(run).violations.length === 0),
     { seed, numRuns: runs, ...(path !== undefined && { path, endOnFailure: true }) },
   );
   const run = details.counterexample?.[0];
   if (!details.failed || run === undefined) return { figures };
-  return { figures, finding: { seed, path: details.counterexamplePath ?? '', run, ...follow(run) } };
+  return { figures, finding: { seed, path: details.counterexamplePath ?? '', run, ...followRun(run) } };
 }

@@ -265,22 +265,22 @@ export class DiscoveryWorld {
 
   /** Resolves promises of effects without advancing time. */
   async settle(): Promise<void> {
-    for (let turn = 0; turn < 60; turn++) await Promise.resolve();
+    for (let tick = 0; tick < 60; tick++) await Promise.resolve();
   }
 
   /** Advances time from deadline to deadline, so that effects respond in between. */
   async pass(ms: number): Promise<void> {
-    const until = this.clock.now() + ms;
+    const untilMs = this.clock.now() + ms;
     await this.settle();
     for (
       let next = this.clock.pending()[0];
-      next !== undefined && this.clock.now() + next <= until;
+      next !== undefined && this.clock.now() + next <= untilMs;
       next = this.clock.pending()[0]
     ) {
       this.clock.fireNext();
       await this.settle();
     }
-    this.clock.advance(until - this.clock.now());
+    this.clock.advance(untilMs - this.clock.now());
     await this.settle();
   }
 
@@ -304,7 +304,7 @@ export class DiscoveryWorld {
 
   /** Changes the list of registries. */
   listRegistries(...registries: string[]): void {
-    this.from('service-registry/registries', { type: 'registries.listed', registries: registries.map(listed) });
+    this.from('service-registry/registries', { type: 'registries.listed', registries: registries.map(parseRegistry) });
   }
 
   /** Changes the sources in the mesh configuration; a string is the reason why an address is invalid. */
@@ -530,7 +530,7 @@ export class DiscoveryWorld {
 
   /** This replica acquires each Lease as soon as it is a candidate; see test/model/leader.test.ts. */
   #elections() {
-    const taken: LeaseWriteResult = {
+    const leaseTaken: LeaseWriteResult = {
       ...{ outcome: 'taken', version: '1', sent: { monotonicMs: 0, wallMs: 0 }, tookMs: 0, draw: 0 },
     };
     const writer = electedWriterMachine.provide({
@@ -544,7 +544,7 @@ export class DiscoveryWorld {
         readLease: fromPromise<LeaseSighting, { lease: string }>(async () => ({ outcome: 'absent', draw: 0 })),
         writeLease: fromPromise<LeaseWriteResult, LeaseOrder>(async ({ input: { operation, lease } }) => {
           this.leases.push(`${operation} ${lease}`);
-          return this.leaseResult ?? taken;
+          return this.leaseResult ?? leaseTaken;
         }),
         finishWrites: fromPromise<undefined, { lease: string }>(async () => {
           if (this.hangs) await new Promise(() => {});
@@ -596,7 +596,8 @@ export class DiscoveryWorld {
   #registries() {
     return fromCallback<{ type: never }, undefined>(({ sendBack, self }) => {
       this.#sends.set(actorName(self), sendBack as Send);
-      if (!this.listsLate) (sendBack as Send)({ type: 'registries.listed', registries: this.registries.map(listed) });
+      if (!this.listsLate)
+        (sendBack as Send)({ type: 'registries.listed', registries: this.registries.map(parseRegistry) });
       return () => this.#sends.delete(actorName(self));
     });
   }
@@ -623,7 +624,7 @@ export class DiscoveryWorld {
 
   #server<Order extends EventObject>(
     name: string,
-    open: string,
+    openType: string,
     response: () => AnyEventObject | undefined,
     drain: Record<string, string>,
   ) {
@@ -631,7 +632,7 @@ export class DiscoveryWorld {
       this.#sends.set(`discovery/${name}`, sendBack as Send);
       receive((order) => {
         this.orders.push(order);
-        const reply = order.type === open ? response() : undefined;
+        const reply = order.type === openType ? response() : undefined;
         if (reply !== undefined) sendBack(reply);
         const drained = drain[order.type];
         if (drained !== undefined && this.drains) sendBack({ type: drained });
@@ -653,7 +654,7 @@ export class DiscoveryWorld {
   }
 }
 
-function listed(text: string): ListedRegistry {
+function parseRegistry(text: string): ListedRegistry {
   const [registry = '', revision = ''] = text.split('@');
   return { registry, revision };
 }

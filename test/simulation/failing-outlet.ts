@@ -18,7 +18,7 @@ export class FailingOutlet {
   #fault: LastingFault | undefined;
   #capacity = 0;
   /** Calls since the last task of the sink that were refused or found no space. */
-  #refused = 0;
+  #refusedCount = 0;
 
   /** @param isFile false: a pipe, which is never empty and not renamed */
   constructor(isFile: boolean) {
@@ -41,14 +41,14 @@ export class FailingOutlet {
 
   /** Number of failed calls since the last call of this method. */
   takeRefused(): number {
-    const refused = this.#refused;
-    this.#refused = 0;
-    return refused;
+    const refusedCount = this.#refusedCount;
+    this.#refusedCount = 0;
+    return refusedCount;
   }
 
   /** Contents of each file. */
   texts(): string[] {
-    return this.files.map((parts) => Buffer.concat(parts).toString());
+    return this.files.map((chunks) => Buffer.concat(chunks).toString());
   }
 
   readonly open = (): Outlet => {
@@ -66,16 +66,16 @@ export class FailingOutlet {
   };
 
   #write(file: Buffer[], bytes: Buffer): number {
-    const taken = this.#fault === undefined ? bytes.length : Math.min(bytes.length, this.#capacity);
-    this.#capacity -= taken;
-    if (taken > 0) file.push(Buffer.from(bytes.subarray(0, taken)));
+    const takenBytes = this.#fault === undefined ? bytes.length : Math.min(bytes.length, this.#capacity);
+    this.#capacity -= takenBytes;
+    if (takenBytes > 0) file.push(Buffer.from(bytes.subarray(0, takenBytes)));
     else if (this.#fault !== undefined && this.#fault.kind !== 'stalled') throw this.#refuse(this.#fault.kind);
-    else if (++this.#refused > maxRefusals) throw new Error('the sink waits for a reader that does not read');
-    return taken;
+    else if (++this.#refusedCount > maxRefusals) throw new Error('the sink waits for a reader that does not read');
+    return takenBytes;
   }
 
   #refuse(fault: keyof typeof refusals): Error {
-    this.#refused++;
+    this.#refusedCount++;
     const { code, message } = refusals[fault];
     return Object.assign(new Error(message), { code });
   }

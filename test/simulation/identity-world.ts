@@ -44,7 +44,7 @@ export interface IdentityMachines {
   readonly ledger: typeof WorkloadLedger;
 }
 
-const ours: IdentityMachines = {
+const defaultMachines: IdentityMachines = {
   authority: authorityMachine,
   secrets: secretsMachine,
   secret: secretMachine,
@@ -93,11 +93,12 @@ const endsAtMs = 24 * 3_600_000;
 const minPauseMs = 500;
 const textOf = (roots: Iterable<string>): string => [...new Set(roots)].filter(Boolean).sort().join('+');
 /** Marks a certificate that never arrived. */
-const lost = '!';
-const mayBeSigned = (issued: readonly string[]): boolean => issued.filter((one) => !one.endsWith(lost)).length < 2;
+const lostSuffix = '!';
+const mayBeSigned = (issued: readonly string[]): boolean =>
+  issued.filter((one) => !one.endsWith(lostSuffix)).length < 2;
 const rootOf = (certificate: string): string => certificate.split('~')[0]!;
 /** Timers for operations that an Envoy, a disk or a clock completes immediately or never: bounds of this world. */
-const silent = /\.(checkInterval|settleTime|trustLimit|obtainLimit|clockLimit|openLimit|detectLimit|debounce)$/;
+const silentTimers = /\.(checkInterval|settleTime|trustLimit|obtainLimit|clockLimit|openLimit|detectLimit|debounce)$/;
 
 export class IdentityWorld implements World {
   readonly spawned = 0;
@@ -110,7 +111,7 @@ export class IdentityWorld implements World {
   #state: State;
 
   constructor(bounds: IdentityBounds, machines: Partial<IdentityMachines> = {}) {
-    const { authority, secrets, secret, ledger } = { ...ours, ...machines };
+    const { authority, secrets, secret, ledger } = { ...defaultMachines, ...machines };
     this.#ledger = ledger;
     const workload: Workload = {
       ...{ call: undefined, server: undefined, certificate: '', shown: '', issued: [], arrived: '' },
@@ -132,7 +133,7 @@ export class IdentityWorld implements World {
     this.#control = this.#plane.start(this.#controlPlane(authority), {
       id: 'discovery',
       input: undefined,
-      isSilenced: (timer) => silent.test(timer),
+      isSilenced: (timer) => silentTimers.test(timer),
     });
     this.apply('start');
     this.#hosts = this.#state.workloads.map(() => new SymbolicSystem());
@@ -140,7 +141,7 @@ export class IdentityWorld implements World {
       host.start(this.#agent(index, secrets, secret), {
         id: 'agent',
         input: undefined,
-        isSilenced: (timer) => silent.test(timer),
+        isSilenced: (timer) => silentTimers.test(timer),
       }),
     );
     // Every workload has a certificate and trusts its root.
@@ -228,7 +229,7 @@ export class IdentityWorld implements World {
         this.#refuse(index);
         break;
       case 'lost':
-        this.#issue(index, lost);
+        this.#issue(index, lostSuffix);
         this.#spendFault();
         this.#refuse(index);
         break;
@@ -239,20 +240,20 @@ export class IdentityWorld implements World {
         this.#sendBundle(index);
         break;
       case 'take':
-        this.#take(index);
+        this.#takeRoots(index);
         break;
       default:
         if (subject === 'control') this.#plane.fire(timer);
         else this.#hosts[index]!.fire(timer);
     }
     for (const system of [this.#plane, ...(this.#hosts ?? [])]) system.elapse();
-    this.#judge();
+    this.#checkInvariants();
   }
 
   key(): string {
     const { workloads, ledger: _, ...state } = this.#state;
-    const known = workloads.map(({ call, server: __, ...rest }) => ({ ...rest, isAsked: call !== undefined }));
-    let key = JSON.stringify([state, known]);
+    const workloadKeys = workloads.map(({ call, server: __, ...rest }) => ({ ...rest, isAsked: call !== undefined }));
+    let key = JSON.stringify([state, workloadKeys]);
     for (const system of [this.#plane, ...this.#hosts]) {
       key += system.zone.orderKey();
       for (const actor of system.actors()) {
@@ -274,7 +275,7 @@ export class IdentityWorld implements World {
 
   // ---- violations
 
-  #judge(): void {
+  #checkInvariants(): void {
     const { workloads } = this.#state;
     for (const [index, { certificate, roots, taken }] of workloads.entries()) {
       if (certificate !== '' && !this.#trusts(index, rootOf(certificate))) {
@@ -285,11 +286,11 @@ export class IdentityWorld implements World {
       }
       for (const [other, { certificate: next, shown }] of workloads.entries()) {
         if (other === index || taken === '') continue;
-        const refused = [shown, next].find((one) => one !== '' && !this.#trusts(index, rootOf(one)));
-        if (refused === undefined) continue;
+        const untrustedCertificate = [shown, next].find((one) => one !== '' && !this.#trusts(index, rootOf(one)));
+        if (untrustedCertificate === undefined) continue;
         this.#violate(
           'no workload is disconnected',
-          `${index} trusts ${taken} (served ${roots}), and ${other} shows ${refused}`,
+          `${index} trusts ${taken} (served ${roots}), and ${other} shows ${untrustedCertificate}`,
         );
       }
     }
@@ -365,11 +366,11 @@ export class IdentityWorld implements World {
       }
       if (word !== undefined) ledger.apply({ trusted: { ...name, roots: word.split('+') } });
     }
-    const missing =
+    const missingEntries =
       awaited.type === 'roots.await'
         ? ledger.missingTrust(awaited.roots, 0, 0)
         : ledger.missingRenewal([awaited.authority], 0);
-    return missing.count === 0;
+    return missingEntries.count === 0;
   }
 
   #giveWord(): void {
@@ -395,9 +396,10 @@ export class IdentityWorld implements World {
   #issue(index: number, mark = ''): string {
     const { signer } = this.#state;
     const { issued, certificate, shown, arrived } = this.#state.workloads[index]!;
-    const known = new Set([...issued, certificate, shown, arrived]);
+    const knownCertificates = new Set([...issued, certificate, shown, arrived]);
     let number = 0;
-    while (known.has(`${signer}~${number}`) || known.has(`${signer}~${number}${lost}`)) number++;
+    while (knownCertificates.has(`${signer}~${number}`) || knownCertificates.has(`${signer}~${number}${lostSuffix}`))
+      number++;
     const version = `${signer}~${number}${mark}`;
     this.#change(index, { issued: [...issued, version] });
     return version;
@@ -463,12 +465,12 @@ export class IdentityWorld implements World {
     });
     const proxy = scriptedCallback<TrustBundleServed | CertificateServed, undefined>({
       start: () => {},
-      receive: (_, word) => {
+      receive: (_, secretEvent) => {
         const { sentBundle } = this.#state.workloads[index]!;
-        if (word.type === 'certificate.served') {
-          this.#change(index, { arrived: word.serialNumber });
+        if (secretEvent.type === 'certificate.served') {
+          this.#change(index, { arrived: secretEvent.serialNumber });
           this.#noteArrival(index);
-        } else if (sentBundle.split('!')[0] === word.hash) this.#change(index, { word: word.hash });
+        } else if (sentBundle.split('!')[0] === secretEvent.hash) this.#change(index, { word: secretEvent.hash });
       },
     });
     return setup({ actors: { secrets: scripted, proxy } }).createMachine({
@@ -510,7 +512,7 @@ export class IdentityWorld implements World {
       this.#change(index, { roots: order.version, owes: true });
   }
 
-  #take(index: number): void {
+  #takeRoots(index: number): void {
     const { roots, server } = this.#state.workloads[index]!;
     this.#change(index, { taken: roots, owes: false });
     report(server!, { type: 'sds.acknowledged', name: rootsName, version: roots });
@@ -524,14 +526,14 @@ export class IdentityWorld implements World {
 
   #sendBundle(index: number): void {
     const message = this.#tellable();
-    const [hash = '', tainted = ''] = message.split('!');
+    const [hash = '', taintedRoot = ''] = message.split('!');
     // Its earlier report of other roots no longer counts (RootsForAgents).
     const { word } = this.#state.workloads[index]!;
     this.#change(index, { sentBundle: message, word: word === hash ? word : undefined });
     this.#noteArrival(index);
     const event = {
       type: 'trust-bundle.received',
-      ...{ hash, roots: [], members: hash.split('+'), tainted: tainted === '' ? [] : [tainted] },
+      ...{ hash, roots: [], members: hash.split('+'), tainted: taintedRoot === '' ? [] : [taintedRoot] },
     };
     this.#agents[index]!.system.get('secrets').send(event);
   }
@@ -554,12 +556,12 @@ export class IdentityWorld implements World {
 
 const keys = new WeakMap<object, string>();
 /** The number and duration of failures are only reported, and the length of a backoff was chosen before. */
-const withoutFuture = new Set(['failures', 'pauseMs', 'nowMs', 'lacking', 'grace', 'reason', 'socket']);
+const irrelevantFields = new Set(['failures', 'pauseMs', 'nowMs', 'lacking', 'grace', 'reason', 'socket']);
 
 function keyOf(context: object): string {
-  const known = keys.get(context);
-  if (known !== undefined) return known;
-  const key = JSON.stringify(context, (name, value: unknown) => (withoutFuture.has(name) ? undefined : value));
+  const cachedKey = keys.get(context);
+  if (cachedKey !== undefined) return cachedKey;
+  const key = JSON.stringify(context, (name, value: unknown) => (irrelevantFields.has(name) ? undefined : value));
   keys.set(context, key);
   return key;
 }

@@ -109,13 +109,13 @@ export class KubernetesWorld {
 
   /** Advances time and fires due timers. */
   async pass(ms: number): Promise<void> {
-    const until = this.clock.now() + ms;
+    const untilMs = this.clock.now() + ms;
     await this.#settle();
-    for (let next = this.clock.soonest(); next !== undefined && next <= until; next = this.clock.soonest()) {
+    for (let next = this.clock.soonest(); next !== undefined && next <= untilMs; next = this.clock.soonest()) {
       while (this.clock.soonest() === next) this.clock.fireNext();
       await this.#settle();
     }
-    this.clock.advance(until - this.clock.now());
+    this.clock.advance(untilMs - this.clock.now());
   }
 
   state(): string {
@@ -147,13 +147,13 @@ export class KubernetesWorld {
   /** Differences between stores and the server. */
   differences(): string[] {
     return this.#followed.flatMap(({ resource }) => {
-      const known = contentOf(this.effects.storeOf(resource).entries());
-      const there = contentOf(this.server.objectsOf(resource).entries());
+      const cachedContent = contentOf(this.effects.storeOf(resource).entries());
+      const serverContent = contentOf(this.server.objectsOf(resource).entries());
       // An absent kind is requested at intervals.
       const isAbsent = this.recordOf(resource).handed === 'absence' && !this.server.isDefined(resource);
-      const isAtRest = isAbsent || /watching|absent/.test(this.stateOf(resource));
-      if (isDeepStrictEqual(known, there) && isAtRest) return [];
-      return [`${nameOf(resource)} in ${this.stateOf(resource)}: has ${known}, and there are ${there}`];
+      const isIdle = isAbsent || /watching|absent/.test(this.stateOf(resource));
+      if (isDeepStrictEqual(cachedContent, serverContent) && isIdle) return [];
+      return [`${nameOf(resource)} in ${this.stateOf(resource)}: has ${cachedContent}, and there are ${serverContent}`];
     });
   }
 
@@ -163,16 +163,18 @@ export class KubernetesWorld {
 
   async #settle(): Promise<void> {
     await new Promise<void>((resolve) => setImmediate(resolve));
-    this.#judge();
+    this.#checkInvariants();
   }
 
   #handleChanges(followed: Followed, changes: readonly ObjectChange[]): void {
     followed.changes.push(...changes);
     for (const change of changes) {
       const { key, event } = change;
-      const known = followed.received.get(key);
-      if ((event === 'add') !== (known === undefined)) this.violations.push(`${event} of ${key} is no difference`);
-      if (event !== 'add' && known !== change.previous) this.violations.push(`${key} was told as another one before`);
+      const knownObject = followed.received.get(key);
+      if ((event === 'add') !== (knownObject === undefined))
+        this.violations.push(`${event} of ${key} is no difference`);
+      if (event !== 'add' && knownObject !== change.previous)
+        this.violations.push(`${key} was told as another one before`);
       if (event === 'update' && change.object.metadata.uid !== change.previous.metadata.uid)
         this.violations.push(`${key} is told as the same one, and is another`);
       if (event === 'delete') followed.received.delete(key);
@@ -180,24 +182,26 @@ export class KubernetesWorld {
     }
   }
 
-  #judge(): void {
+  #checkInvariants(): void {
     const recent = this.server.requests.slice(-maxPerSecond - 1);
     if (recent.length > maxPerSecond && recent.at(-1)!.at - recent[0]!.at < 1_000)
       this.violations.push(`asks ${recent.length} times a second: ${JSON.stringify(recent.slice(-3))}`);
     if (this.failed !== undefined) this.violations.push(`a chart failed: ${this.failed}`);
     for (const followed of this.#followed) {
       const { resource, received } = followed;
-      const known = contentOf(this.effects.storeOf(resource).entries());
-      if (!isDeepStrictEqual(contentOf(received.entries()), known))
-        this.violations.push(`${nameOf(resource)}: was told ${contentOf(received.entries())}, and there are ${known}`);
+      const knownContent = contentOf(this.effects.storeOf(resource).entries());
+      if (!isDeepStrictEqual(contentOf(received.entries()), knownContent))
+        this.violations.push(
+          `${nameOf(resource)}: was told ${contentOf(received.entries())}, and there are ${knownContent}`,
+        );
       const { version, handed } = this.recordOf(resource);
       const at = version === '' || handed === 'nothing' ? 0 : Number(version);
       const eras = Array.from({ length: this.server.era + 1 }, (_, era) => era).filter((era) =>
-        isDeepStrictEqual(contentOf((this.server.stateAt(resource, at, era) ?? new Map()).entries()), known),
+        isDeepStrictEqual(contentOf((this.server.stateAt(resource, at, era) ?? new Map()).entries()), knownContent),
       );
       const era = eras.find((one) => one >= followed.era);
-      if (at === 0 ? known.length > 0 && handed !== 'nothing' : era === undefined) {
-        this.violations.push(`${nameOf(resource)} has at ${version} what never was: ${known}`);
+      if (at === 0 ? knownContent.length > 0 && handed !== 'nothing' : era === undefined) {
+        this.violations.push(`${nameOf(resource)} has at ${version} what never was: ${knownContent}`);
       }
       followed.era = Math.max(followed.era, era ?? 0);
     }

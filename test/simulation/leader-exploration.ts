@@ -141,7 +141,7 @@ export class LeaderExploration implements World {
       this.#set({ faults: faults - 1 });
     switch (kind) {
       case 'take':
-        this.#change(name, { response: this.#taken(requests[name]!.order, name) });
+        this.#change(name, { response: this.#leaseResult(requests[name]!.order, name) });
         break;
       case 'tell':
         this.#respond(name, requests[name]!.response!);
@@ -159,7 +159,7 @@ export class LeaderExploration implements World {
         break;
       case 'arrive':
         this.#set({ delayed: delayed.slice(1) });
-        this.#taken(delayed[0], delayed[0]!.by);
+        this.#leaseResult(delayed[0], delayed[0]!.by);
         break;
       case 'kill':
         this.#die(name);
@@ -187,15 +187,15 @@ export class LeaderExploration implements World {
   /** Versions grow without a limit: only their order is part of the state. */
   key(): string {
     const { requests, ...state } = this.#state;
-    const known = Object.entries(requests).map(([name, { actor: _, ...rest }]) => [name, rest]);
+    const requestKeys = Object.entries(requests).map(([name, { actor: _, ...rest }]) => [name, rest]);
     const { version, record } = state;
-    let key = JSON.stringify([{ ...state, version: text(version), record: text(record) }, known.sort()]);
+    let key = JSON.stringify([{ ...state, version: text(version), record: text(record) }, requestKeys.sort()]);
     for (const actor of this.#system.actors()) {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
       if (value === undefined) continue;
       // Omits constants and values that are only reported.
-      const { times: _, draw: __, holder: ___, ...rest } = { times, draw, holder: '', ...context };
-      key += `${actor.id} ${JSON.stringify([value, rest])}\n`;
+      const { times: _, draw: __, holder: ___, ...contextFields } = { times, draw, holder: '', ...context };
+      key += `${actor.id} ${JSON.stringify([value, contextFields])}\n`;
     }
     const versions = [...new Set([...key.matchAll(/"v(\d+)"/g)].map(([, number]) => Number(number)))].sort(
       (a, b) => a - b,
@@ -216,11 +216,11 @@ export class LeaderExploration implements World {
 
   // ---- the server
 
-  #taken(order: LeaseOrder | undefined, by: Name): LeaseSighting | LeaseWriteResult {
+  #leaseResult(order: LeaseOrder | undefined, requester: Name): LeaseSighting | LeaseWriteResult {
     const { version, record, holder } = this.#state;
     if (order === undefined) {
       if (version === 0) return { outcome: 'absent', draw };
-      const holderName = holder === '' ? 'nobody' : holder === by ? 'this one' : 'another';
+      const holderName = holder === '' ? 'nobody' : holder === requester ? 'this one' : 'another';
       return {
         ...{ outcome: 'seen', version: text(version), record: text(record), holder: holderName, identity: holder },
         ...{ leaseMs: times.leaseMs, draw },
@@ -228,7 +228,7 @@ export class LeaderExploration implements World {
     }
     if (order.version !== text(version) && this.#charts.takesAll !== true) return { outcome: 'conflict', draw };
     const next = version + 1;
-    this.#set({ version: next, record: next, holder: order.operation === 'release' ? '' : by });
+    this.#set({ version: next, record: next, holder: order.operation === 'release' ? '' : requester });
     return { outcome: 'taken', version: text(next), sent: { monotonicMs: 0, wallMs: 0 }, tookMs: 0, draw };
   }
 

@@ -28,26 +28,29 @@ function drawsOf(seed: number): () => number {
   };
 }
 
-/** @param broken deliberate bugs of each replica */
-export async function randomElection(seed: number, broken: Partial<ReplicaOptions> = {}): Promise<RandomElection> {
+/** @param faultOptions deliberate bugs of each replica */
+export async function randomElection(
+  seed: number,
+  faultOptions: Partial<ReplicaOptions> = {},
+): Promise<RandomElection> {
   const draw = drawsOf(seed);
-  const between = (min: number, max: number): number => min + draw() * (max - min);
+  const drawBetween = (min: number, max: number): number => min + draw() * (max - min);
   const world = new LeaderWorld();
   const log: string[] = [];
-  let started = 0;
-  let stopped: Replica | undefined;
+  let startedCount = 0;
+  let stoppedReplica: Replica | undefined;
   const start = (): void => {
-    const rate = between(0.85, 1.2);
+    const rate = drawBetween(0.85, 1.2);
     const suspends = draw() < 0.3;
-    world.start(`replica-${++started}`, { rate, suspends, silently: true, ...broken });
+    world.start(`replica-${++startedCount}`, { rate, suspends, silently: true, ...faultOptions });
   };
   const one = (): Replica => world.replicas[Math.floor(draw() * world.replicas.length)]!;
   const record = (text: string): void => void log.push(`${Math.round(world.clock.now())}: ${text}`);
   const steps: (() => void)[] = [
     () => {
-      const share = between(0.2, 1);
+      const share = drawBetween(0.2, 1);
       const of = draw() < 0.5 ? one().name : '';
-      const lateMs = between(0, 6_000);
+      const lateMs = drawBetween(0, 6_000);
       record(`requests of ${of || 'all'} are lost or late, ${share.toFixed(1)} of them`);
       world.server.fate = (_, name) => {
         if ((of !== '' && name !== of) || draw() > share) return {};
@@ -66,30 +69,30 @@ export async function randomElection(seed: number, broken: Partial<ReplicaOption
       record(`the API server is ${world.server.isUp ? 'back' : 'away'}`);
     },
     () => {
-      if (stopped !== undefined) return;
+      if (stoppedReplica !== undefined) return;
       const leader = world.replicas.find(({ leads }) => leads);
-      stopped = draw() < 0.7 && leader !== undefined ? leader : one();
-      record(`${stopped.name} is stopped`);
-      stopped.process.stop();
+      stoppedReplica = draw() < 0.7 && leader !== undefined ? leader : one();
+      record(`${stoppedReplica.name} is stopped`);
+      stoppedReplica.process.stop();
     },
     () => {
       const first = draw() < 0.5 ? 'timer' : 'answer';
-      if (stopped !== undefined) record(`${stopped.name} wakes`);
-      stopped?.process.wake(first);
-      stopped = undefined;
+      if (stoppedReplica !== undefined) record(`${stoppedReplica.name} wakes`);
+      stoppedReplica?.process.wake(first);
+      stoppedReplica = undefined;
     },
     () => {
       const killed = one();
-      if (killed === stopped) return;
+      if (killed === stoppedReplica) return;
       record(`${killed.name} is killed`);
       world.kill(killed);
       start();
     },
     () => {
-      const leaving = one();
-      if (leaving === stopped) return;
-      record(`${leaving.name} resigns`);
-      leaving.order('elections.resign');
+      const resigningReplica = one();
+      if (resigningReplica === stoppedReplica) return;
+      record(`${resigningReplica.name} resigns`);
+      resigningReplica.order('elections.resign');
       start();
     },
     () => {
@@ -102,12 +105,12 @@ export async function randomElection(seed: number, broken: Partial<ReplicaOption
   start();
   start();
   while (world.clock.now() < faultsMs && world.violations.length === 0) {
-    await world.pass(between(10, 6_000));
+    await world.pass(drawBetween(10, 6_000));
     steps[Math.floor(draw() * steps.length)]!();
   }
   world.server.isUp = true;
   world.server.fate = () => ({});
-  stopped?.process.wake('answer');
+  stoppedReplica?.process.wake('answer');
   if (world.violations.length === 0) await world.pass(quietMs);
   const violations = [...world.violations];
   if (violations.length === 0 && world.leaders.length !== 1) violations.push('there is no leader at the end');

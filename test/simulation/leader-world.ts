@@ -75,7 +75,7 @@ class SimulatedLeaseServer {
     };
     if (!this.isUp) this.#clock.setTimeout(() => of.whenAwake(() => fail('unreachable')), respondsAfterMs);
     else if (lost !== 'request')
-      this.#clock.setTimeout(() => this.isUp && respond(() => this.#take(request)), takenAfterMs);
+      this.#clock.setTimeout(() => this.isUp && respond(() => this.#applyRequest(request)), takenAfterMs);
     return promise;
   }
 
@@ -84,19 +84,19 @@ class SimulatedLeaseServer {
     this.objects.set(name, { ...object, metadata: { name, resourceVersion: String(++this.#version) } });
   }
 
-  #take(request: ApiRequest): KubernetesObject {
+  #applyRequest(request: ApiRequest): KubernetesObject {
     const { method, body } = request;
-    const written = structuredClone(body) as KubernetesObject | undefined;
-    const name = request.name ?? written!.metadata.name;
+    const writtenObject = structuredClone(body) as KubernetesObject | undefined;
+    const name = request.name ?? writtenObject!.metadata.name;
     const previous = this.objects.get(name);
     if (method === 'GET') return previous ?? refuse(404, 'NotFound');
     if (
       method === 'POST'
         ? previous !== undefined
-        : written!.metadata.resourceVersion !== previous?.metadata.resourceVersion
+        : writtenObject!.metadata.resourceVersion !== previous?.metadata.resourceVersion
     )
       return refuse(409, 'Conflict');
-    this.put(name, written!);
+    this.put(name, writtenObject!);
     const object = this.objects.get(name)!;
     this.taken.push({ at: this.#clock.now(), request, object });
     return object;
@@ -121,14 +121,14 @@ class CountingDuty implements Duty {
     this.#now = now;
   }
 
-  watch(due: () => void): () => void {
-    this.#watchers.add(due);
-    return () => void this.#watchers.delete(due);
+  watch(onDue: () => void): () => void {
+    this.#watchers.add(onDue);
+    return () => void this.#watchers.delete(onDue);
   }
 
   become(): void {
     this.isDue = true;
-    for (const due of this.#watchers) due();
+    for (const onDue of this.#watchers) onDue();
   }
 
   async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
@@ -270,15 +270,15 @@ export class LeaderWorld {
   }
 
   async pass(ms: number): Promise<void> {
-    const until = this.clock.now() + ms;
+    const untilMs = this.clock.now() + ms;
     await this.#settle();
-    for (let next = this.clock.soonest(); next !== undefined && next <= until; next = this.clock.soonest()) {
+    for (let next = this.clock.soonest(); next !== undefined && next <= untilMs; next = this.clock.soonest()) {
       // A term ends just before any other event at that time.
-      this.#judge();
+      this.#checkInvariants();
       while (this.clock.soonest() === next) this.clock.fireNext();
       await this.#settle();
     }
-    this.clock.advance(until - this.clock.now());
+    this.clock.advance(untilMs - this.clock.now());
   }
 
   end(): void {
@@ -286,11 +286,11 @@ export class LeaderWorld {
   }
 
   async #settle(): Promise<void> {
-    for (let turn = 0; turn < 30; turn++) await Promise.resolve();
-    this.#judge();
+    for (let tick = 0; tick < 30; tick++) await Promise.resolve();
+    this.#checkInvariants();
   }
 
-  #judge(): void {
+  #checkInvariants(): void {
     if (this.leaders.length > 1) this.violations.push(`${this.leaders} lead at ${this.clock.now()}`);
     for (const { name, failed } of this.replicas) if (failed !== undefined) this.violations.push(`${name}: ${failed}`);
   }

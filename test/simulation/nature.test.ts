@@ -12,15 +12,15 @@ describe('random durations', () => {
   });
 
   test('reach but never exceed both ends of a range', () => {
-    const drawn = occasions.map((occasion) => new Nature(1).within(200, occasion));
-    expect(Math.min(...drawn)).toBe(0);
-    expect(Math.max(...drawn)).toBe(200);
+    const drawnMs = occasions.map((occasion) => new Nature(1).within(200, occasion));
+    expect(Math.min(...drawnMs)).toBe(0);
+    expect(Math.max(...drawnMs)).toBe(200);
   });
 
   test('are mostly short if the maximum is rare', () => {
-    const drawn = occasions.map((occasion) => new Nature(1).upTo(1_000, occasion));
-    expect(drawn.filter((ms) => ms < 500).length).toBeGreaterThan(700);
-    expect(Math.max(...drawn)).toBeGreaterThan(900);
+    const drawnMs = occasions.map((occasion) => new Nature(1).upTo(1_000, occasion));
+    expect(drawnMs.filter((ms) => ms < 500).length).toBeGreaterThan(700);
+    expect(Math.max(...drawnMs)).toBeGreaterThan(900);
   });
 
   test('are in the middle of their ranges with seed 0', () => {

@@ -9,8 +9,8 @@ export class Nature {
 
   /** Returns a value between 0 and the maximum, sometimes exactly one of them. `what` identifies the occasion. */
   within(maxMs: number, occasion: string): number {
-    const drawn = this.#draw(occasion) * 1.2 - 0.1;
-    return Math.round(Math.min(1, Math.max(0, drawn)) * maxMs);
+    const fraction = this.#draw(occasion) * 1.2 - 0.1;
+    return Math.round(Math.min(1, Math.max(0, fraction)) * maxMs);
   }
 
   /** Returns mostly short values, rarely the maximum. */

@@ -3,10 +3,10 @@ import { PacedClock } from './paced-clock.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 function clocks(): { below: VirtualClock; paced: PacedClock; fired: number[]; at: (ms: number) => number } {
-  const below = new VirtualClock();
-  const paced = new PacedClock(below);
+  const baseClock = new VirtualClock();
+  const paced = new PacedClock(baseClock);
   const fired: number[] = [];
-  return { below, paced, fired, at: (ms) => paced.setTimeout(() => fired.push(below.now()), ms) };
+  return { below: baseClock, paced, fired, at: (ms) => paced.setTimeout(() => fired.push(baseClock.now()), ms) };
 }
 
 describe('a paced clock', () => {

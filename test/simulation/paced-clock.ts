@@ -9,7 +9,7 @@ interface PacedTimer {
 
 /** A clock that is slower or faster than its base clock: a program with too little CPU time, or clock drift. */
 export class PacedClock {
-  readonly #below: VirtualClock;
+  readonly #baseClock: VirtualClock;
   readonly #timers = new Map<number, PacedTimer>();
   #nextId = 1;
   /** Milliseconds of this clock per millisecond of the base clock. */
@@ -17,13 +17,13 @@ export class PacedClock {
   #ownAnchorMs = 0;
   #belowAnchorMs: number;
 
-  constructor(below: VirtualClock) {
-    this.#below = below;
-    this.#belowAnchorMs = below.now();
+  constructor(baseClock: VirtualClock) {
+    this.#baseClock = baseClock;
+    this.#belowAnchorMs = baseClock.now();
   }
 
   /** Milliseconds since the clock was created, on this clock. */
-  readonly now = (): number => this.#ownAnchorMs + (this.#below.now() - this.#belowAnchorMs) * this.#pace;
+  readonly now = (): number => this.#ownAnchorMs + (this.#baseClock.now() - this.#belowAnchorMs) * this.#pace;
 
   setTimeout(fire: () => void, ms: number): number {
     const id = this.#nextId++;
@@ -36,24 +36,24 @@ export class PacedClock {
   clearTimeout(id: number): void {
     const timer = this.#timers.get(id);
     if (timer === undefined) return;
-    this.#below.clearTimeout(timer.underlying);
+    this.#baseClock.clearTimeout(timer.underlying);
     this.#timers.delete(id);
   }
 
   /** Changes the pace, also for armed timers. */
   setPace(pace: number): void {
     this.#ownAnchorMs = this.now();
-    this.#belowAnchorMs = this.#below.now();
+    this.#belowAnchorMs = this.#baseClock.now();
     this.#pace = pace;
     for (const [id, timer] of this.#timers) {
-      this.#below.clearTimeout(timer.underlying);
+      this.#baseClock.clearTimeout(timer.underlying);
       this.#arm(id, timer);
     }
   }
 
   #arm(id: number, timer: PacedTimer): void {
     const ms = Math.max(0, timer.dueMs - this.now()) / this.#pace;
-    timer.underlying = this.#below.setTimeout(() => {
+    timer.underlying = this.#baseClock.setTimeout(() => {
       this.#timers.delete(id);
       timer.fire();
     }, ms);

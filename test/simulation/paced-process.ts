@@ -7,7 +7,7 @@ export class PacedProcess {
   readonly #rate: number;
   readonly #timers = new Map<number, number>();
   /** Events to deliver when the process is resumed; undefined if it is not paused. */
-  #held: { readonly kind: 'timer' | 'answer'; readonly happen: () => void }[] | undefined;
+  #heldActions: { readonly kind: 'timer' | 'answer'; readonly happen: () => void }[] | undefined;
   readonly #suspends: boolean;
   #stoppedAt = 0;
   /** Total time for which its monotonic clock was stopped. */
@@ -27,7 +27,7 @@ export class PacedProcess {
 
   get moment(): ClockReading {
     const ms = this.#clock.now() * this.#rate;
-    const standsStill = this.#suspends && this.#held !== undefined ? this.#clock.now() - this.#stoppedAt : 0;
+    const standsStill = this.#suspends && this.#heldActions !== undefined ? this.#clock.now() - this.#stoppedAt : 0;
     return {
       monotonicMs: ms - (this.#stoodStillMs + standsStill) * this.#rate,
       wallMs: 1_700_000_000_000 + ms,
@@ -36,11 +36,11 @@ export class PacedProcess {
 
   setTimeout(fire: () => void, ms: number): number {
     const id = this.#nextId++;
-    const due = (): void => {
+    const fireTimer = (): void => {
       if (!this.#timers.delete(id)) return;
       fire();
     };
-    const at = this.#clock.setTimeout(() => this.#hold('timer', due), ms / this.#rate);
+    const at = this.#clock.setTimeout(() => this.#hold('timer', fireTimer), ms / this.#rate);
     this.#timers.set(id, at);
     return id;
   }
@@ -57,17 +57,17 @@ export class PacedProcess {
   }
 
   stop(): void {
-    if (this.#held === undefined) this.#stoppedAt = this.#clock.now();
-    this.#held ??= [];
+    if (this.#heldActions === undefined) this.#stoppedAt = this.#clock.now();
+    this.#heldActions ??= [];
   }
 
   /** @param first kind of events that are handled first */
   wake(first: 'timer' | 'answer'): void {
-    const held = this.#held ?? [];
-    if (this.#held !== undefined && this.#suspends) this.#stoodStillMs += this.#clock.now() - this.#stoppedAt;
-    this.#held = undefined;
-    for (const { kind, happen } of held) if (kind === first) happen();
-    for (const { kind, happen } of held) if (kind !== first) happen();
+    const heldActions = this.#heldActions ?? [];
+    if (this.#heldActions !== undefined && this.#suspends) this.#stoodStillMs += this.#clock.now() - this.#stoppedAt;
+    this.#heldActions = undefined;
+    for (const { kind, happen } of heldActions) if (kind === first) happen();
+    for (const { kind, happen } of heldActions) if (kind !== first) happen();
   }
 
   end(): void {
@@ -78,7 +78,7 @@ export class PacedProcess {
 
   #hold(kind: 'timer' | 'answer', happen: () => void): void {
     if (this.#isEnded) return;
-    if (this.#held === undefined) happen();
-    else this.#held.push({ kind, happen });
+    if (this.#heldActions === undefined) happen();
+    else this.#heldActions.push({ kind, happen });
   }
 }

@@ -11,11 +11,11 @@ export class Calls {
     this.#clock = clock;
   }
 
-  later(call: AnyActorRef, ms: number, then: () => void): void {
+  later(call: AnyActorRef, ms: number, action: () => void): void {
     this.forget(call);
     const fire = () => {
       this.#timers.delete(call);
-      if (call.getSnapshot().status === 'active') then();
+      if (call.getSnapshot().status === 'active') action();
     };
     this.#timers.set(call, this.#clock.setTimeout(fire, ms));
   }

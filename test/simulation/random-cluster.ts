@@ -63,8 +63,8 @@ export async function play(steps: readonly Step[], options: WorldOptions = {}): 
     }
     world.server.faults = { ...noFaults };
     await world.pass(convergedWithinMs);
-    const late = [...world.differences(), ...(world.synced === 1 ? [] : [`synced ${world.synced} times`])];
-    return [...world.violations, ...world.faults.map(String), ...late];
+    const finalProblems = [...world.differences(), ...(world.synced === 1 ? [] : [`synced ${world.synced} times`])];
+    return [...world.violations, ...world.faults.map(String), ...finalProblems];
   } finally {
     world.end();
   }

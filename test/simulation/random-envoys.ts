@@ -61,7 +61,7 @@ export class EnvoyTimes {
       const draw = () => this.#delayOf(process);
       this.#arm({ key: `${pid}`, pid, event: next, draw, happen: () => host.sendEvent(process, next) });
     }
-    if (!this.#isSeen(process)) this.#disarm(`${pid} seen`);
+    if (!this.#isSeenByAgent(process)) this.#disarm(`${pid} seen`);
     else {
       const draw = () => nature.within(maxDurations.probeMs, `seen ${pid}`);
       this.#arm({ key: `${pid} seen`, pid, event: 'seen', draw, happen: () => this.see(process) });
@@ -101,7 +101,7 @@ export class EnvoyTimes {
     }
   }
 
-  #isSeen(process: SimulatedProcess): boolean {
+  #isSeenByAgent(process: SimulatedProcess): boolean {
     const { host, probeOf } = this.#options;
     return probeOf(process) !== undefined && process.live && host.hasAdmin(process) && !process.exitRequested;
   }

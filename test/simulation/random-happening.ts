@@ -78,10 +78,10 @@ function endByHttp(event: { type: string; reason?: string }, world: RandomWorld)
   world.http(event);
 }
 
-function kill(process: SimulatedProcess, by: 'crash' | 'oom', { host }: RandomWorld): void {
+function kill(process: SimulatedProcess, cause: 'crash' | 'oom', { host }: RandomWorld): void {
   // To the agent, a parent killed during an ordered exit looks like a crashed one.
   if (process.exitRequested && process.supersededSeen) return;
-  if (by === 'crash') {
+  if (cause === 'crash') {
     host.sendEvent(process, 'envoy.crashed');
     return;
   }

@@ -27,8 +27,8 @@ export interface LedgerOptions {
 
 export class Ledger {
   readonly #options: LedgerOptions;
-  readonly #always: readonly Invariant[];
-  readonly #judged: () => Judged;
+  readonly #alwaysInvariants: readonly Invariant[];
+  readonly #readRun: () => Judged;
   readonly #deadlines = new Map<number, number>();
   readonly #overdue = new Set<number>();
   readonly violations: InvariantViolation[] = [];
@@ -46,15 +46,15 @@ export class Ledger {
   /** Unreported reason why the files of a start had no space. */
   #unreported: string | undefined;
 
-  constructor(options: LedgerOptions, judged: () => Judged) {
+  constructor(options: LedgerOptions, readRun: () => Judged) {
     this.#options = options;
-    this.#always = options.invariants.filter(({ always }) => always !== undefined);
-    this.#judged = judged;
+    this.#alwaysInvariants = options.invariants.filter(({ always }) => always !== undefined);
+    this.#readRun = readRun;
   }
 
   /** Begins a new task of the agent; it may fail again, and earlier starts may still fail. */
   beginTask(): void {
-    const { host, preparing } = this.#judged();
+    const { host, preparing } = this.#readRun();
     this.tries = preparing + host.processes.filter(({ seen }) => !seen).length;
   }
 
@@ -84,15 +84,15 @@ export class Ledger {
 
   /** Checks conditions that must hold whenever no event is pending. */
   judgeAlways(): void {
-    const observed = this.#observed();
-    for (const invariant of this.#always) {
+    const observed = this.#observe();
+    for (const invariant of this.#alwaysInvariants) {
       const detail = invariant.always?.(observed);
       if (detail !== undefined) this.accuse(invariant.name, detail);
     }
   }
 
   judge(check: (invariant: Invariant, observed: Observed) => string | undefined): void {
-    const observed = this.#observed();
+    const observed = this.#observe();
     for (const invariant of this.#options.invariants) {
       const detail = check(invariant, observed);
       if (detail !== undefined) this.accuse(invariant.name, detail);
@@ -140,13 +140,13 @@ export class Ledger {
    * Starts the deadline for a parent to exit, or for a replaced epoch to complete its requests. It restarts for a child that replaces a crashed one,
    * once the supervisor has detected the child as live.
    */
-  #countDeadline({ epoch, baseId }: SimulatedProcess, seen: boolean): void {
-    const { host } = this.#judged();
+  #countDeadline({ epoch, baseId }: SimulatedProcess, isSeen: boolean): void {
+    const { host } = this.#readRun();
     const { parentShutdownMs, parentGraceMs } = this.#options.settings;
     for (const other of host.processes) {
-      const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.supersededSeen === seen;
+      const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.supersededSeen === isSeen;
       // A replaced epoch keeps its deadline.
-      const isReplaced = !seen && other.baseId !== baseId && other.live && !other.closed && !host.isOrphaned(other);
+      const isReplaced = !isSeen && other.baseId !== baseId && other.live && !other.closed && !host.isOrphaned(other);
       if (isParent) this.#armDeadline(other, parentShutdownMs + parentGraceMs);
       else if (isReplaced) this.#armDeadline(other, parentShutdownMs);
     }
@@ -163,11 +163,11 @@ export class Ledger {
   }
 
   get #agentEnds(): boolean {
-    return this.#judged().agent?.hasTag('leaving') === true;
+    return this.#readRun().agent?.hasTag('leaving') === true;
   }
 
-  #observed(): Observed {
-    const { host, agent, failures } = this.#judged();
+  #observe(): Observed {
+    const { host, agent, failures } = this.#readRun();
     const { settings, baseIds } = this.#options;
     return {
       host,

@@ -118,10 +118,10 @@ function applicable(invariants: readonly Invariant[], { settings, steps }: Sched
 function endInPeace(world: RandomWorld): void {
   if (world.isOver) return;
   world.act(() => world.cease());
-  rest(world);
+  runUntilIdle(world);
   if (world.isOver || world.ledger.stop !== 'not ordered' || !world.ledger.mayHaveGivenUp) return;
   world.act(() => world.changeFiles('fine'));
-  rest(world);
+  runUntilIdle(world);
 }
 
 function endByStop(world: RandomWorld): void {
@@ -133,7 +133,7 @@ function endByStop(world: RandomWorld): void {
       ledger.orderStop();
       world.raise('SIGTERM');
     });
-    rest(world);
+    runUntilIdle(world);
     if (paced.now() > deadlineMs)
       ledger.accuse('a stop ends in time', `it took ${paced.now() - deadlineMs} ms too long`);
   }
@@ -144,7 +144,7 @@ function endByStop(world: RandomWorld): void {
 }
 
 /** Runs until no spontaneous event is pending. */
-function rest(world: RandomWorld): void {
+function runUntilIdle(world: RandomWorld): void {
   let events = 0;
   while (!world.isOver && world.next()) {
     if (++events > maxEventsUntilIdle) {

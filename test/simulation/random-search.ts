@@ -49,32 +49,32 @@ export function search(options: SearchOptions): SearchResult {
   const { seed, path, invariants, agent = randomAgent(), checkEvery = defaultCheckEvery } = options;
   const figures = { schedules: 0, checked: 0, spawned: 0, virtualMs: 0 };
   let shrinking = false;
-  const judge = (schedule: Schedule): readonly InvariantViolation[] => {
+  const violationsOf = (schedule: Schedule): readonly InvariantViolation[] => {
     // Depends only on the schedule, so that it is always checked in the same way.
-    const checked = checkEvery > 0 && schedule.nature % checkEvery === 0;
+    const isChecked = checkEvery > 0 && schedule.nature % checkEvery === 0;
     const hasSinks = checkEvery > 0 && schedule.nature % sinksEvery === 0;
     const { violations, spawned, virtualMs } = run(schedule, {
       agent,
-      checked,
+      checked: isChecked,
       ...(invariants && { invariants }),
       ...(hasSinks && { sinks: {} }),
     });
     shrinking ||= violations.length > 0;
     if (!shrinking) {
       figures.schedules++;
-      figures.checked += checked ? 1 : 0;
+      figures.checked += isChecked ? 1 : 0;
       figures.spawned += spawned;
       figures.virtualMs += virtualMs;
     }
     return violations;
   };
   const details = fc.check(
-    fc.property(schedules, (schedule) => judge(schedule).length === 0),
+    fc.property(schedules, (schedule) => violationsOf(schedule).length === 0),
     { seed, numRuns: options.runs, ...(path !== undefined && { path, endOnFailure: true }) },
   );
   const schedule = details.counterexample?.[0];
   if (!details.failed || schedule === undefined) return { figures };
-  const finding = { seed, path: details.counterexamplePath ?? '', schedule, violations: judge(schedule) };
+  const finding = { seed, path: details.counterexamplePath ?? '', schedule, violations: violationsOf(schedule) };
   return { figures, finding };
 }
 

@@ -51,7 +51,7 @@ export class RandomSinks {
   readonly #log: LineSink;
   readonly #trace: TraceFile;
   /** Lines of the log, including reports of losses. */
-  readonly #given: string[] = [];
+  readonly #inputLines: string[] = [];
   #maxLineBytes = 0;
   /** Records of the trace: written, reported as lost, and written at the end of the last event loop iteration. */
   #records = 0;
@@ -130,7 +130,7 @@ export class RandomSinks {
 
   get figures(): { lines: number; lost: number; records: number; recordsLost: number } {
     return {
-      lines: this.#given.length,
+      lines: this.#inputLines.length,
       lost: this.#log.lost,
       records: this.#records,
       recordsLost: this.#trace.lines.lost,
@@ -149,7 +149,7 @@ export class RandomSinks {
   }
 
   #writeLog(line: string): void {
-    this.#given.push(line);
+    this.#inputLines.push(line);
     this.#maxLineBytes = Math.max(this.#maxLineBytes, Buffer.byteLength(line));
     this.#watched('log', () => this.#log.write(line));
     const { waitingBytes } = this.#log;
@@ -165,8 +165,8 @@ export class RandomSinks {
     } catch (error) {
       this.#accuse('throws', `${name}: ${messageOf(error)}`);
     }
-    const refused = outlet.takeRefused();
-    if (refused > maxRefused) this.#accuse('waits', `${name}: ${refused} tries without a pause`);
+    const refusedCount = outlet.takeRefused();
+    if (refusedCount > maxRefused) this.#accuse('waits', `${name}: ${refusedCount} tries without a pause`);
   }
 
   #judgeTraceBound(): void {
@@ -177,17 +177,18 @@ export class RandomSinks {
 
   #judgeLog(): void {
     const [text] = this.#outlets.log.texts();
-    const out = text!.split(/(?<=\n)/).filter(Boolean);
+    const outputLines = text!.split(/(?<=\n)/).filter(Boolean);
     let next = 0;
-    for (const line of out) {
-      const lost = line === this.#given[next] ? 0 : Number(lossLine.exec(line)?.[1] ?? Number.NaN);
-      next += lost;
-      if (this.#given[next++] !== line) {
+    for (const line of outputLines) {
+      const lostCount = line === this.#inputLines[next] ? 0 : Number(lossLine.exec(line)?.[1] ?? Number.NaN);
+      next += lostCount;
+      if (this.#inputLines[next++] !== line) {
         this.#accuse('told', `line ${next}: ${line}`);
         return;
       }
     }
-    if (next < this.#given.length) this.#accuse('told', `${this.#given.length - next} lines are missing at the end`);
+    if (next < this.#inputLines.length)
+      this.#accuse('told', `${this.#inputLines.length - next} lines are missing at the end`);
   }
 
   #judgeTrace(): void {

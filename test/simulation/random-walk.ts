@@ -27,23 +27,24 @@ const maxSteps = 2_000;
 const stepsForBudgeted = 5;
 
 /** Explores at random; the same options give the same result. */
-export function walkAtRandom(begin: () => World, options: WalkOptions): Walked {
+export function walkAtRandom(createWorld: () => World, options: WalkOptions): Walked {
   const { seed, walks, maxRandomSteps = 80 } = options;
   const states = new Set<string>();
   let steps = 0;
   let isShrinking = false;
   const walk = (draws: readonly number[]): { path: string[]; violations: readonly InvariantViolation[] } => {
-    const world = begin();
+    const world = createWorld();
     const path: string[] = [];
     for (let step = 0; step < maxSteps && world.violations.length === 0; step++) {
       const choices = world.choices();
-      const free = choices.filter((choice) => choice.free);
+      const freeChoices = choices.filter((choice) => choice.free);
       const draw = draws[step];
-      const isBudgeted = draw !== undefined && (draw % stepsForBudgeted === 0 || free.length === 0);
-      const offered = isBudgeted ? choices : free;
-      if (offered.length === 0 && draw === undefined) return { path, violations: world.violations };
-      if (offered.length === 0) continue;
-      const { name } = offered[draw === undefined ? 0 : Math.floor(draw / stepsForBudgeted) % offered.length]!;
+      const isBudgeted = draw !== undefined && (draw % stepsForBudgeted === 0 || freeChoices.length === 0);
+      const offeredChoices = isBudgeted ? choices : freeChoices;
+      if (offeredChoices.length === 0 && draw === undefined) return { path, violations: world.violations };
+      if (offeredChoices.length === 0) continue;
+      const { name } =
+        offeredChoices[draw === undefined ? 0 : Math.floor(draw / stepsForBudgeted) % offeredChoices.length]!;
       path.push(name);
       world.apply(name);
       if (isShrinking) continue;

@@ -31,8 +31,8 @@ export class RandomWatch {
   }
 
   /** @returns why the watch must not be set up now, if so */
-  start(self: AnyActorRef, seen: string | null): string | undefined {
-    this.#watch = { self, seen, holds: false };
+  start(self: AnyActorRef, seenContents: string | null): string | undefined {
+    this.#watch = { self, seen: seenContents, holds: false };
     if (this.#faults.has('directory gone')) report(self, { type: 'directory.missing' });
     else this.#setUp(this.#watch);
     const since = this.#now() - minuteMs;
@@ -74,8 +74,8 @@ export class RandomWatch {
     if (this.#faults.has('watch hangs')) return;
     const { seen } = watch;
     watch.seen = this.#contents();
-    const isOther = seen !== null && seen !== watch.seen;
-    if (isOther) report(watch.self, { type: 'files.changed', path: 'certs' });
+    const isDifferentContents = seen !== null && seen !== watch.seen;
+    if (isDifferentContents) report(watch.self, { type: 'files.changed', path: 'certs' });
     watch.holds = !this.#faults.has('watch fails');
     if (watch.holds) report(watch.self, { type: 'watch.began' });
     else this.#fail(watch);

@@ -63,7 +63,7 @@ export class RandomWorld implements RandomEffectWorld {
   readonly #envoys = new ConcreteSystem(this.clock, this.#failures);
   readonly #agent: AnyActorRef;
   readonly schedule: Schedule;
-  readonly #turn: (() => void) | undefined;
+  readonly #onTurn: (() => void) | undefined;
   readonly #settings: AgentSettings;
   readonly #nature: Nature;
   readonly #lasting = new Set<Lasting>();
@@ -77,7 +77,7 @@ export class RandomWorld implements RandomEffectWorld {
   readonly #occasions = new Map<string, number>();
   #signals: AnyActorRef | undefined;
   #http: AnyActorRef | undefined;
-  #waiting: AnyActorRef | undefined;
+  #fileWait: AnyActorRef | undefined;
   #releasing: AnyActorRef | undefined;
   #adminOf: number | undefined;
   /** Number of Envoys that have started to serve: probes of earlier ones get no response. */
@@ -90,7 +90,7 @@ export class RandomWorld implements RandomEffectWorld {
     const { beginning, nature } = schedule;
     const settings = settingsKinds[schedule.settings];
     this.schedule = schedule;
-    this.#turn = turn;
+    this.#onTurn = turn;
     this.#settings = settings;
     this.#nature = new Nature(nature);
     this.ledger = new Ledger({ invariants, settings, baseIds: this.#baseIds, clock: this.paced }, () => ({
@@ -157,15 +157,15 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   pass(ms: number): void {
-    const until = this.clock.now() + ms;
+    const untilMs = this.clock.now() + ms;
     for (
-      let due = this.clock.soonest();
-      due !== undefined && due <= until && !this.isOver;
-      due = this.clock.soonest()
+      let dueAt = this.clock.soonest();
+      dueAt !== undefined && dueAt <= untilMs && !this.isOver;
+      dueAt = this.clock.soonest()
     ) {
       this.next();
     }
-    if (!this.isOver) this.clock.advance(until - this.clock.now());
+    if (!this.isOver) this.clock.advance(untilMs - this.clock.now());
   }
 
   // ---- faults and orders; `act` runs their consequences
@@ -192,7 +192,7 @@ export class RandomWorld implements RandomEffectWorld {
     this.#files.change(to, Math.max(0, ...this.host.processes.map(({ generation }) => generation.files)));
     this.ledger.content = this.#files.content;
     this.#watch.changed();
-    if (to !== 'missing' && this.#waiting !== undefined) this.#reportFilesPresent(this.#waiting);
+    if (to !== 'missing' && this.#fileWait !== undefined) this.#reportFilesPresent(this.#fileWait);
   }
 
   begin(fault: Lasting, forMs: number): void {
@@ -239,23 +239,23 @@ export class RandomWorld implements RandomEffectWorld {
     this.#signals = self;
   }
 
-  setWatch({ self, input }: Running<DirectoryWatchInput>, on: boolean): void {
-    if (!on) {
+  setWatch({ self, input }: Running<DirectoryWatchInput>, isOn: boolean): void {
+    if (!isOn) {
       this.#calls.forget(self);
       this.#watch.stop(self);
       return;
     }
     // A check of the directory takes time; a change since it was ordered is reported.
-    const seen = input.knownHash ?? this.#contents;
+    const seenContents = input.knownHash ?? this.#contents;
     this.#calls.later(self, 0, () => {
-      const tooOften = this.#watch.start(self, seen);
+      const tooOften = this.#watch.start(self, seenContents);
       if (tooOften !== undefined) this.ledger.accuse(watchIsSpared, tooOften);
     });
   }
 
-  serveStatus(http: AnyActorRef, on: boolean): void {
-    this.#http = on ? http : undefined;
-    if (!on) return;
+  serveStatus(http: AnyActorRef, isOn: boolean): void {
+    this.#http = isOn ? http : undefined;
+    if (!isOn) return;
     if (this.schedule.beginning === 'status port taken') report(http, { type: 'http.failed', reason: 'EADDRINUSE' });
     else report(http, { type: 'http.listening', port: 15020 });
   }
@@ -282,9 +282,9 @@ export class RandomWorld implements RandomEffectWorld {
     }, ms);
   }
 
-  setFileWait(call: AnyActorRef, on: boolean): void {
-    this.#waiting = on ? call : undefined;
-    if (!on) this.#calls.forget(call);
+  setFileWait(call: AnyActorRef, isOn: boolean): void {
+    this.#fileWait = isOn ? call : undefined;
+    if (!isOn) this.#calls.forget(call);
     // Otherwise the chart waits until its time limit.
     else if (this.#files.state !== 'missing') this.#reportFilesPresent(call);
   }
@@ -297,8 +297,8 @@ export class RandomWorld implements RandomEffectWorld {
     return this.#files.read().digest;
   }
 
-  reading(call: AnyActorRef, on: boolean): void {
-    if (!on) {
+  reading(call: AnyActorRef, isOn: boolean): void {
+    if (!isOn) {
       this.#calls.forget(call);
       return;
     }
@@ -355,9 +355,9 @@ export class RandomWorld implements RandomEffectWorld {
     if (process !== undefined) this.host.kill(process);
   }
 
-  probing({ input, self }: Running<Run>, on: boolean): void {
+  probing({ input, self }: Running<Run>, isOn: boolean): void {
     const key = keyOf(input);
-    if (on) {
+    if (isOn) {
       this.#probes.set(key, self);
     } else if (this.#probes.get(key) === self) {
       this.#probes.delete(key);
@@ -432,7 +432,7 @@ export class RandomWorld implements RandomEffectWorld {
       deafToSigterm: this.#lasting.has('deaf to SIGTERM'),
     });
     this.ledger.judgeAlways();
-    this.#turn?.();
+    this.#onTurn?.();
   }
 
   /** Name of the n-th occasion of a kind: its random values do not depend on other events. */

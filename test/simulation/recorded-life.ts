@@ -26,7 +26,9 @@ export function recordedLife(steps: readonly Step[]): RecordedLife {
 
 /** Number of the first record of a kind in an actor's life: absolute numbers change with each new actor. */
 export function numberOf(life: RecordedLife, kind: TraceRecord['kind'], actor: string): number {
-  const found = life.records.find((record) => record.kind === kind && 'actor' in record && record.actor === actor);
-  if (found === undefined) throw new Error(`no ${kind} of ${actor} in this life`);
-  return found.seq;
+  const matchingRecord = life.records.find(
+    (record) => record.kind === kind && 'actor' in record && record.actor === actor,
+  );
+  if (matchingRecord === undefined) throw new Error(`no ${kind} of ${actor} in this life`);
+  return matchingRecord.seq;
 }

@@ -94,17 +94,17 @@ export class RegistrationReplicas {
   }
 
   async pass(ms: number): Promise<void> {
-    const until = this.clock.now() + ms;
+    const untilMs = this.clock.now() + ms;
     await this.#settle();
     for (
       let next = this.clock.pending()[0];
-      next !== undefined && this.clock.now() + next <= until;
+      next !== undefined && this.clock.now() + next <= untilMs;
       next = this.clock.pending()[0]
     ) {
       this.clock.fireNext();
       await this.#settle();
     }
-    this.clock.advance(until - this.clock.now());
+    this.clock.advance(untilMs - this.clock.now());
     await this.#settle();
   }
 
@@ -113,16 +113,16 @@ export class RegistrationReplicas {
   }
 
   async #settle(): Promise<void> {
-    for (let turn = 0; turn < 30; turn++) await Promise.resolve();
+    for (let tick = 0; tick < 30; tick++) await Promise.resolve();
   }
 
   #replica(controller: string, machineOf: typeof registrationsWithEffects): Replica {
-    let changed: Replica['changed'] = () => {};
+    let onChanges: Replica['changed'] = () => {};
     const registrations = new WorkloadRegistrations({
       server: { request: (request) => this.#request(request) },
       groupOf: () => ({ group: { name: 'vm', uid: 'uid', apiVersion: 'v1', spec: { template: {} } } }),
       onEntries: (report) => {
-        changed = report;
+        onChanges = report;
       },
       controller,
       now: () => this.clock.now(),
@@ -131,7 +131,7 @@ export class RegistrationReplicas {
       ...{ id: 'registrations', input: { graceMs: 10_000 }, clock: this.clock as never },
       onError: (error) => this.violations.push(String(error)),
     }) as Actor<typeof registrationsMachine>;
-    return { actor, registrations, changed: (changes) => changed(changes), connection: undefined, isKilled: false };
+    return { actor, registrations, changed: (changes) => onChanges(changes), connection: undefined, isKilled: false };
   }
 
   async #request(request: ApiRequest): Promise<KubernetesObject> {
@@ -141,7 +141,7 @@ export class RegistrationReplicas {
       await this.#sleep(responseMs);
       throw new ApiError({ kind: 'timeout', message: 'no answer' });
     }
-    const response = this.#take(request);
+    const response = this.#applyRequest(request);
     if (fate === 'answer lost') {
       await this.#sleep(responseMs);
       throw new ApiError({ kind: 'timeout', message: 'no answer' });
@@ -149,7 +149,7 @@ export class RegistrationReplicas {
     return response;
   }
 
-  #take({ method, body, subresource }: ApiRequest): KubernetesObject {
+  #applyRequest({ method, body, subresource }: ApiRequest): KubernetesObject {
     const { entry } = this;
     if (method === 'POST') {
       if (entry !== undefined) throw status(409);
@@ -169,7 +169,7 @@ export class RegistrationReplicas {
     }
     const { metadata, status: newStatus } = body as KubernetesObject;
     if (subresource === 'status') return this.#store({ ...entry, status: newStatus });
-    const annotations = merged(entry.metadata.annotations ?? {}, (metadata.annotations ?? {}) as never);
+    const annotations = mergeAnnotations(entry.metadata.annotations ?? {}, (metadata.annotations ?? {}) as never);
     return this.#store({ ...entry, metadata: { ...entry.metadata, annotations } });
   }
 
@@ -192,7 +192,7 @@ export class RegistrationReplicas {
   }
 }
 
-function merged(
+function mergeAnnotations(
   previousAnnotations: Readonly<Record<string, string>>,
   patch: Readonly<Record<string, string | null>>,
 ): Record<string, string> {

@@ -45,9 +45,9 @@ export class RolloutWorld implements World {
   readonly #source = new ScriptedSource();
   readonly #clock = new VirtualClock();
   readonly #envoy: WarmingEnvoy;
-  #departed = new DepartedClusters(45_000);
+  #departedClusters = new DepartedClusters(45_000);
   /** Clusters that a route's content names. */
-  readonly #named = new Map<string, string>();
+  readonly #namedClusters = new Map<string, string>();
   #ads: AdsWorld;
   #isStarted = false;
   #wasReset = false;
@@ -58,7 +58,7 @@ export class RolloutWorld implements World {
   readonly #awaitedSince = new Map<string, number>();
   /** Clusters that the server has given up on any stream. */
   readonly #abandoned = new Set<string>();
-  readonly #stuck = new Set<string>();
+  readonly #stuckClusters = new Set<string>();
   /** Clusters and assignments that the route switches between, by type URL and name. */
   readonly #flapping = new Map<string, EncodedResource>();
 
@@ -66,7 +66,7 @@ export class RolloutWorld implements World {
     this.#options = options;
     this.#envoy = new WarmingEnvoy({
       ...{ delta: options.delta, source: this.#source, clock: this.#clock },
-      clusterOf: (route) => this.#named.get(route),
+      clusterOf: (route) => this.#namedClusters.get(route),
       fail: (invariant, detail) => this.#fail(invariant, detail),
     });
     this.#source.set(clusterType, 'c0');
@@ -110,7 +110,8 @@ export class RolloutWorld implements World {
     if (this.#ads.waiting > 0) choices.push({ name: 'read', free: true });
     if (this.#envoy.outbox.length > 0) choices.push({ name: 'deliver', free: true });
     for (const [name, { awaits, content }] of this.#envoy.clusters) {
-      if (awaits === 'resolution' && !this.#stuck.has(name)) choices.push({ name: `resolve:${name}`, free: true });
+      if (awaits === 'resolution' && !this.#stuckClusters.has(name))
+        choices.push({ name: `resolve:${name}`, free: true });
       if (awaits !== 'nothing' && content.endsWith(limitedMark)) choices.push({ name: `expire:${name}`, free: true });
     }
     // A client without identification is disconnected; that is not explored here.
@@ -133,7 +134,7 @@ export class RolloutWorld implements World {
     for (const [name, { awaits, isUsable }] of this.#envoy.clusters) {
       // A cluster that never resolves is not a violation after an update or a reconnect: a resolver gives up eventually.
       const isEnding = (isUsable || this.#wasReset) && this.#source.usability.get(name)?.after === 'warming';
-      const isStuck = awaits === 'resolution' && !this.#stuck.has(name) && !isEnding;
+      const isStuck = awaits === 'resolution' && !this.#stuckClusters.has(name) && !isEnding;
       if (faultKinds.includes('stuck') && isStuck) possible.push({ name: `stuck:${name}`, free: false });
     }
     return possible;
@@ -141,7 +142,7 @@ export class RolloutWorld implements World {
 
   apply(choice: string): void {
     this.retrace(choice);
-    this.#judge();
+    this.#checkInvariants();
   }
 
   /** Like {@link apply}, on a path that was already checked. */
@@ -152,23 +153,23 @@ export class RolloutWorld implements World {
     else if (kind === 'reject') this.#envoy.reject(this.#ads.read()!);
     else if (kind === 'deliver') this.#envoy.outbox.shift()!.send(this.#ads);
     else if (kind === 'resolve' || kind === 'expire') this.#envoy.becomeUsable(subject);
-    else if (kind === 'stuck') this.#stuck.add(subject);
+    else if (kind === 'stuck') this.#stuckClusters.add(subject);
     else if (kind === 'tick') this.#clock.fireNext();
     else if (kind === 'reset') this.#reset();
     else if (kind === 'restart') this.#restart();
     else this.#change(subject as RolloutChange);
     for (const name of this.#ads.abandoned) this.#abandoned.add(name);
     // A resolver gives up eventually, so an update of a DNS cluster ends.
-    for (const name of this.#stuck) {
-      const isOfName = this.#source.usability.get(name)?.after === 'warming';
-      if (isOfName && this.#envoy.clusters.get(name)?.isUsable === true) this.#stuck.delete(name);
+    for (const name of this.#stuckClusters) {
+      const isUsableAfterWarming = this.#source.usability.get(name)?.after === 'warming';
+      if (isUsableAfterWarming && this.#envoy.clusters.get(name)?.isUsable === true) this.#stuckClusters.delete(name);
     }
     this.#noteAwaited();
   }
 
   key(): string {
     const { watches, rollout, held } = this.#ads;
-    const sent = [clusterType, endpointType, routeType].map((type) => this.#ads.sentOf(type));
+    const sentKeys = [clusterType, endpointType, routeType].map((type) => this.#ads.sentOf(type));
     const key = JSON.stringify([
       ...[
         this.#changes,
@@ -187,12 +188,12 @@ export class RolloutWorld implements World {
       ],
       ...[
         [...this.#abandoned],
-        [...this.#stuck],
+        [...this.#stuckClusters],
         [...this.#envoy.rejected],
         watches,
         rollout,
         held,
-        sent,
+        sentKeys,
         this.#ads.network,
       ],
       ...[
@@ -220,7 +221,7 @@ export class RolloutWorld implements World {
 
   #setRoute(cluster: string): void {
     this.#source.setNaming(routeType, 'r', cluster);
-    this.#named.set(`r=${this.#source.version}`, cluster);
+    this.#namedClusters.set(`r=${this.#source.version}`, cluster);
     this.#target = cluster;
   }
 
@@ -256,9 +257,9 @@ export class RolloutWorld implements World {
     const name = previousCluster === 'c0' ? 'flap' : 'c0';
     for (const typeUrl of [clusterType, endpointType]) {
       this.#flapping.set(`${typeUrl} ${previousCluster}`, this.#source.types.get(typeUrl)!.get(previousCluster)!);
-      const known = this.#flapping.get(`${typeUrl} ${name}`);
-      if (known === undefined) this.#source.set(typeUrl, name);
-      else this.#source.restore(typeUrl, known);
+      const flappingResource = this.#flapping.get(`${typeUrl} ${name}`);
+      if (flappingResource === undefined) this.#source.set(typeUrl, name);
+      else this.#source.restore(typeUrl, flappingResource);
     }
     this.#setRoute(name);
     this.#remove(previousCluster);
@@ -289,7 +290,7 @@ export class RolloutWorld implements World {
         recordsRoutine: false,
         isRecorded: false,
       },
-      departed: this.#departed,
+      departed: this.#departedClusters,
       ...(rules !== undefined && { rolloutRules: rules }),
     });
   }
@@ -298,7 +299,7 @@ export class RolloutWorld implements World {
 
   #restart(): void {
     this.#ads.call.emit('cancelled');
-    this.#departed = new DepartedClusters(45_000);
+    this.#departedClusters = new DepartedClusters(45_000);
     this.#reset();
   }
 
@@ -306,7 +307,8 @@ export class RolloutWorld implements World {
     this.#wasReset = true;
     this.#ads.call.emit('cancelled');
     // A resolution ends when the resolver responds or gives up; a secret may never arrive.
-    for (const name of this.#stuck) if (this.#source.usability.get(name)?.after === 'warming') this.#stuck.delete(name);
+    for (const name of this.#stuckClusters)
+      if (this.#source.usability.get(name)?.after === 'warming') this.#stuckClusters.delete(name);
     this.#envoy.disconnect();
     this.#ads = this.#connect();
     this.#envoy.subscribe(true);
@@ -318,7 +320,7 @@ export class RolloutWorld implements World {
     this.violations.push({ invariant, detail });
   }
 
-  #judge(): void {
+  #checkInvariants(): void {
     this.#judgeRoute();
     this.#judgeWaits();
     if (this.#isStarted && !this.choices().some(({ free }) => free)) this.#judgeRest();
@@ -334,19 +336,20 @@ export class RolloutWorld implements World {
     this.#fail('no active route leads to an unusable cluster', `${this.#envoy.route} leads to ${cluster}`);
   }
 
-  get #awaited(): ReadonlySet<string> {
+  get #awaitedClusters(): ReadonlySet<string> {
     return new Set(this.#ads.rollout.held.flatMap(({ clusters }) => clusters));
   }
 
   #noteAwaited(): void {
-    const awaited = this.#awaited;
-    for (const name of this.#awaitedSince.keys()) if (!awaited.has(name)) this.#awaitedSince.delete(name);
-    for (const name of awaited) if (!this.#awaitedSince.has(name)) this.#awaitedSince.set(name, this.#clock.now());
+    const awaitedClusters = this.#awaitedClusters;
+    for (const name of this.#awaitedSince.keys()) if (!awaitedClusters.has(name)) this.#awaitedSince.delete(name);
+    for (const name of awaitedClusters)
+      if (!this.#awaitedSince.has(name)) this.#awaitedSince.set(name, this.#clock.now());
   }
 
   #judgeWaits(): void {
-    const awaited = this.#awaited;
-    for (const name of awaited) {
+    const awaitedClusters = this.#awaitedClusters;
+    for (const name of awaitedClusters) {
       const ms = this.#clock.now() - this.#awaitedSince.get(name)!;
       if (ms > defaultMakeBeforeBreakMs) this.#fail('no client waits beyond the limit', `${ms} ms for ${name}`);
     }
@@ -355,12 +358,13 @@ export class RolloutWorld implements World {
     const isResponded = (name: string): boolean =>
       this.#source.contentsOf(clusterType).has(name) ||
       !(this.#envoy.isPaused || (this.#wasReset && !this.#options.delta));
-    const lacking = [...this.#envoy.clusters].find(
+    const incompleteCluster = [...this.#envoy.clusters].find(
       ([name, { awaits }]) => awaits === 'assignment' && isResponded(name),
     );
-    if (isQuiet && lacking !== undefined) this.#fail('endpoints of a warming cluster are sent at once', lacking[0]);
-    if (!isQuiet || awaited.size === 0 || this.#envoy.warmingNonce !== undefined) return;
-    const waitsInVain = [...awaited].find((name) => this.#envoy.clusters.get(name)?.isUsable);
+    if (isQuiet && incompleteCluster !== undefined)
+      this.#fail('endpoints of a warming cluster are sent at once', incompleteCluster[0]);
+    if (!isQuiet || awaitedClusters.size === 0 || this.#envoy.warmingNonce !== undefined) return;
+    const waitsInVain = [...awaitedClusters].find((name) => this.#envoy.clusters.get(name)?.isUsable);
     if (waitsInVain !== undefined) this.#fail('no resource waits for a usable cluster', waitsInVain);
   }
 
@@ -374,16 +378,19 @@ export class RolloutWorld implements World {
 
   /** Resources of the newest state that the client lacks, except those that it rejected. */
   #lack(): string | undefined {
-    const configured = this.#source.contentsOf(clusterType);
-    for (const [name, content] of configured) {
-      const has = this.#envoy.clusters.get(name)?.content.replace(limitedMark, '');
-      if (!this.#envoy.rejected.has(name) && has !== content) return `no ${content}`;
+    const configuredClusters = this.#source.contentsOf(clusterType);
+    for (const [name, content] of configuredClusters) {
+      const envoyContent = this.#envoy.clusters.get(name)?.content.replace(limitedMark, '');
+      if (!this.#envoy.rejected.has(name) && envoyContent !== content) return `no ${content}`;
     }
     for (const name of this.#envoy.clusters.keys()) {
-      const isKept = this.#ads.rollout.retained.some((kept) => kept.name === name && kept.state !== 'removable');
-      if (!configured.has(name) && !isKept) return `${name} is left`;
+      const isRetained = this.#ads.rollout.retained.some(
+        (retainedCluster) => retainedCluster.name === name && retainedCluster.state !== 'removable',
+      );
+      if (!configuredClusters.has(name) && !isRetained) return `${name} is left`;
       const isNamed = this.#envoy.routedCluster === name;
-      if (!configured.has(name) && !isNamed && this.#envoy.rejected.size === 0) return `${name} is kept for ever`;
+      if (!configuredClusters.has(name) && !isNamed && this.#envoy.rejected.size === 0)
+        return `${name} is kept for ever`;
     }
     const route = this.#source.contentsOf(routeType).get('r')!;
     return this.#envoy.route === route || this.#envoy.rejected.has(route)

@@ -30,7 +30,7 @@ const limitedOf = memoizeByObject(({ name, version }: EncodedResource) =>
 );
 
 /** Streams that subscribe to the same names share one map, as with a mesh source. */
-const selected = memoizeByPair(
+const selectResources = memoizeByPair(
   (all: ReadonlyMap<string, EncodedResource>, names: readonly string[]): ReadonlyMap<string, EncodedResource> =>
     new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!]] : []))),
 );
@@ -40,7 +40,7 @@ export class ScriptedSource implements ResourceSource {
   readonly usability = new Map<string, ClusterReadiness>();
   readonly #clusters = new WeakMap<EncodedResource, readonly string[]>();
   readonly #routes = new WeakMap<EncodedResource, readonly string[]>();
-  readonly #withoutHosts = new WeakSet<EncodedResource>();
+  readonly #resourcesWithoutHosts = new WeakSet<EncodedResource>();
   readonly references: ResourceReferences = {
     names: (resource, cluster) => this.#clusters.get(resource)?.includes(cluster) === true,
     namesAmong: (resource, clusters) =>
@@ -51,7 +51,7 @@ export class ScriptedSource implements ResourceSource {
     secretsOf: ({ name, version }) =>
       (this.usability.get(`${name}=${version}`) ?? this.usability.get(name))?.secrets ?? new Set(),
     routeConfigurationsOf: (listener) => new Set(this.#routes.get(listener)),
-    hasHosts: (configuration) => !this.#withoutHosts.has(configuration),
+    hasHosts: (configuration) => !this.#resourcesWithoutHosts.has(configuration),
     withFetchLimit: (cluster) => limitedOf(cluster),
   };
   readonly types = new Map<string, Map<string, EncodedResource>>();
@@ -101,7 +101,7 @@ export class ScriptedSource implements ResourceSource {
   /** Adds a route configuration without hosts. */
   setWithoutHosts(name: string): void {
     this.set(routeType, name);
-    this.#withoutHosts.add(this.types.get(routeType)!.get(name)!);
+    this.#resourcesWithoutHosts.add(this.types.get(routeType)!.get(name)!);
   }
 
   #usabilityOf({ name, version }: EncodedResource): ClusterReadiness {
@@ -141,6 +141,6 @@ export class ScriptedSource implements ResourceSource {
     if (all === undefined) return undefined;
     const version = `v${this.version}`;
     if (names === '*') return { version, resources: all };
-    return { version, resources: selected(all, names) };
+    return { version, resources: selectResources(all, names) };
   }
 }

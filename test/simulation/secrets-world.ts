@@ -41,7 +41,7 @@ export function drawsOf(seed: number): () => number {
   };
 }
 
-const ours: SecretMachines = { secrets: secretsMachine, secret: secretMachine };
+const defaultMachines: SecretMachines = { secrets: secretsMachine, secret: secretMachine };
 
 export class SecretsWorld {
   readonly clock: VirtualClock;
@@ -101,7 +101,7 @@ export class SecretsWorld {
     this.word = () => word;
     this.outputError = options.outputError;
     this.#draw = drawsOf(options.seed ?? 1);
-    const machines = { ...ours, ...options.machines };
+    const machines = { ...defaultMachines, ...options.machines };
     const settings: SecretsInput = {
       ...defaultSettings.identity,
       obtainsFirst: options.obtainsFirst === true,
@@ -115,9 +115,9 @@ export class SecretsWorld {
     const secrets = this.#withEffects(machines);
     const proxy = scriptedCallback<TrustBundleServed | CertificateServed, undefined>({
       start: () => {},
-      receive: (_, word) => {
-        if (word.type === 'certificate.served') this.certificatesServed.push(word.serialNumber);
-        else this.bundlesServed.push(word.hash);
+      receive: (_, event) => {
+        if (event.type === 'certificate.served') this.certificatesServed.push(event.serialNumber);
+        else this.bundlesServed.push(event.hash);
       },
     });
     const logic = setup({
@@ -152,8 +152,8 @@ export class SecretsWorld {
   }
 
   /** Steps the wall clock, as reported by `awaitClockStep`. */
-  stepClock(byMs: number): void {
-    this.#wallOffsetMs += byMs;
+  stepClock(stepMs: number): void {
+    this.#wallOffsetMs += stepMs;
     const watchers = [...this.#stepWatchers];
     this.#stepWatchers.clear();
     for (const watcher of watchers) settle(watcher, { value: undefined });
@@ -269,14 +269,14 @@ export class SecretsWorld {
     });
   }
 
-  #obtain(call: AnyActorRef, { source, credential: shown, version, parts }: ObtainOrder): void {
-    const moment = { atMs: this.wall, draw: this.#draw() };
+  #obtain(call: AnyActorRef, { source, credential: shownCredential, version, parts }: ObtainOrder): void {
+    const clockReading = { atMs: this.wall, draw: this.#draw() };
     if (source === 'roots') {
       const rootsVersion = `${parts.authorities}+${parts.bundle}`;
       if (this.composes)
         settle(call, {
           value: {
-            ...moment,
+            ...clockReading,
             outcome: 'obtained',
             version: rootsVersion,
             authorities: '',
@@ -287,28 +287,28 @@ export class SecretsWorld {
         });
       return;
     }
-    this.tries.push({ atMs: this.now, shown });
+    this.tries.push({ atMs: this.now, shown: shownCredential });
     const end = this.#endOf.get(version);
-    if (shown === 'certificate' && (end === undefined || end <= this.wall)) {
+    if (shownCredential === 'certificate' && (end === undefined || end <= this.wall)) {
       this.violations.push(`the certificate ${version} has ended, and is shown`);
     }
-    const value = this.#resultOf(moment, this.word(shown));
+    const value = this.#resultOf(clockReading, this.word(shownCredential));
     if (value === undefined) return;
     if (this.authorityResponds === 'never') this.#pending = { call, value };
     else settle(call, { value });
   }
 
-  #resultOf(moment: { atMs: number; draw: number }, word: AuthorityWord): ObtainResult | undefined {
+  #resultOf(clockReading: { atMs: number; draw: number }, word: AuthorityWord): ObtainResult | undefined {
     if (word === 'silent') return undefined;
     if (word !== 'signs') {
       const pushbackMs = word === 'busy' ? this.pushbackMs : 0;
-      return { ...moment, outcome: 'refused', reason: word, unknown: word === 'not known', pushbackMs };
+      return { ...clockReading, outcome: 'refused', reason: word, unknown: word === 'not known', pushbackMs };
     }
     const version = `certificate-${++this.#signed}`;
     this.#rootOf.set(version, this.root);
     this.#endOf.set(version, this.wall + this.lifeMs);
     return {
-      ...moment,
+      ...clockReading,
       outcome: 'obtained',
       version,
       authorities: this.root,
@@ -322,14 +322,14 @@ export class SecretsWorld {
     if (order.type === 'sds.open') report(server, { type: 'sds.listening' });
     if (order.type === 'sds.withdraw') this.served.delete(order.name);
     if (order.type !== 'sds.serve') return;
-    if (order.name === identityName) this.#judge(order.version);
+    if (order.name === identityName) this.#checkInvariants(order.version);
     else if (this.served.get(order.name) !== order.version) this.#rootsSince = this.now;
     if (order.name === rootsName && this.served.get(rootsName) !== order.version) this.#takenRoots = '';
     this.served.set(order.name, order.version);
   }
 
   /** Checks from outside, independently of the charts. */
-  #judge(version: string): void {
+  #checkInvariants(version: string): void {
     const root = this.#rootOf.get(version) ?? '';
     const roots = this.served.get(rootsName) ?? '';
     const [authorities, bundle = ''] = roots.split('+');
@@ -356,7 +356,7 @@ export class SecretsWorld {
 
 /** Fires timers at their times; searches the soonest of a thousand timers without sorting. */
 export function passTime(clock: VirtualClock, ms: number): void {
-  const until = clock.now() + ms;
-  for (let next = clock.soonest(); next !== undefined && next <= until; next = clock.soonest()) clock.fireNext();
-  clock.advance(until - clock.now());
+  const untilMs = clock.now() + ms;
+  for (let next = clock.soonest(); next !== undefined && next <= untilMs; next = clock.soonest()) clock.fireNext();
+  clock.advance(untilMs - clock.now());
 }

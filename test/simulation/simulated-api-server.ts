@@ -80,9 +80,13 @@ const tooLargeAfterMs = 3_000;
 /** Small, so that lists have several pages. */
 const maxPageSize = 2;
 
-const status = (code: number, reason: string, more: { causes?: string[]; retryAfterMs?: number } = {}): ApiFailure => ({
+const status = (
+  code: number,
+  reason: string,
+  details: { causes?: string[]; retryAfterMs?: number } = {},
+): ApiFailure => ({
   ...{ kind: 'status', code, reason, message: `${code} ${reason}`, causes: [] },
-  ...more,
+  ...details,
 });
 const expired = status(410, 'Expired');
 const tooLarge = status(504, 'Timeout', { causes: ['ResourceVersionTooLarge'], retryAfterMs: 1_000 });
@@ -141,21 +145,22 @@ export class SimulatedApiServer implements ApiServer {
   /** The state of a kind at a version of an era; undefined if that version was never sent. */
   stateAt(resource: ApiResource, version: number, era: number): Objects | undefined {
     const states = this.#eras[era]?.states.get(pathName(resource));
-    let found: Objects | undefined = new Map();
-    for (const [at, state] of states ?? []) if (at <= version) found = state;
-    return found;
+    let latestState: Objects | undefined = new Map();
+    for (const [at, state] of states ?? []) if (at <= version) latestState = state;
+    return latestState;
   }
 
   /** Creates or updates. */
   put(resource: ApiResource, name: string, fields: Readonly<Record<string, unknown>> = {}): void {
-    const known = this.#now(pathName(resource)).get(keyIn(resource, name));
-    const uid = known?.metadata.uid ?? `uid-${++this.#uids}`;
-    this.#write(resource, known === undefined ? 'ADDED' : 'MODIFIED', { name, uid }, fields);
+    const existingObject = this.#now(pathName(resource)).get(keyIn(resource, name));
+    const uid = existingObject?.metadata.uid ?? `uid-${++this.#uids}`;
+    this.#write(resource, existingObject === undefined ? 'ADDED' : 'MODIFIED', { name, uid }, fields);
   }
 
   delete(resource: ApiResource, name: string): void {
-    const known = this.#now(pathName(resource)).get(keyIn(resource, name));
-    if (known !== undefined) this.#write(resource, 'DELETED', known.metadata as { name: string; uid: string }, {});
+    const existingObject = this.#now(pathName(resource)).get(keyIn(resource, name));
+    if (existingObject !== undefined)
+      this.#write(resource, 'DELETED', existingObject.metadata as { name: string; uid: string }, {});
   }
 
   /** Defines the kind, like a CustomResourceDefinition. */
@@ -195,12 +200,12 @@ export class SimulatedApiServer implements ApiServer {
   }
 
   /** Ends one of the watches. */
-  cut(which: number, how: 'closed' | 'ended'): void {
+  cut(watchIndex: number, endKind: 'closed' | 'ended'): void {
     const watches = this.#runningAll().filter(({ watch }) => watch !== undefined);
-    const running = watches[which % Math.max(1, watches.length)];
-    if (running === undefined || running.connection.isDead) return;
-    if (how === 'ended') running.watch!.end();
-    else running.fail({ kind: 'closed', message: 'the stream was reset' });
+    const runningWatch = watches[watchIndex % Math.max(1, watches.length)];
+    if (runningWatch === undefined || runningWatch.connection.isDead) return;
+    if (endKind === 'ended') runningWatch.watch!.end();
+    else runningWatch.fail({ kind: 'closed', message: 'the stream was reset' });
   }
 
   /** Compacts the history. */
@@ -243,15 +248,15 @@ export class SimulatedApiServer implements ApiServer {
       version: options.resourceVersion,
       initial: true,
     });
-    return this.#respond(signal, (resolve, running) => {
+    return this.#respond(signal, (resolve, runningCall) => {
       const refusal = this.#refusalOf(name) ?? this.#versionProblem(options.resourceVersion);
       if (refusal === tooLarge) {
-        this.#clock.setTimeout(() => running.fail(tooLarge), tooLargeAfterMs);
+        this.#clock.setTimeout(() => runningCall.fail(tooLarge), tooLargeAfterMs);
         return;
       }
-      if (refusal !== undefined) return running.fail(refusal);
+      if (refusal !== undefined) return runningCall.fail(refusal);
       const page = this.#page(name, options);
-      if (page === undefined) return running.fail(expired);
+      if (page === undefined) return runningCall.fail(expired);
       if (onItem === undefined) return resolve(page);
       for (const item of page.items) onItem(item);
       resolve({ ...page, items: [] });
@@ -275,14 +280,14 @@ export class SimulatedApiServer implements ApiServer {
     });
     return this.#respond(
       signal,
-      (resolve, running) => {
+      (resolve, runningCall) => {
         const refusal = this.#refusalOf(name);
-        if (refusal !== undefined) return running.fail(refusal);
-        if (initial && this.faults.withoutStreams) return running.fail(status(422, 'Invalid'));
-        const watch = running.watch!;
+        if (refusal !== undefined) return runningCall.fail(refusal);
+        if (initial && this.faults.withoutStreams) return runningCall.fail(status(422, 'Invalid'));
+        const watch = runningCall.watch!;
         if (initial) {
           if (this.#versionProblem(options.resourceVersion) === tooLarge) {
-            this.#clock.setTimeout(() => this.#endWithError(running, resolve, tooLarge), tooLargeAfterMs);
+            this.#clock.setTimeout(() => this.#endWithError(runningCall, resolve, tooLarge), tooLargeAfterMs);
             return;
           }
           for (const object of this.#now(name).values()) watch.emit({ type: 'ADDED', object });
@@ -292,7 +297,7 @@ export class SimulatedApiServer implements ApiServer {
         } else {
           const from = Number(options.resourceVersion);
           // Only versions after it are needed.
-          if (from + 1 < this.#compacted) return this.#endWithError(running, resolve, expired);
+          if (from + 1 < this.#compacted) return this.#endWithError(runningCall, resolve, expired);
           // A watch from a future version is silent until the server reaches that version.
           watch.sent = from;
           this.#deliver(watch);
@@ -323,7 +328,8 @@ export class SimulatedApiServer implements ApiServer {
   reconnect(): void {
     const connection = this.#connection;
     this.#connection = undefined;
-    for (const running of [...(connection?.running ?? [])]) running.fail({ kind: 'closed', message: 'given up' });
+    for (const runningCall of [...(connection?.running ?? [])])
+      runningCall.fail({ kind: 'closed', message: 'given up' });
   }
 
   request(): Promise<KubernetesObject> {
@@ -413,14 +419,14 @@ export class SimulatedApiServer implements ApiServer {
     return version !== undefined && Number(version) > this.#version ? tooLarge : undefined;
   }
 
-  #endWithError(running: Running, resolve: (end: WatchEnd) => void, failure: ApiFailure): void {
-    if (!running.connection.running.has(running) || failure.kind !== 'status') return;
+  #endWithError(runningCall: Running, resolve: (end: WatchEnd) => void, failure: ApiFailure): void {
+    if (!runningCall.connection.running.has(runningCall) || failure.kind !== 'status') return;
     const { code, reason, message, causes, retryAfterMs } = failure;
     const details = {
       causes: causes.map((cause) => ({ reason: cause })),
       ...(retryAfterMs !== undefined && { retryAfterSeconds: retryAfterMs / 1_000 }),
     };
-    running.watch!.emit({ type: 'ERROR', object: { code, reason, message, details } });
+    runningCall.watch!.emit({ type: 'ERROR', object: { code, reason, message, details } });
     resolve({ events: 1, skipped: 0 });
   }
 
@@ -441,23 +447,23 @@ export class SimulatedApiServer implements ApiServer {
         this.#connection = { isDead: this.faults.silent, running: new Set() };
       }
       const connection = this.#connection;
-      const end = (): boolean => connection.running.delete(running);
-      const settle = (value: Answer): void => {
+      const end = (): boolean => connection.running.delete(runningCall);
+      const settleOnce = (value: Answer): void => {
         if (end()) resolve(value);
       };
-      const running: Running = {
+      const runningCall: Running = {
         connection,
         fail: (failure) => {
           if (end()) reject(new ApiError(failure));
         },
-        ...(watch !== undefined && { watch: watch(settle) }),
+        ...(watch !== undefined && { watch: watch(settleOnce) }),
       };
-      connection.running.add(running);
-      signal.addEventListener('abort', () => running.fail({ kind: 'aborted', message: 'nobody waits' }));
+      connection.running.add(runningCall);
+      signal.addEventListener('abort', () => runningCall.fail({ kind: 'aborted', message: 'nobody waits' }));
       const ms = latencyMs + (isPing ? 0 : this.faults.slowMs);
       this.#clock.setTimeout(() => {
-        if (!connection.running.has(running) || connection.isDead) return;
-        handle(settle, running);
+        if (!connection.running.has(runningCall) || connection.isDead) return;
+        handle(settleOnce, runningCall);
       }, ms);
     });
   }
@@ -471,7 +477,7 @@ export class SimulatedApiServer implements ApiServer {
     // A client that waits on a dead connection is not notified.
     if (connection === undefined || connection.isDead) return;
     this.#connection = undefined;
-    for (const running of [...connection.running]) running.fail({ kind: 'closed', message: 'reset' });
+    for (const runningCall of [...connection.running]) runningCall.fail({ kind: 'closed', message: 'reset' });
   }
 }
 

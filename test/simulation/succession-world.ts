@@ -57,7 +57,7 @@ export interface SuccessionMachines {
   readonly keepsNoPorts?: boolean;
 }
 
-const ours: SuccessionMachines = { predecessor: predecessorMachine, successor: successorMachine };
+const defaultMachines: SuccessionMachines = { predecessor: predecessorMachine, successor: successorMachine };
 
 /** `hung`: it runs but does nothing. `ended`: the launcher does not know yet. */
 type Life = 'booting' | 'running' | 'hung' | 'ended' | 'reaped';
@@ -109,7 +109,17 @@ interface State extends Required<SuccessionBounds> {
 }
 
 /** Maximum durations, in milliseconds. */
-const within = { boot: 900, write: 50, giveUp: 20, claim: 50, takeBack: 50, adopt: 50, hear: 20, reap: 20, pass: 70 };
+const durationsMs = {
+  boot: 900,
+  write: 50,
+  giveUp: 20,
+  claim: 50,
+  takeBack: 50,
+  adopt: 50,
+  hear: 20,
+  reap: 20,
+  pass: 70,
+};
 const maxWithoutControlMs = 2_000;
 const noControl = 'nobody decides';
 /** The number of no process. */
@@ -132,7 +142,7 @@ export class SuccessionWorld implements World {
   #state: State;
 
   constructor(bounds: SuccessionBounds, machines: Partial<SuccessionMachines> = {}) {
-    this.#machines = { ...ours, ...machines };
+    this.#machines = { ...defaultMachines, ...machines };
     this.#state = {
       ...bounds,
       ...{ agent: 0, newerAgent: undefined, processes: [], link: undefined, holder: undefined, record: undefined },
@@ -158,35 +168,36 @@ export class SuccessionWorld implements World {
 
   /** Whether one agent decides, alone or next to one that hangs and owns nothing; or all have ended on order. */
   get reached(): boolean {
-    const living = this.#state.processes.filter(({ life }) => life !== 'reaped');
-    if (this.#isOver) return living.length === 0;
+    const livingProcesses = this.#state.processes.filter(({ life }) => life !== 'reaped');
+    if (this.#isOver) return livingProcesses.length === 0;
     if (this.#state.owedBy !== undefined && !this.ending) return false;
     if (this.#state.requestedAt !== undefined && !this.ending) return false;
     return (
-      living.some((process) => this.#decides(process)) && living.filter(({ life }) => life !== 'hung').length === 1
+      livingProcesses.some((process) => this.#decides(process)) &&
+      livingProcesses.filter(({ life }) => life !== 'hung').length === 1
     );
   }
 
   choices(): readonly WorldChoice[] {
     const { orders, faults, ends, news, restarts, processes, link, diskIsFull, violations } = this.#state;
     if (violations.length > 0 || this.#isOver) return [];
-    const free = (name: string): WorldChoice => ({ name, free: true });
+    const freeChoice = (name: string): WorldChoice => ({ name, free: true });
     const bounded = (name: string): WorldChoice => ({ name, free: false });
     const choices: WorldChoice[] = [];
     if (orders > 0) choices.push(bounded('replace'));
     if (ends > 0) choices.push(bounded('end'));
     if (restarts > 0 && this.#state.hasBegun && this.#state.owedBy === undefined) choices.push(bounded('restart'));
-    if (this.#canPass) choices.push(free('pass'));
+    if (this.#canPass) choices.push(freeChoice('pass'));
     if (this.#state.questions > 0 && this.#state.requestedAt === undefined && this.#deciding.length > 0)
       choices.push(bounded('ask'));
-    if (this.#canReply) choices.push(free('reply'));
-    if (this.#standsIn && this.#deciding.length > 0) choices.push(free('passOn'));
+    if (this.#canReply) choices.push(freeChoice('reply'));
+    if (this.#standsIn && this.#deciding.length > 0) choices.push(freeChoice('passOn'));
     if (faults > 0 && !diskIsFull) choices.push(bounded('full'));
     for (const process of processes) {
       const { number, life, calls } = process;
-      if (life === 'booting') choices.push(free(`boot:${number}`));
-      if (life === 'ended') choices.push(free(`reap:${number}`));
-      if (life === 'running') for (const name of calls.keys()) choices.push(free(`${name}:${number}`));
+      if (life === 'booting') choices.push(freeChoice(`boot:${number}`));
+      if (life === 'ended') choices.push(freeChoice(`reap:${number}`));
+      if (life === 'running') for (const name of calls.keys()) choices.push(freeChoice(`${name}:${number}`));
       if (life === 'running' && news > 0 && this.#decides(process)) choices.push(bounded(`learn:${number}`));
       if (faults > 0 && ['booting', 'running'].includes(life)) choices.push(bounded(`kill:${number}`));
       // The hang of a single agent is only detected by its liveness probe, which is not modelled here.
@@ -194,10 +205,10 @@ export class SuccessionWorld implements World {
         choices.push(bounded(`hang:${number}`));
     }
     if (link !== undefined && this.#isRunning(link.older) && link.toOlder.length > 0)
-      choices.push(free(`hear:${link.older}`));
+      choices.push(freeChoice(`hear:${link.older}`));
     if (link !== undefined && this.#isRunning(link.newer) && link.toNewer.length > 0)
-      choices.push(free(`hear:${link.newer}`));
-    for (const timer of this.#system.zone.firable()) choices.push(free(`tick:${timer}`));
+      choices.push(freeChoice(`hear:${link.newer}`));
+    for (const timer of this.#system.zone.firable()) choices.push(freeChoice(`tick:${timer}`));
     return choices;
   }
 
@@ -266,15 +277,15 @@ export class SuccessionWorld implements World {
 
   key(): string {
     const { processes, ...state } = this.#state;
-    const known = processes
+    const processKeys = processes
       .filter(({ life }) => life !== 'reaped')
       .map(({ root: _, calls, ...rest }) => ({ ...rest, calls: [...calls.keys()] }));
-    let key = JSON.stringify([state, known]) + this.#system.zone.orderKey();
+    let key = JSON.stringify([state, processKeys]) + this.#system.zone.orderKey();
     for (const actor of this.#system.actors()) {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: Record<string, unknown> };
       const { endIsDue, isAnothers, trouble, endAsked, ordersDue } = context ?? {};
-      const known = [endIsDue, isAnothers, (trouble as [] | undefined)?.length, endAsked, ordersDue];
-      if (value !== undefined) key += `${actor.id} ${JSON.stringify(value)} ${JSON.stringify(known)}\n`;
+      const contextKey = [endIsDue, isAnothers, (trouble as [] | undefined)?.length, endAsked, ordersDue];
+      if (value !== undefined) key += `${actor.id} ${JSON.stringify(value)} ${JSON.stringify(contextKey)}\n`;
     }
     return key;
   }
@@ -416,7 +427,7 @@ export class SuccessionWorld implements World {
     this.#change(number, { how: 'killed' });
     // An order that it has received but not begun is lost with it.
     if (this.#state.owedBy === number) this.#set({ owedBy: undefined });
-    this.#free(number);
+    this.#release(number);
   }
 
   #freeze(number: number, life: Life): void {
@@ -430,7 +441,7 @@ export class SuccessionWorld implements World {
   }
 
   /** What the kernel releases after an exit. */
-  #free(number: number): void {
+  #release(number: number): void {
     const { holder, link } = this.#state;
     if (holder === number) this.#set({ holder: undefined });
     if (link?.newer === number) this.#sendMessage(link.older, 'gone');
@@ -441,13 +452,13 @@ export class SuccessionWorld implements World {
     for (const { number, life, root } of this.#state.processes) {
       if (life !== 'running' || root?.getSnapshot().status === 'active') continue;
       const { exitCode } = root!.getSnapshot().output as { exitCode: number };
-      const due = dueOrdersOf(exitCode);
+      const dueOrders = dueOrdersOf(exitCode);
       this.#system.forget(root!);
       this.#change(number, {
         ...{ life: 'ended', calls: new Map() },
-        ...{ how: due === undefined ? 'in order' : 'gave way', leaves: due?.includes('SIGHUP') === true },
+        ...{ how: dueOrders === undefined ? 'in order' : 'gave way', leaves: dueOrders?.includes('SIGHUP') === true },
       });
-      this.#free(number);
+      this.#release(number);
     }
   }
 
@@ -476,21 +487,21 @@ export class SuccessionWorld implements World {
   // ---- the connection, the base ids, the record
 
   /** Messages after the end are not read. */
-  #sendMessage(to: number, word: string): void {
+  #sendMessage(to: number, message: string): void {
     const { link } = this.#state;
     if (link === undefined) return;
-    if (to === link.older) this.#set({ link: { ...link, toOlder: [...link.toOlder, word] } });
-    else this.#set({ link: { ...link, toNewer: [...link.toNewer, word] } });
+    if (to === link.older) this.#set({ link: { ...link, toOlder: [...link.toOlder, message] } });
+    else this.#set({ link: { ...link, toNewer: [...link.toNewer, message] } });
   }
 
   #receiveMessages(number: number): void {
     const link = this.#state.link!;
     const isOlder = number === link.older;
-    const [word = '', ...rest] = isOlder ? link.toOlder : link.toNewer;
+    const [message = '', ...rest] = isOlder ? link.toOlder : link.toNewer;
     this.#set({ link: isOlder ? { ...link, toOlder: rest } : { ...link, toNewer: rest } });
     const actor = this.#linkOf(number, isOlder);
     if (actor === undefined) return;
-    report(actor, isOlder ? toOlder(word) : toNewer(word));
+    report(actor, isOlder ? toOlder(message) : toNewer(message));
   }
 
   #linkOf(number: number, isOlder: boolean): AnyActorRef | undefined {
@@ -500,16 +511,16 @@ export class SuccessionWorld implements World {
   }
 
   #connect(newer: number): void {
-    const older = this.#state.processes.find(
+    const olderProcess = this.#state.processes.find(
       ({ number, life }) => number !== newer && life === 'running' && this.#linkOf(number, true) !== undefined,
     );
-    if (older === undefined) {
+    if (olderProcess === undefined) {
       // Another process's chart receives the event later.
       this.#set({ link: { newer, older: noOne, toOlder: [], toNewer: ['gone'] } });
       return;
     }
     const toNewer = this.#machines.takesAtOnce === true ? ['granted'] : [];
-    this.#set({ link: { newer, older: older.number, toOlder: ['ready'], toNewer } });
+    this.#set({ link: { newer, older: olderProcess.number, toOlder: ['ready'], toNewer } });
   }
 
   #write(number: number): boolean {
@@ -521,25 +532,29 @@ export class SuccessionWorld implements World {
     return !diskIsFull;
   }
 
-  #take(number: number, memory: number | undefined): ClaimedIds | undefined {
+  #claimIds(number: number, remembered: number | undefined): ClaimedIds | undefined {
     const { holder, record, truth } = this.#state;
     if (holder !== undefined && holder !== number && this.#machines.locksNothing !== true) return undefined;
-    const found = record ?? memory;
-    if (found !== undefined && found < truth) this.#violate('no recorded state is lost', `${found} of ${truth}`);
+    const recordedState = record ?? remembered;
+    if (recordedState !== undefined && recordedState < truth)
+      this.#violate('no recorded state is lost', `${recordedState} of ${truth}`);
     this.#set({ holder: number });
     this.#change(number, { known: truth });
-    return { baseIds: [7], sweptFiles: [], ...(found !== undefined && { adoption }) };
+    return { baseIds: [7], sweptFiles: [], ...(recordedState !== undefined && { adoption }) };
   }
 
   /** A pending effect of an agent completes. */
   #respond(kind: string, number: number): void {
     const { calls, known } = this.#process(number);
     const call = calls.get(kind)!;
-    const rest = new Map(calls);
-    rest.delete(kind);
-    this.#change(number, { calls: rest });
-    const settleWith = (claimed: ClaimedIds | undefined): void =>
-      settle(call, claimed === undefined ? { error: new Error('another agent has the base ids') } : { value: claimed });
+    const otherCalls = new Map(calls);
+    otherCalls.delete(kind);
+    this.#change(number, { calls: otherCalls });
+    const settleWith = (claimedIds: ClaimedIds | undefined): void =>
+      settle(
+        call,
+        claimedIds === undefined ? { error: new Error('another agent has the base ids') } : { value: claimedIds },
+      );
     switch (kind) {
       case 'write':
         settle(
@@ -560,7 +575,7 @@ export class SuccessionWorld implements World {
       case 'takeBack':
         if (this.#state.link?.older === number && this.#machines.sparesTheNewer !== true)
           this.#kill(this.#state.link.newer);
-        settleWith(this.#take(number, known));
+        settleWith(this.#claimIds(number, known));
         break;
       case 'adopt':
         this.#write(number);
@@ -581,15 +596,15 @@ export class SuccessionWorld implements World {
       settle(call, { value: { baseIds: [8], sweptFiles: [] } });
     else if (!succeeds && isAnothers) settle(call, { value: { baseIds: [], sweptFiles: [], isAnothers: true } });
     else {
-      const claimed = this.#take(number, undefined);
-      settle(call, claimed ? { value: claimed } : { error: new Error('another agent has the base ids') });
+      const claimedIds = this.#claimIds(number, undefined);
+      settle(call, claimedIds ? { value: claimedIds } : { error: new Error('another agent has the base ids') });
     }
   }
 
   // ---- an agent
 
   #agentLogic(number: number) {
-    const waiting = <Output, Input>(name: string) =>
+    const scriptedCall = <Output, Input>(name: string) =>
       scriptedPromise<Output, Input>(
         ({ self }) => this.#change(number, { calls: new Map(this.#process(number).calls).set(name, self) }),
         ({ self }) => {
@@ -605,7 +620,7 @@ export class SuccessionWorld implements World {
           ? scriptedPromise<ClaimedIds, { succeeds: boolean }>(({ self }) =>
               settle(self, { value: { baseIds: [], sweptFiles: [] } }),
             )
-          : waiting<ClaimedIds, { succeeds: boolean }>('claim'),
+          : scriptedCall<ClaimedIds, { succeeds: boolean }>('claim'),
         releaseBaseIds: scriptedPromise<void, { baseIds: number[]; keeps: boolean }>(({ self, input }) => {
           // All epochs have ended, and no successor needs the record.
           if (!input.keeps) this.#set({ record: undefined });
@@ -620,9 +635,9 @@ export class SuccessionWorld implements World {
                   this.#sendMessage(this.#state.link.newer, type === 'successor.grant' ? 'granted' : 'refused');
               },
             }),
-            writeRecord: waiting<void, undefined>('write'),
-            giveUp: waiting<void, undefined>('giveUp'),
-            takeBack: waiting<ClaimedIds, undefined>('takeBack'),
+            writeRecord: scriptedCall<void, undefined>('write'),
+            giveUp: scriptedCall<void, undefined>('giveUp'),
+            takeBack: scriptedCall<ClaimedIds, undefined>('takeBack'),
           },
         }),
         successor: this.#machines.successor.provide({
@@ -633,11 +648,11 @@ export class SuccessionWorld implements World {
                 if (this.#state.link?.newer === number) this.#sendMessage(this.#state.link.older, 'holds');
               },
             }),
-            claim: waiting<ClaimedIds, SuccessorClaim>('claim'),
+            claim: scriptedCall<ClaimedIds, SuccessorClaim>('claim'),
           },
         }),
         supervisor: standIn.provide({
-          actors: { adopt: waiting<void, undefined>('adopt') },
+          actors: { adopt: scriptedCall<void, undefined>('adopt') },
           actions: { noteRestart: () => this.#set({ owedBy: undefined }) },
         }) as never,
         certWatcher: stillWatcher as never,
@@ -646,20 +661,21 @@ export class SuccessionWorld implements World {
   }
 
   #armNature(): void {
-    const due = new Map<string, number>();
+    const dueTimes = new Map<string, number>();
     for (const { number, life, calls } of this.#state.processes) {
-      if (life === 'booting') due.set(`boot of ${number}`, within.boot);
-      if (life === 'ended') due.set(`reap of ${number}`, within.reap);
-      for (const name of calls.keys()) due.set(`${name} of ${number}`, within[name as keyof typeof within]);
+      if (life === 'booting') dueTimes.set(`boot of ${number}`, durationsMs.boot);
+      if (life === 'ended') dueTimes.set(`reap of ${number}`, durationsMs.reap);
+      for (const name of calls.keys())
+        dueTimes.set(`${name} of ${number}`, durationsMs[name as keyof typeof durationsMs]);
     }
     const { link } = this.#state;
     if (link !== undefined && link.toOlder.length > 0 && this.#isRunning(link.older))
-      due.set('older hears', within.hear);
+      dueTimes.set('older hears', durationsMs.hear);
     if (link !== undefined && link.toNewer.length > 0 && this.#isRunning(link.newer))
-      due.set('newer hears', within.hear);
-    if (this.#canPass) due.set('pass', within.pass);
-    for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
-    for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
+      dueTimes.set('newer hears', durationsMs.hear);
+    if (this.#canPass) dueTimes.set('pass', durationsMs.pass);
+    for (const name of this.#system.zone.names('within')) if (!dueTimes.has(name)) this.#system.disarm(name);
+    for (const [name, ms] of dueTimes) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
   }
 
   #process(number: number): Process {
@@ -680,17 +696,17 @@ export class SuccessionWorld implements World {
   }
 }
 
-const toOlder = (word: string): AnyEventObject =>
-  word === 'ready'
+const toOlder = (message: string): AnyEventObject =>
+  message === 'ready'
     ? { type: 'successor.ready', pid: 2 }
-    : word === 'holds'
+    : message === 'holds'
       ? { type: 'successor.confirmed' }
       : { type: 'successor.lost', reason: 'it has ended' };
 
-const toNewer = (word: string): AnyEventObject =>
-  word === 'granted'
+const toNewer = (message: string): AnyEventObject =>
+  message === 'granted'
     ? { type: 'predecessor.granted' }
-    : word === 'refused'
+    : message === 'refused'
       ? { type: 'predecessor.refused', reason: 'not now' }
       : { type: 'predecessor.lost', reason: 'it has ended' };
 

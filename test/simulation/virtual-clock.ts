@@ -49,9 +49,9 @@ export class VirtualClock {
 
   /** Advances time by `ms` milliseconds, and fires due timers. */
   advance(ms: number): void {
-    const until = this.#now + ms;
-    for (let next = this.soonest(); next !== undefined && next <= until; next = this.soonest()) this.fireNext();
-    this.#now = until;
+    const untilMs = this.#now + ms;
+    for (let next = this.soonest(); next !== undefined && next <= untilMs; next = this.soonest()) this.fireNext();
+    this.#now = untilMs;
   }
 
   /** The index of a timer, or where to insert it: after all that fire later. */

@@ -95,7 +95,7 @@ export class WarmingEnvoy {
     const delta = this.#delta;
     // The first request for clusters acknowledges a response that was sent without a request.
     const unrequested = this.warmingNonce?.nonce ?? '';
-    const has = (typeUrl: string): Record<string, string> => {
+    const contentsOf = (typeUrl: string): Record<string, string> => {
       const contents = typeUrl === clusterType ? [...this.clusters].map(([, { content }]) => content) : [];
       const endpoints = [...this.endpoints.values()];
       const otherContents = typeUrl === endpointType ? endpoints : contents;
@@ -109,7 +109,7 @@ export class WarmingEnvoy {
           ? world.delta({
               typeUrl,
               resourceNamesSubscribe: names,
-              initialResourceVersions: isReturning ? has(typeUrl) : {},
+              initialResourceVersions: isReturning ? contentsOf(typeUrl) : {},
               responseNonce: typeUrl === clusterType ? unrequested : '',
             })
           : world.sotw({
@@ -120,13 +120,13 @@ export class WarmingEnvoy {
     };
     if (!isWarming) request(clusterType, []);
     if (types.includes(clusterType)) this.isPaused = isWarming;
-    const endpoints = [...this.clusters.keys()].filter((name) => this.#isOfEndpoints(name));
+    const endpoints = [...this.clusters.keys()].filter((name) => this.#awaitsAssignment(name));
     if (endpoints.length > 0) request(endpointType, endpoints);
     request(routeType, ['r']);
     this.#unacknowledged = [];
   }
 
-  #isOfEndpoints(name: string): boolean {
+  #awaitsAssignment(name: string): boolean {
     return this.#source.usability.get(name)?.after !== 'warming';
   }
 
@@ -144,28 +144,30 @@ export class WarmingEnvoy {
     );
   }
 
-  take(seen: Seen): void {
+  take(receivedResponse: Seen): void {
     this.responses++;
-    if (seen.typeUrl === clusterType) this.#takeClusters(seen);
-    else if (seen.typeUrl === endpointType) this.#takeEndpoints(seen);
-    else if (seen.typeUrl === routeType) this.#takeRoutes(seen);
+    if (receivedResponse.typeUrl === clusterType) this.#takeClusters(receivedResponse);
+    else if (receivedResponse.typeUrl === endpointType) this.#takeEndpoints(receivedResponse);
+    else if (receivedResponse.typeUrl === routeType) this.#takeRoutes(receivedResponse);
   }
 
-  #takeClusters(seen: Seen, rejected: ReadonlySet<string> = new Set(), message?: string): void {
-    const removed = this.#delta ? seen.removed : [...this.clusters.keys()].filter((name) => !seen.resources.has(name));
-    for (const name of removed) this.#removeCluster(name);
+  #takeClusters(receivedResponse: Seen, rejectedNames: ReadonlySet<string> = new Set(), message?: string): void {
+    const removedNames = this.#delta
+      ? receivedResponse.removed
+      : [...this.clusters.keys()].filter((name) => !receivedResponse.resources.has(name));
+    for (const name of removedNames) this.#removeCluster(name);
     const requested: string[] = [];
-    for (const [name, content] of seen.resources) {
-      if (rejected.has(name) || this.clusters.get(name)?.content === content) continue;
+    for (const [name, content] of receivedResponse.resources) {
+      if (rejectedNames.has(name) || this.clusters.get(name)?.content === content) continue;
       // Envoy uses the previous form of the cluster until the new one is warm, which waits for its endpoints again.
       const isUsable = this.clusters.get(name)?.isUsable === true;
-      const isOfSecret = this.#source.usability.has(content.replace(limitedMark, ''));
+      const isSecretDependent = this.#source.usability.has(content.replace(limitedMark, ''));
       this.received.set(name, (this.received.get(name) ?? 0) + 1);
-      const awaits = this.#isOfEndpoints(name) && !isOfSecret ? 'assignment' : 'resolution';
+      const awaits = this.#awaitsAssignment(name) && !isSecretDependent ? 'assignment' : 'resolution';
       this.clusters.set(name, { content, awaits, isUsable });
-      if (this.#isOfEndpoints(name) && !this.assignments.has(name)) requested.push(name);
+      if (this.#awaitsAssignment(name) && !this.assignments.has(name)) requested.push(name);
     }
-    this.#unacknowledged = [...(this.#delta ? this.#unacknowledged : []), { seen, message }];
+    this.#unacknowledged = [...(this.#delta ? this.#unacknowledged : []), { seen: receivedResponse, message }];
     if (requested.length > 0) this.#requestEndpoints(requested);
     this.#acknowledgeWhenWarm();
   }
@@ -186,7 +188,7 @@ export class WarmingEnvoy {
   #removeCluster(name: string): void {
     if (!this.clusters.has(name)) return;
     // Requests to a cluster that was given up before it was usable or had endpoints fail with it and without it.
-    const hasEndpoints = !this.#isOfEndpoints(name) || this.endpoints.has(name);
+    const hasEndpoints = !this.#awaitsAssignment(name) || this.endpoints.has(name);
     const isUsable = hasEndpoints && this.clusters.get(name)?.isUsable === true;
     const isNamed = isUsable && this.routedCluster === name;
     const since = this.#clock.now() - (this.lastNamed.get(name) ?? Number.NEGATIVE_INFINITY);
@@ -197,19 +199,19 @@ export class WarmingEnvoy {
     this.assignments.delete(name);
     this.endpoints.delete(name);
     this.withoutEndpoints.delete(name);
-    if (this.#delta && this.#isOfEndpoints(name)) {
+    if (this.#delta && this.#awaitsAssignment(name)) {
       this.#send(endpointType, (world) => world.delta({ typeUrl: endpointType, resourceNamesUnsubscribe: [name] }));
     }
   }
 
-  #takeEndpoints(seen: Seen): void {
-    for (const [name, content] of seen.resources) {
+  #takeEndpoints(receivedResponse: Seen): void {
+    for (const [name, content] of receivedResponse.resources) {
       this.endpoints.set(name, content);
       if (this.#source.emptyAssignments.has(content)) this.withoutEndpoints.add(name);
       else this.withoutEndpoints.delete(name);
       if (this.clusters.get(name)?.awaits === 'assignment') this.becomeUsable(name);
     }
-    this.#acknowledge(seen);
+    this.#acknowledge(receivedResponse);
   }
 
   becomeUsable(name: string): void {
@@ -229,24 +231,28 @@ export class WarmingEnvoy {
     this.#unacknowledged = [];
   }
 
-  #takeRoutes(seen: Seen): void {
-    const content = seen.resources.get('r');
+  #takeRoutes(receivedResponse: Seen): void {
+    const content = receivedResponse.resources.get('r');
     if (content !== undefined) {
       const previousCluster = this.routedCluster;
       if (previousCluster !== undefined) this.lastNamed.set(previousCluster, this.#clock.now());
       this.route = content;
     }
-    this.#acknowledge(seen);
+    this.#acknowledge(receivedResponse);
   }
 
-  reject(seen: Seen): void {
-    if (seen.typeUrl !== clusterType) {
-      this.#acknowledge(seen, 'no');
-      for (const content of seen.resources.values()) this.rejected.add(content);
+  reject(receivedResponse: Seen): void {
+    if (receivedResponse.typeUrl !== clusterType) {
+      this.#acknowledge(receivedResponse, 'no');
+      for (const content of receivedResponse.resources.values()) this.rejected.add(content);
       return;
     }
-    const [bad = ''] = [...seen.resources.keys()].filter((name) => !this.clusters.has(name));
-    this.rejected.add(bad);
-    this.#takeClusters(seen, new Set([bad]), `Error adding/updating cluster(s) ${bad}: malformed`);
+    const [invalidName = ''] = [...receivedResponse.resources.keys()].filter((name) => !this.clusters.has(name));
+    this.rejected.add(invalidName);
+    this.#takeClusters(
+      receivedResponse,
+      new Set([invalidName]),
+      `Error adding/updating cluster(s) ${invalidName}: malformed`,
+    );
   }
 }

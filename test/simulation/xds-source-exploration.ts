@@ -124,7 +124,7 @@ export class XdsSourceExploration implements World {
       ['open', stream !== undefined && !isOpen && isUp && (cached.length === 0 || !names.some(isMissing))],
       ['unreachable', stream !== undefined && !isOpen && !isUp],
       ['refuse', stream !== undefined && !isOpen && isUp],
-      ['respond', isOpen && this.#state.sent !== this.#served()],
+      ['respond', isOpen && this.#state.sent !== this.#cachedText()],
       ['close', isOpen],
       ['down', isUp],
       ['up', !isUp],
@@ -141,9 +141,9 @@ export class XdsSourceExploration implements World {
     ];
     return all.flatMap(([name, isPossible]) => {
       const kind = name.split(':')[0]!;
-      const left = faultKinds.has(kind) ? faults : changeKinds.has(kind) ? changes : 1;
+      const remainingBudget = faultKinds.has(kind) ? faults : changeKinds.has(kind) ? changes : 1;
       const free = !faultKinds.has(kind) && !changeKinds.has(kind);
-      return isPossible && left > 0 ? [{ name, free }] : [];
+      return isPossible && remainingBudget > 0 ? [{ name, free }] : [];
     });
   }
 
@@ -199,7 +199,7 @@ export class XdsSourceExploration implements World {
     }
     this.#awaitPush();
     this.#system.elapse();
-    this.#judge();
+    this.#checkInvariants();
   }
 
   key(): string {
@@ -224,7 +224,7 @@ export class XdsSourceExploration implements World {
 
   // ---- violations
 
-  #judge(): void {
+  #checkInvariants(): void {
     const { isReadable, applied, expected, written, served } = this.#state;
     for (const name of names) {
       if (isReadable && served.includes(name) && written[name] !== undefined && applied[name] === undefined)
@@ -261,7 +261,7 @@ export class XdsSourceExploration implements World {
 
   /** A server sends its contents within a second. */
   #awaitPush(): void {
-    const isDue = this.#state.isOpen && this.#state.sent !== this.#served();
+    const isDue = this.#state.isOpen && this.#state.sent !== this.#cachedText();
     if (!isDue) this.#system.disarm('push');
     else if (!this.#system.zone.has('push')) this.#system.arm('push', pushMs, 'within');
   }
@@ -273,7 +273,7 @@ export class XdsSourceExploration implements World {
     if (names.every((name) => written[name] === undefined || all.includes(name))) this.#system.disarm('fill');
   }
 
-  #served(): string {
+  #cachedText(): string {
     return textOf(this.#cachedObjects());
   }
 
@@ -285,19 +285,19 @@ export class XdsSourceExploration implements World {
   #respond(): void {
     const { applied } = this.#state;
     const objects = this.#cachedObjects();
-    const known = names.filter((name) => applied[name] !== undefined);
-    const removed = known.filter((name) => objects[name] === undefined);
+    const knownNames = names.filter((name) => applied[name] !== undefined);
+    const removed = knownNames.filter((name) => objects[name] === undefined);
     const rejected = names.filter((name) => objects[name]?.isValid === false).length;
-    this.#set({ sent: this.#served(), response: { objects, removed } });
-    const counts = { known: known.length, removed: removed.length, rejected };
+    this.#set({ sent: this.#cachedText(), response: { objects, removed } });
+    const counts = { known: knownNames.length, removed: removed.length, rejected };
     this.#report({ type: 'source-response.received', kind, nonce: 'n', ...counts });
   }
 
   #endStream(): void {
-    const ended = { type: 'source-stream.ended', code: 'UNAVAILABLE', reason: 'gone', retryAfterMs: 0, chance: 0 };
+    const endEvent = { type: 'source-stream.ended', code: 'UNAVAILABLE', reason: 'gone', retryAfterMs: 0, chance: 0 };
     const { stream } = this.#state;
     this.#set({ isOpen: false, sent: undefined, response: undefined, paused: [] });
-    if (stream !== undefined) report(stream, ended);
+    if (stream !== undefined) report(stream, endEvent);
   }
 
   #report(event: { type: string; [field: string]: unknown }): void {
@@ -360,10 +360,10 @@ export class XdsSourceExploration implements World {
     this.#set({ response: undefined, paused: order.deletions === 'apply' ? [] : removed });
   }
 
-  #change(changes: Objects<number>, removed: readonly Name[]): void {
+  #change(changes: Objects<number>, removedNames: readonly Name[]): void {
     const next = { ...this.#state.applied, ...changes };
     const applied = Object.fromEntries(
-      names.flatMap((name) => (next[name] === undefined || removed.includes(name) ? [] : [[name, next[name]]])),
+      names.flatMap((name) => (next[name] === undefined || removedNames.includes(name) ? [] : [[name, next[name]]])),
     );
     this.#set({ applied, saved: applied });
   }

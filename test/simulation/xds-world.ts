@@ -148,9 +148,9 @@ export class XdsWorld {
   }
 
   of(stream: number): ScriptedStream {
-    const found = this.streams.find((one) => one.stream === stream);
-    if (found === undefined) throw new Error(`no stream ${stream}`);
-    return found;
+    const matchingStream = this.streams.find((one) => one.stream === stream);
+    if (matchingStream === undefined) throw new Error(`no stream ${stream}`);
+    return matchingStream;
   }
 
   start(): void {

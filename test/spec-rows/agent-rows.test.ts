@@ -18,20 +18,20 @@ interface TableRow {
 const titles = testTitles();
 const table = tableOf('pilot-agent');
 
-function tableOf(part: string): TableRow[] {
+function tableOf(heading: string): TableRow[] {
   const text = readFileSync(join(packageRoot(), 'docs', 'compatibility.md'), 'utf8');
-  const [, partText = ''] = text.split(`\n## ${part}\n`);
+  const [, partText = ''] = text.split(`\n## ${heading}\n`);
   return partText.split('\n').flatMap((line) => {
-    const [, features, state = '', why = ''] = /^\| (.+?) \| (done|other|no) \|(.*)\|$/.exec(line) ?? [];
-    return features === undefined ? [] : [{ features, state, why: why.trim() }];
+    const [, features, state = '', reasonText = ''] = /^\| (.+?) \| (done|other|no) \|(.*)\|$/.exec(line) ?? [];
+    return features === undefined ? [] : [{ features, state, why: reasonText.trim() }];
   });
 }
 
 /** Matches complete words: `wait` does not match `--waitFor`. A word that ends with a separator matches as a prefix. */
 function containsWord(text: string, word: string): boolean {
-  const escaped = word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  const escapedWord = word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
   const end = /[_/]$/.test(word) ? '' : `(?![\\w'])`;
-  return new RegExp(`(?<![\\w'-])${escaped}${end}`, 'i').test(text);
+  return new RegExp(`(?<![\\w'-])${escapedWord}${end}`, 'i').test(text);
 }
 
 function isTested(section: string, word?: string): boolean {
@@ -43,9 +43,9 @@ function isTested(section: string, word?: string): boolean {
 function rowProblem(section: string, word: string, level: Level, isNamedByTable: boolean): string | undefined {
   const rows = table.filter(({ features }) => containsWord(features, word));
   if (isNamedByTable && rows.length === 0) return 'the table does not name it';
-  const refused = rows.filter(({ state }) => state === 'no');
-  if (refused.some(({ why }) => why === '')) return 'the table has no reason for its absence';
-  if (level === 'LATER' || refused.length > 0 || isTested(section, word)) return undefined;
+  const refusedRows = rows.filter(({ state }) => state === 'no');
+  if (refusedRows.some(({ why }) => why === '')) return 'the table has no reason for its absence';
+  if (level === 'LATER' || refusedRows.length > 0 || isTested(section, word)) return undefined;
   return `no test is named §${section} … ${word}`;
 }
 
@@ -53,13 +53,13 @@ function rowProblem(section: string, word: string, level: Level, isNamedByTable:
 const sectionsWithOtherNames = new Set(['2.6', '2.8', '10.1', '10.2']);
 
 test.each(Object.keys(agentRows))('every row of §%s is documented and tested', (section) => {
-  const lacking = Object.entries(agentRows[section]!).flatMap(([level, words]) =>
-    words.split(/\s+/).flatMap((word) => {
-      const why = rowProblem(section, word, level as Level, !sectionsWithOtherNames.has(section));
-      return why === undefined ? [] : [`${word} (${level}): ${why}`];
+  const problems = Object.entries(agentRows[section]!).flatMap(([level, wordList]) =>
+    wordList.split(/\s+/).flatMap((word) => {
+      const foundProblem = rowProblem(section, word, level as Level, !sectionsWithOtherNames.has(section));
+      return foundProblem === undefined ? [] : [`${word} (${level}): ${foundProblem}`];
     }),
   );
-  expect(lacking).toEqual([]);
+  expect(problems).toEqual([]);
 });
 
 test('sections that consist of sentences have tests that contain their numbers', () => {

@@ -30,8 +30,8 @@ function rowsIn(text: string): Row[] {
 
 const rows = rowsIn(textOf('docs/identity-reference.md'));
 
-test.each(attacks)('the table of attacks contains: %s', (words) => {
-  expect(rows.filter(({ attackText }) => attackText.includes(words))).not.toEqual([]);
+test.each(attacks)('the table of attacks contains: %s', (phrase) => {
+  expect(rows.filter(({ attackText }) => attackText.includes(phrase))).not.toEqual([]);
 });
 
 test.each(rows)('the test of this attack exists: $attackText', ({ file, title }) => {

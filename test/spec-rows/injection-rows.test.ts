@@ -26,6 +26,6 @@ test('the check finds a row without a test and a row whose test does not exist',
   const row = { section: '1.1', row: 'x', file: 'test/spec-rows/injection-rows.test.ts' };
   expect(missingTests({ ...row, tests: [] })).toEqual(['no test is named']);
   // Concatenated, because this file is searched, too.
-  const unknown = ['a test that', 'nobody wrote'].join(' ');
-  expect(missingTests({ ...row, tests: [unknown, 'each section from'] })).toEqual([unknown]);
+  const unknownTest = ['a test that', 'nobody wrote'].join(' ');
+  expect(missingTests({ ...row, tests: [unknownTest, 'each section from'] })).toEqual([unknownTest]);
 });

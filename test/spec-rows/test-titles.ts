@@ -22,17 +22,17 @@ export function titlesIn(source: string): string[] {
   const starts = [...source.matchAll(titled)];
   let suite = '';
   return starts.flatMap((start, index) => {
-    const part = source.slice(start.index + start[0].length, starts[index + 1]?.index);
+    const testSource = source.slice(start.index + start[0].length, starts[index + 1]?.index);
     if (start[1] === undefined) {
-      const [, , title = ''] = /^\(\s*(['"`])(.*?)\1,/.exec(part) ?? [];
-      const isInside = source[start.index - 1] === ' ';
+      const [, , title = ''] = /^\(\s*(['"`])(.*?)\1,/.exec(testSource) ?? [];
+      const isNested = source[start.index - 1] === ' ';
       if (start[0].startsWith('describe')) suite = title;
-      const name = isInside ? `${suite} ${title}` : title;
+      const name = isNested ? `${suite} ${title}` : title;
       return title !== '' && name.includes('§') ? [name] : [];
     }
-    const [, , title = ''] = /\]\s*(?:as const)?\)\(\s*(['"`])([^\n]*?)\1,/.exec(part) ?? [];
+    const [, , title = ''] = /\]\s*(?:as const)?\)\(\s*(['"`])([^\n]*?)\1,/.exec(testSource) ?? [];
     // The first text of a row, on a separate line or after the bracket.
-    const names = [...part.matchAll(/^\s*(?:\[\s*)?(['"`])([^\n]+?)\1/gm)].map(([, , name]) => name!);
+    const names = [...testSource.matchAll(/^\s*(?:\[\s*)?(['"`])([^\n]+?)\1/gm)].map(([, , name]) => name!);
     const all = title.includes('%s') && names.length > 0 ? names.map((name) => title.replace('%s', name)) : [title];
     return all.filter((name) => name.includes('§'));
   });

@@ -60,8 +60,8 @@ export class AdminInterface {
   }
 
   #order(path: string): { status: number; body: string } {
-    const known = ['/healthcheck/fail', '/healthcheck/ok', '/drain_listeners', '/quitquitquit'];
-    if (!known.includes(path.replace(/\?.*/, ''))) return { status: 404, body: 'invalid path' };
+    const knownPaths = ['/healthcheck/fail', '/healthcheck/ok', '/drain_listeners', '/quitquitquit'];
+    if (!knownPaths.includes(path.replace(/\?.*/, ''))) return { status: 404, body: 'invalid path' };
     if (path === '/healthcheck/fail') this.state = 'DRAINING';
     if (path === '/healthcheck/ok') this.state = 'LIVE';
     this.#onOrder(path);

@@ -51,14 +51,14 @@ export class SharedMemory {
 /** A child's connection to its parent. */
 export class Parent {
   readonly #socket: Socket;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiters: (() => void)[] = [];
   #isTerminating = false;
 
   private constructor(socket: Socket, onEarlyDeath: () => void) {
     this.#socket = socket;
-    readLines(socket, () => this.#waiting.shift()?.());
+    readLines(socket, () => this.#waiters.shift()?.());
     socket.once('close', () => {
-      for (const resolve of this.#waiting.splice(0)) resolve();
+      for (const resolve of this.#waiters.splice(0)) resolve();
       if (!this.#isTerminating) onEarlyDeath();
     });
   }
@@ -80,7 +80,7 @@ export class Parent {
     if (request === 'terminate') this.#isTerminating = true;
     if (this.#socket.destroyed) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#waiting.push(resolve);
+      this.#waiters.push(resolve);
       this.#socket.write(`${request}\n`);
     });
   }

@@ -14,7 +14,7 @@ export interface StandInFlags {
 }
 
 const text = { type: 'string' } as const;
-const known = {
+const knownFlags = {
   'config-path': { ...text, short: 'c' },
   mode: text,
   'restart-epoch': text,
@@ -41,7 +41,7 @@ export const hotRestartVersion = '11.104';
 
 /** @throws Error with the message of Envoy's parser */
 export function parseFlags(args: readonly string[]): StandInFlags | 'version' | 'hot restart version' {
-  const { values } = parseArgs({ args: [...args], options: known, strict: true });
+  const { values } = parseArgs({ args: [...args], options: knownFlags, strict: true });
   if (values.version) return 'version';
   if (values['hot-restart-version']) return 'hot restart version';
   return {

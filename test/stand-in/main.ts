@@ -25,14 +25,14 @@ function exitWithMessage(code: number, lastWords?: string): void {
 class StandIn {
   readonly #flags: StandInFlags;
   readonly #admin: AdminInterface;
-  readonly #memory: SharedMemory;
+  readonly #sharedMemory: SharedMemory;
   #control: Socket | undefined;
   #parent: Parent | undefined;
   #live = false;
 
   constructor(flags: StandInFlags) {
     this.#flags = flags;
-    this.#memory = new SharedMemory(flags.baseId);
+    this.#sharedMemory = new SharedMemory(flags.baseId);
     this.#admin = new AdminInterface(flags, (path) => {
       this.#sendReport({ report: 'admin', path });
       if (path === '/quitquitquit') setImmediate(() => exitWithMessage(0));
@@ -64,11 +64,11 @@ class StandIn {
         this.#control = socket;
         const hello: Hello = { pid: process.pid, mode, epoch, baseId, args: process.argv.slice(2) };
         socket.write(`${JSON.stringify(hello)}\n`);
-        let begun = false;
+        let hasStarted = false;
         readLines(socket, (line) => {
-          if (begun) void this.#obey(JSON.parse(line) as Order);
+          if (hasStarted) void this.#obey(JSON.parse(line) as Order);
           else resolve(JSON.parse(line) as Beginning);
-          begun = true;
+          hasStarted = true;
         });
       });
     });
@@ -88,14 +88,14 @@ class StandIn {
       return false;
     }
     if (epoch === 0) {
-      this.#memory.create();
+      this.#sharedMemory.create();
       return true;
     }
-    if (this.#memory.initializing) {
+    if (this.#sharedMemory.initializing) {
       exitWithMessage(1, 'previous envoy process is still initializing');
       return false;
     }
-    this.#memory.initializing = true;
+    this.#sharedMemory.initializing = true;
     try {
       this.#parent = await Parent.attach(this.#flags, () => this.#abortLater());
     } catch {
@@ -110,7 +110,7 @@ class StandIn {
   async #goLive(): Promise<void> {
     if (this.#live) return;
     this.#live = true;
-    if (this.#flags.epoch > 0) this.#memory.initializing = false;
+    if (this.#flags.epoch > 0) this.#sharedMemory.initializing = false;
     this.#admin.state = 'LIVE';
     logLine('info', 'starting main dispatch loop');
     this.#sendReport({ report: 'live' });
@@ -136,11 +136,11 @@ class StandIn {
     setTimeout(() => process.kill(process.pid, 'SIGABRT'), orphanedMs);
   }
 
-  #handleSignals(ignored: readonly string[]): void {
+  #handleSignals(ignoredSignals: readonly string[]): void {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       process.on(signal, async () => {
         this.#sendReport({ report: 'signal', signal });
-        if (ignored.includes(signal)) return;
+        if (ignoredSignals.includes(signal)) return;
         logLine('warning', `caught ENVOY_${signal}`);
         // A child that is not live stops the parent, too (fact 3).
         await this.#parent?.request('terminate');
@@ -179,7 +179,7 @@ class StandIn {
         this.#admin.requestsInFlight = order.active;
         break;
       case 'refuse children':
-        this.#memory.initializing = true;
+        this.#sharedMemory.initializing = true;
         break;
     }
     this.#sendReport({ report: 'obeyed' });
@@ -193,8 +193,10 @@ class StandIn {
 /** Waits while the output is not read, like Envoy's threads. */
 async function flood(lines: number): Promise<void> {
   for (let line = 1; line <= lines; line++) {
-    const more = process.stderr.write(`${new Date().toISOString()}\tinfo\tenvoy main\tflood ${line} of ${lines}\n`);
-    if (!more) await new Promise((resolve) => process.stderr.once('drain', resolve));
+    const hasCapacity = process.stderr.write(
+      `${new Date().toISOString()}\tinfo\tenvoy main\tflood ${line} of ${lines}\n`,
+    );
+    if (!hasCapacity) await new Promise((resolve) => process.stderr.once('drain', resolve));
   }
 }
 
@@ -205,7 +207,7 @@ try {
   else if (flags === 'hot restart version') process.stderr.write(`${hotRestartVersion}\n`);
   else await new StandIn(flags).run();
 } catch (error) {
-  const words = error instanceof Error ? error.message : String(error);
-  logLine('critical', `error \`${words}\` initializing config`);
-  exitWithMessage(1, words);
+  const messageText = error instanceof Error ? error.message : String(error);
+  logLine('critical', `error \`${messageText}\` initializing config`);
+  exitWithMessage(1, messageText);
 }

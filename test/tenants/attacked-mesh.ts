@@ -135,10 +135,10 @@ export class AttackedMesh {
     const routeNames = new Set<string>();
     const hosts = new Set<string>();
     this.#seenHosts = hosts;
-    const subscribe = (typeUrl: string, known: Set<string>, names: readonly string[]): void => {
-      const added = names.filter((name) => !known.has(name));
-      for (const name of added) known.add(name);
-      if (added.length > 0) stream.send({ typeUrl, resourceNamesSubscribe: added });
+    const subscribe = (typeUrl: string, subscribedNames: Set<string>, names: readonly string[]): void => {
+      const addedNames = names.filter((name) => !subscribedNames.has(name));
+      for (const name of addedNames) subscribedNames.add(name);
+      if (addedNames.length > 0) stream.send({ typeUrl, resourceNamesSubscribe: addedNames });
     };
     stream.onResponse = ({ typeUrl, nonce, resources, removedResources }) => {
       for (const { resource } of resources) this.receivedBytes += resource!.value.length;
@@ -171,13 +171,13 @@ export class AttackedMesh {
   /** Returns the milliseconds from a change in the victim's namespace until the victim receives it. */
   async pushMs(): Promise<number> {
     const host = `v${++this.#pushes}.${bankHost}`;
-    const begun = performance.now();
+    const startedAt = performance.now();
     this.#putEntry('bank', 'changing', host);
     await eventually(`the victim has ${host}`, () => this.#seenHosts.has(host), {
       everyMs: 2,
       hopeless: () => this.program.hopeless(),
     });
-    return performance.now() - begun;
+    return performance.now() - startedAt;
   }
 
   /** Like {@link pushMs}, with the event loop iterations in that time. Their CPU time does not depend on the machine's load. */

@@ -37,10 +37,10 @@ const host = (index: number): string => `h${index}.mallory.test`;
 const ports = (count: number, protocol: string, name = 'number') =>
   times(count, (i) => ({ [name]: 1000 + i, name: `p${i}`, protocol }));
 
-const spec = (title: string, fields: object, more: Partial<LargeObject> = {}): LargeObject => ({
+const spec = (title: string, fields: object, overrides: Partial<LargeObject> = {}): LargeObject => ({
   title,
   body: { spec: fields },
-  ...more,
+  ...overrides,
 });
 const body = (title: string, fields: Readonly<Record<string, unknown>>): LargeObject => ({ title, body: fields });
 

@@ -94,14 +94,21 @@ function removeAll(kind: KindName): void {
  * Only certificates of ConfigMaps and Secrets are read. Endpoints are not watched, because Kubernetes mirrors them as
  * EndpointSlices.
  */
-const accepted: readonly KindName[] = ['ConfigMap', 'Secret', 'Endpoints', 'IngressClass', 'GatewayClass', 'Namespace'];
-const rejected = (kind: KindName): boolean => !accepted.includes(kind);
+const acceptedKinds: readonly KindName[] = [
+  'ConfigMap',
+  'Secret',
+  'Endpoints',
+  'IngressClass',
+  'GatewayClass',
+  'Namespace',
+];
+const isRejected = (kind: KindName): boolean => !acceptedKinds.includes(kind);
 
 function isReportedByEvent(kind: KindName): boolean {
   const { name } = nameOf(kind, 0).metadata;
   return mesh.api.list(events, 'mallory').some(({ involvedObject, reason }) => {
-    const about = involvedObject as { readonly kind: string; readonly name: string };
-    return about.kind === kind && about.name === name && reason === 'LimitExceeded';
+    const involved = involvedObject as { readonly kind: string; readonly name: string };
+    return involved.kind === kind && involved.name === name && reason === 'LimitExceeded';
   });
 }
 
@@ -134,36 +141,36 @@ describe('one megabyte of the largest lists of every kind', () => {
     await mesh.pushMs();
     const memoryBefore = await mesh.memoryMib();
     for (const kind of attackedKinds) {
-      let best: Cost | undefined;
+      let lowestCost: Cost | undefined;
       let factor = 1;
-      for (let round = 0; round < tries; round++) {
+      for (let attempt = 0; attempt < tries; attempt++) {
         factor = await slowness();
         const cost = await attack(kind);
-        best = best === undefined ? cost : lowerFactor(best, cost);
-        if (rejected(kind) && reportsStatus(kind)) {
+        lowestCost = lowestCost === undefined ? cost : lowerFactor(lowestCost, cost);
+        if (isRejected(kind) && reportsStatus(kind)) {
           await eventually(`the status of ${kind} reports the limit`, () => isReportedInStatus(kind));
         } else if (kindsWithEvents.has(kind)) {
           await eventually(`an Event reports the limit of ${kind}`, () => isReportedByEvent(kind));
-        } else if (rejected(kind)) {
+        } else if (isRejected(kind)) {
           await eventually(`the log reports the limit of ${kind}`, () =>
             mesh.program.lines.some((line) => line.includes(`${kind} `) && /LIMIT_EXCEEDED|must have/.test(line)),
           );
         }
         removeAll(kind);
         await mesh.pushMs();
-        if (best.stretchMs <= maxStretchMs * factor && best.pushFactor <= maxPushFactor) break;
+        if (lowestCost.stretchMs <= maxStretchMs * factor && lowestCost.pushFactor <= maxPushFactor) break;
       }
-      const { stretchMs, pushFactor, bytes, idleMs } = best!;
+      const { stretchMs, pushFactor, bytes, idleMs } = lowestCost!;
       rows.push(
         `${kind.padEnd(22)} stretch ${stretchMs.toFixed(0)} ms (machine x${factor.toFixed(1)}), push x${pushFactor.toFixed(1)} of ${idleMs.toFixed(0)} ms, ${(bytes / 1024).toFixed(0)} KiB`,
       );
       if (stretchMs > maxStretchMs * factor || pushFactor > maxPushFactor) failures.push(rows.at(-1)!);
     }
-    const leftMib = (await mesh.memoryMib()) - memoryBefore;
-    console.log(`${rows.join('\n')}\nmemory left behind: ${leftMib.toFixed(1)} MiB`);
+    const retainedMib = (await mesh.memoryMib()) - memoryBefore;
+    console.log(`${rows.join('\n')}\nmemory left behind: ${retainedMib.toFixed(1)} MiB`);
     expect(failures).toEqual([]);
     expect([...mesh.hosts].filter((host) => /^(h|tcp|vips|a|e|pe)\d*\.mallory/.test(host))).toEqual([]);
-    expect(leftMib).toBeLessThan(maxLeftMib);
+    expect(retainedMib).toBeLessThan(maxLeftMib);
   });
 });
 
@@ -178,15 +185,15 @@ function lowerFactor(one: Cost, other: Cost): Cost {
 
 describe('many valid objects of one namespace', () => {
   it('valid objects of one namespace are exported up to the limit, oldest first, and the status of the others reports this until removals make space', async () => {
-    const entry = (name: string, second: number) => ({
-      metadata: { name, namespace: 'mallory', creationTimestamp: `2030-01-01T00:00:0${second}Z` },
+    const entry = (name: string, createdSecond: number) => ({
+      metadata: { name, namespace: 'mallory', creationTimestamp: `2030-01-01T00:00:0${createdSecond}Z` },
       spec: {
         hosts: Array.from({ length: 200 }, (_, index) => `${name}-${index}.mallory.test`),
         resolution: 'DNS',
         ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
       },
     });
-    const seen = (name: string): number => [...mesh.hosts].filter((host) => host.startsWith(`${name}-`)).length;
+    const countHosts = (name: string): number => [...mesh.hosts].filter((host) => host.startsWith(`${name}-`)).length;
     // The namespace already exports 40 ports: 40 + 200 + 200 <= 500.
     const objects = ['first', 'second', 'third', 'fourth'].map((name, index) => entry(name, index));
     for (const object of objects.toReversed()) mesh.attack('ServiceEntry', object);
@@ -195,12 +202,14 @@ describe('many valid objects of one namespace', () => {
     );
     await mesh.pushMs();
     // With several batches, a younger entry may be exported first. Its clusters are removed with a delay.
-    await eventuallyHolds(() => expect(['first', 'second', 'third', 'fourth'].map(seen)).toEqual([200, 200, 0, 0]));
+    await eventuallyHolds(() =>
+      expect(['first', 'second', 'third', 'fourth'].map(countHosts)).toEqual([200, 200, 0, 0]),
+    );
     mesh.remove('ServiceEntry', objects[0]!);
-    await eventually('the third is exported', () => seen('third') === 200);
+    await eventually('the third is exported', () => countHosts('third') === 200);
     // A removed cluster stays until 5 s after the client has acknowledged routes without it.
-    await eventually('the first is removed', () => seen('first') === 0);
-    expect(['second', 'fourth'].map(seen)).toEqual([200, 0]);
+    await eventually('the first is removed', () => countHosts('first') === 0);
+    expect(['second', 'fourth'].map(countHosts)).toEqual([200, 0]);
     for (const object of objects.slice(1)) mesh.remove('ServiceEntry', object);
   });
 });

@@ -46,14 +46,14 @@ const proseOf = (comment: string): string =>
 
 /** Comments of consecutive lines are one text, because a phrase may continue on the next line. */
 function commentsOf(text: string, comments: readonly { type: string; start: number; end: number }[]): CodeText[] {
-  const merged: { start: number; end: number; isLine: boolean }[] = [];
+  const mergedComments: { start: number; end: number; isLine: boolean }[] = [];
   for (const { type, start, end } of comments) {
-    const last = merged.at(-1);
+    const last = mergedComments.at(-1);
     const isLine = type === 'Line';
     if (isLine && last?.isLine && /^\s*$/.test(text.slice(last.end, start))) last.end = end;
-    else merged.push({ start, end, isLine });
+    else mergedComments.push({ start, end, isLine });
   }
-  return merged
+  return mergedComments
     .map(({ start, end }) => ({ start, text: proseOf(text.slice(start, end).replaceAll(/(?<=\n\s*)\/\//g, blank)) }))
     .filter((comment) => !/^\s*(biome-ignore|@ts-)/.test(comment.text));
 }

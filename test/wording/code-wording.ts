@@ -47,7 +47,7 @@ type Message = { readonly part: CodePart; readonly offset: number; readonly mess
 
 /** @returns a finder of the forbidden words in a name */
 export function namesFinderOf({ rules, allowed }: IdentifierRules): (name: string, file?: string) => readonly string[] {
-  const byWord = new Map(rules.flatMap((rule) => rule.words.split(' ').map((word) => [word, rule] as const)));
+  const ruleByWord = new Map(rules.flatMap((rule) => rule.words.split(' ').map((word) => [word, rule] as const)));
   const exceptions = allowed.map(({ name, files = '' }) => ({
     name: new RegExp(`^(?:${name})$`),
     files: new RegExp(`^(?:${files})`),
@@ -56,12 +56,12 @@ export function namesFinderOf({ rules, allowed }: IdentifierRules): (name: strin
     exceptions.some((exception) => exception.name.test(name) && exception.files.test(file));
   return (name, file = '') => {
     const words = wordsOfName(name);
-    const found = words.flatMap((word, i) => {
-      const rule = byWord.get(word);
+    const wordMessages = words.flatMap((word, i) => {
+      const rule = ruleByWord.get(word);
       const isChecked = rule?.at === undefined || (rule.at === 'start' ? i === 0 : words.length === 1);
       return rule !== undefined && isChecked ? [`name "${name}" with "${word}": use ${rule.use}`] : [];
     });
-    return found.length > 0 && isAllowed(name, file) ? [] : found;
+    return wordMessages.length > 0 && isAllowed(name, file) ? [] : wordMessages;
   };
 }
 
@@ -72,10 +72,10 @@ export function codeWordingOf(rules = wordingRules(), names = identifierRules())
   const findNames = namesFinderOf(names);
   const inProse = (part: CodePart, { text, start }: { text: string; start: number }): Message[] =>
     patterns.flatMap(({ pattern, use }) =>
-      [...text.matchAll(pattern)].map(({ 0: found, index }) => ({
+      [...text.matchAll(pattern)].map(({ 0: matchedText, index }) => ({
         part,
         offset: start + index,
-        message: `${kindOf[part]} "${found.replaceAll(/\s+/g, ' ')}": use ${use}`,
+        message: `${kindOf[part]} "${matchedText.replaceAll(/\s+/g, ' ')}": use ${use}`,
       })),
     );
   return (file, text) => {
@@ -106,7 +106,7 @@ const exportedType = /^export (?:declare )?(?:abstract )?(?:type|interface|class
 /** @returns the files that export each type name, for names of the product that more than one file exports */
 export function repeatedTypeNames(files: readonly string[]): ReadonlyMap<string, readonly string[]> {
   const filesOf = new Map<string, string[]>();
-  for (const file of files.filter((each) => /^(src|machines|visualize)\/(?!.*\.test\.tsx?$)/.test(each))) {
+  for (const file of files.filter((filePath) => /^(src|machines|visualize)\/(?!.*\.test\.tsx?$)/.test(filePath))) {
     for (const [, name] of readFileSync(join(packageRoot(), file), 'utf8').matchAll(exportedType)) {
       filesOf.set(name!, [...(filesOf.get(name!) ?? []), file]);
     }

@@ -5,12 +5,12 @@
  */
 import type { WordingFinding } from './wording.ts';
 
-const parts = await Promise.all([import('./wording.ts'), import('./code-wording.ts')]).catch((error) => {
+const modules = await Promise.all([import('./wording.ts'), import('./code-wording.ts')]).catch((error) => {
   if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
   console.log(`${error.message}\nRun 'npm install --ignore-scripts': package.json has a new dependency.`);
   process.exit(1);
 });
-const [{ findingsOf, textFiles, wordingOf }, sources] = parts;
+const [{ findingsOf, textFiles, wordingOf }, sources] = modules;
 
 const [mode, ...folders] = process.argv.slice(2);
 const isBelow = (file: string): boolean => folders.some((folder) => file.startsWith(`${folder.replace(/\/$/, '')}/`));

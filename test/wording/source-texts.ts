@@ -9,7 +9,7 @@ export interface SourceText {
 }
 
 /** Two adjacent words. Identifiers, paths and keys have none. */
-const words = /[A-Za-z]{2}[,;:.!?]?\s+[("']?[A-Za-z]/;
+const prosePattern = /[A-Za-z]{2}[,;:.!?]?\s+[("']?[A-Za-z]/;
 
 /** A key like `'running.waiting for a start'`: the path of a chart's state. */
 const isStatePath = (node: object): boolean =>
@@ -17,8 +17,9 @@ const isStatePath = (node: object): boolean =>
 
 /** String literals, templates and JSX texts that are prose, without comments and state paths. */
 export function textsOfTypeScript(text: string, lang: 'ts' | 'tsx' = 'ts'): readonly SourceText[] {
-  const found: SourceText[] = [];
-  const add = (start: number, end: number) => words.test(text.slice(start, end)) && found.push({ start, end });
+  const sourceTexts: SourceText[] = [];
+  const add = (start: number, end: number) =>
+    prosePattern.test(text.slice(start, end)) && sourceTexts.push({ start, end });
   const visit = (node: unknown): void => {
     if (Array.isArray(node)) for (const child of node) visit(child);
     if (node === null || typeof node !== 'object' || !('type' in node)) return;
@@ -31,7 +32,7 @@ export function textsOfTypeScript(text: string, lang: 'ts' | 'tsx' = 'ts'): read
     else for (const child of Object.values(node)) if (typeof child === 'object') visit(child);
   };
   visit(parseAst(text, { lang }).body);
-  return found;
+  return sourceTexts;
 }
 
 /** Comments of a YAML file, one per line. */
@@ -44,9 +45,9 @@ export function commentsOfYaml(text: string): readonly SourceText[] {
 
 /** Texts of a Helm template, without its actions. */
 export function textsOfTemplate(text: string): readonly SourceText[] {
-  return [...text.matchAll(/(?:^|\}\})((?:(?!\{\{)[\s\S])+)/g)].map(({ index, 0: whole, 1: part }) => {
-    const start = index + whole.length - part!.length;
-    return { start, end: start + part!.length };
+  return [...text.matchAll(/(?:^|\}\})((?:(?!\{\{)[\s\S])+)/g)].map(({ index, 0: matchedText, 1: proseText }) => {
+    const start = index + matchedText.length - proseText!.length;
+    return { start, end: start + proseText!.length };
   });
 }
 
@@ -69,10 +70,10 @@ function documentOf(text: string, texts: readonly SourceText[]): TxtDocumentNode
     range: [start, end] as const,
     loc: { start: positionOf(start), end: positionOf(end) },
   });
-  const paragraphOf = (piece: SourceText): TxtParagraphNode => {
-    const place = placeOf(piece);
-    const value = place.raw.replaceAll(/\\?`[^`\n]*`/g, (code) => '·'.repeat(code.length));
-    return { type: 'Paragraph', ...place, children: [{ type: 'Str', value, ...place }] };
+  const paragraphOf = (sourceText: SourceText): TxtParagraphNode => {
+    const position = placeOf(sourceText);
+    const value = position.raw.replaceAll(/\\?`[^`\n]*`/g, (code) => '·'.repeat(code.length));
+    return { type: 'Paragraph', ...position, children: [{ type: 'Str', value, ...position }] };
   };
   return { type: 'Document', ...placeOf({ start: 0, end: text.length }), children: texts.map(paragraphOf) };
 }

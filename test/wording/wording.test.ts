@@ -10,8 +10,8 @@ describe('wording rules', () => {
   test.each(wordingRules().map((rule) => [rule.wrong, rule] as const))(
     'a wording rule finds "%s" and accepts its correction',
     async (_, rule) => {
-      const ofRule = await wordingOf([rule]);
-      expect(await ofRule('docs/page.md', `${rule.wrong}\n`)).toHaveLength(1);
+      const ruleWording = await wordingOf([rule]);
+      expect(await ruleWording('docs/page.md', `${rule.wrong}\n`)).toHaveLength(1);
       expect(await wording('docs/page.md', `${rule.right}\n`)).toEqual([]);
     },
   );
@@ -90,7 +90,9 @@ describe('the rules of names', () => {
 
   test('single-word names and the first words of names have separate rules', () => {
     const find = namesFinderOf({ rules, allowed: [] });
-    expect([find('own'), find('mostBytes'), find('leastRequest')].map((found) => found.length)).toEqual([1, 1, 1]);
+    expect([find('own'), find('mostBytes'), find('leastRequest')].map((nameMessages) => nameMessages.length)).toEqual([
+      1, 1, 1,
+    ]);
     expect([find('ownerReference'), find('ownCertificate'), find('atMost')].flat()).toEqual([]);
   });
 

@@ -36,10 +36,10 @@ export function wordingRules(): readonly WordingRule[] {
   return load(readFileSync(join(folder, 'rules.yaml'), 'utf8')) as WordingRule[];
 }
 
-const shown =
+const checkedPaths =
   /^(README|CHANGELOG|SECURITY|CONTRIBUTING)\.md$|^docs\/[^/]+\.md$|^deploy\/.*\.(md|yaml|txt)$|^(src|visualize)\/.*\.tsx?$/;
 /** Generated from protobuf, not shown, or a table of old names. */
-const excluded =
+const excludedPaths =
   /^src\/gen\/|^src\/debugger\/trace\/versions\/names-of-version-|\.test\.tsx?$|\.d\.ts$|^deploy\/chart\/templates\/.*\.yaml$/;
 
 /** Tracked files with texts that a user can see. */
@@ -49,7 +49,7 @@ export function textFiles(): readonly string[] {
     encoding: 'utf8',
   })
     .split('\n')
-    .filter((file) => shown.test(file) && !excluded.test(file));
+    .filter((file) => checkedPaths.test(file) && !excludedPaths.test(file));
 }
 
 export type Wording = (file: string, text: string) => Promise<readonly WordingFinding[]>;
@@ -66,9 +66,12 @@ export async function wordingOf(rules: readonly WordingRule[] = wordingRules()):
   const rule: TextlintRuleModule = (context) => ({
     [context.Syntax.Str](node) {
       for (const { pattern, use } of patterns) {
-        for (const { 0: found, index } of node.value.matchAll(pattern)) {
-          const padding = context.locator.range([index, index + found.length]);
-          context.report(node, new context.RuleError(`"${found.replaceAll(/\s+/g, ' ')}": use ${use}`, { padding }));
+        for (const { 0: matchedText, index } of node.value.matchAll(pattern)) {
+          const padding = context.locator.range([index, index + matchedText.length]);
+          context.report(
+            node,
+            new context.RuleError(`"${matchedText.replaceAll(/\s+/g, ' ')}": use ${use}`, { padding }),
+          );
         }
       }
     },
@@ -89,10 +92,10 @@ export async function wordingOf(rules: readonly WordingRule[] = wordingRules()):
 }
 
 export async function findingsOf(wording: Wording, files: readonly string[]): Promise<readonly WordingFinding[]> {
-  const found: WordingFinding[] = [];
+  const findings: WordingFinding[] = [];
   for (const file of files) {
     const text = readFileSync(join(packageRoot(), file), 'utf8');
-    found.push(...(await wording(file, text)));
+    findings.push(...(await wording(file, text)));
   }
-  return found;
+  return findings;
 }

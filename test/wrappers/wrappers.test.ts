@@ -55,8 +55,8 @@ describe.each(programs)('wrapper that runs as %s', (program) => {
       ['pilot-agent', `--max-semi-space-size=1 -r ${root}/bin/small-memory.cjs `],
       ['pilot-discovery', `--max-semi-space-size=16 -r ${root}/bin/later-compilers.cjs `],
     ]);
-    const memory = flags.get(program) ?? '';
-    const expected = `--inspect-port=192.0.2.1:9229 ${memory}-r ${root}/bin/node-version.cjs ${root}/dist/${program}.mjs an argument`;
+    const memoryFlag = flags.get(program) ?? '';
+    const expected = `--inspect-port=192.0.2.1:9229 ${memoryFlag}-r ${root}/bin/node-version.cjs ${root}/dist/${program}.mjs an argument`;
     expect(run(root, program, path).out).toBe(`beside: ${expected}`);
     nodeIn(join(root, 'node_modules', packaged, 'bin'), 'below');
     expect(run(root, program, path).out).toBe(`below: ${expected}`);
@@ -75,9 +75,9 @@ describe.each(programs)('wrapper that runs as %s', (program) => {
     packageIn(join(parent, 'chartpilot'));
     nodeIn(join(parent, 'tools'), 'in PATH');
     // The launcher has a relative path, and a folder of the same name exists elsewhere.
-    const elsewhere = emptyFolder();
-    mkdirSync(join(elsewhere, 'chartpilot/bin'), { recursive: true });
-    for (const CDPATH of [elsewhere, parent]) {
+    const otherFolder = emptyFolder();
+    mkdirSync(join(otherFolder, 'chartpilot/bin'), { recursive: true });
+    for (const CDPATH of [otherFolder, parent]) {
       const { stdout, stderr } = spawnSync('/bin/sh', [join('chartpilot/bin', program)], {
         cwd: parent,
         encoding: 'utf8',
@@ -162,8 +162,8 @@ test.each(['small-memory', 'later-compilers'])('%s only sets V8 flags of the pac
     ([, flag]) => flag,
   );
   expect(flags.length).toBeGreaterThan(0);
-  const known = spawnSync(process.execPath, ['--v8-options'], { encoding: 'utf8' }).stdout;
-  for (const flag of flags) expect(known).toContain(`${flag} (`);
+  const v8OptionsText = spawnSync(process.execPath, ['--v8-options'], { encoding: 'utf8' }).stdout;
+  for (const flag of flags) expect(v8OptionsText).toContain(`${flag} (`);
 });
 
 describe('the version of Node', () => {
@@ -177,29 +177,33 @@ describe('the version of Node', () => {
   }
 
   function checkNode(node: string): NodeCheck {
-    const seen = { output: '', code: undefined as number | undefined, cacheFolder: undefined as string | undefined };
-    const ended = new Error('the process has ended');
+    const capturedRun = {
+      output: '',
+      code: undefined as number | undefined,
+      cacheFolder: undefined as string | undefined,
+    };
+    const exitError = new Error('the process has ended');
     const process = {
       versions: { node },
       version: `v${node}`,
       execPath: '/opt/node',
-      stderr: { write: (text: string) => (seen.output += text) },
+      stderr: { write: (text: string) => (capturedRun.output += text) },
       exit: (code: number) => {
-        seen.code = code;
-        throw ended;
+        capturedRun.code = code;
+        throw exitError;
       },
     };
     const modules: Record<string, object> = {
       'node:path': { join },
-      'node:module': { enableCompileCache: (folder: string) => (seen.cacheFolder = folder) },
+      'node:module': { enableCompileCache: (folder: string) => (capturedRun.cacheFolder = folder) },
     };
     try {
       const context = { process, require: (name: string) => modules[name], __dirname: bin };
       runInContext(script, createContext(context));
     } catch (error) {
-      if (error !== ended) throw error;
+      if (error !== exitError) throw error;
     }
-    return seen;
+    return capturedRun;
   }
 
   test('a Node older than in package.json is rejected with its version and instructions', () => {

@@ -81,15 +81,18 @@ test('the text of a chart contains its state, its duration, its timers and its n
 });
 
 test('few actors of a machine have a chart each, many share a chart, and effects have none', () => {
-  const few = [actor('lamp', 'off'), actor('epoch-0', 'on.slow'), actor('epoch-1', 'off')];
+  const fewActors = [actor('lamp', 'off'), actor('epoch-0', 'on.slow'), actor('epoch-1', 'off')];
   const { machine: _, ...effect } = actor('lamp/bulb', '');
-  expect(chartGroups([...few, effect]).groups.map(({ name, together }) => [name, together])).toEqual([
+  expect(chartGroups([...fewActors, effect]).groups.map(({ name, together }) => [name, together])).toEqual([
     ['lamp', false],
     ['epoch-0', false],
     ['epoch-1', false],
   ]);
-  const many = Array.from({ length: 200 }, (_, i) => actor(`ads-connection-${i}`, 'off'));
-  expect(chartGroups([...few, ...many]).groups.at(-1)).toMatchObject({ name: 'ads-connection-N', together: true });
+  const manyActors = Array.from({ length: 200 }, (_, i) => actor(`ads-connection-${i}`, 'off'));
+  expect(chartGroups([...fewActors, ...manyActors]).groups.at(-1)).toMatchObject({
+    name: 'ads-connection-N',
+    together: true,
+  });
 });
 
 test('too many families are grouped by machine, and the actors of too many groups are counted', () => {
@@ -98,15 +101,15 @@ test('too many families are grouped by machine, and the actors of too many group
       ...actor(`x${i.toString(26).replaceAll(/\d/g, (digit) => 'qrstuvwxyz'[Number(digit)]!)}`, 'off'),
       machine: machineOf(i),
     }));
-  const few = chartGroups(unrelatedActors(maxFamilies, () => 'm'));
-  expect([few.groups.length, few.omittedActors]).toEqual([maxFamilies, 0]);
+  const fewGroups = chartGroups(unrelatedActors(maxFamilies, () => 'm'));
+  expect([fewGroups.groups.length, fewGroups.omittedActors]).toEqual([maxFamilies, 0]);
   const one = chartGroups([actor('lamp', 'off'), ...unrelatedActors(5_000, () => 'worker')]);
   expect(one.groups.map(({ name, actors }) => [name, actors.length])).toEqual([
     ['lamp', 1],
     ['worker', 5_000],
   ]);
-  const many = chartGroups(unrelatedActors(5_000, (i) => `machine ${i}`));
-  expect([many.groups.length, many.omittedActors]).toEqual([maxChartGroups, 5_000 - maxChartGroups]);
+  const manyGroups = chartGroups(unrelatedActors(5_000, (i) => `machine ${i}`));
+  expect([manyGroups.groups.length, manyGroups.omittedActors]).toEqual([maxChartGroups, 5_000 - maxChartGroups]);
 });
 
 test('a group counts its actors in each state and in its parent states', () => {

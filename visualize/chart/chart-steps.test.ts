@@ -47,8 +47,8 @@ test('appended steps are found, newest first', () => {
   expect([...stepsBefore(recording, 'a', 99)].map(({ index }) => index)).toEqual([4, 3, 1]);
 });
 
-function at(place: number, spawned = 1): ReturnType<typeof takenAt> {
-  return takenAt(recordingOf(traceBodies), 'a', spawned, place);
+function at(recordIndex: number, spawnIndex = 1): ReturnType<typeof takenAt> {
+  return takenAt(recordingOf(traceBodies), 'a', spawnIndex, recordIndex);
 }
 
 function recordingOf(bodies: readonly TraceBody[]): PageRecording {

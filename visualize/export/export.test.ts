@@ -97,8 +97,8 @@ describe('export of a range as a sequence', () => {
   });
 
   test('the mermaid diagram marks a deviation and the expected messages', () => {
-    const twice = [traceBodies[0]!, traceBodies[1]!, traceBodies[3]!, traceBodies[3]!];
-    const text = rangeMermaid(recordingOf(twice), { first: 0, last: 3 });
+    const repeatedBodies = [traceBodies[0]!, traceBodies[1]!, traceBodies[3]!, traceBodies[3]!];
+    const text = rangeMermaid(recordingOf(repeatedBodies), { first: 0, last: 3 });
     expect(text).toMatch(/rect .*\n\s+a->>b: ping\.sent \(record 4/);
     expect(text).toContain('b → a: pong.sent');
   });
@@ -116,8 +116,8 @@ describe('export of a range as a sequence', () => {
   });
 
   test('the picture shows which diagram a deviation concerns', () => {
-    const twice = [traceBodies[0]!, traceBodies[1]!, traceBodies[3]!, traceBodies[3]!];
-    expect(drawnOf(twice, { first: 0, last: 3 }).picture.text).toContain('expected b → a: pong.sent');
+    const repeatedBodies = [traceBodies[0]!, traceBodies[1]!, traceBodies[3]!, traceBodies[3]!];
+    expect(drawnOf(repeatedBodies, { first: 0, last: 3 }).picture.text).toContain('expected b → a: pong.sent');
   });
 });
 
@@ -132,9 +132,9 @@ describe('test generated from a range', () => {
 
   test('no test is generated from a trace that lacks its beginning', () => {
     expect(testErrorText(recordingOf(traceBodies))).toBeUndefined();
-    const late = new PageRecording(header());
-    late.append([{ ...traceBodies[0]!, seq: 5, t: 5 }]);
-    expect(testErrorText(late)).toContain('cannot be replayed');
+    const lateRecording = new PageRecording(header());
+    lateRecording.append([{ ...traceBodies[0]!, seq: 5, t: 5 }]);
+    expect(testErrorText(lateRecording)).toContain('cannot be replayed');
     const rotated = new PageRecording({ ...header(), actors: [] });
     rotated.append([{ ...traceBodies[0]!, seq: 1, t: 5 }]);
     expect(testErrorText(rotated)).toContain('cannot be replayed');

@@ -25,12 +25,12 @@ test('the part for a record spans from its first cause to its consequences, with
 
 test('the part for a record includes the range of a finding that contains it, but no other findings', () => {
   const recording = recordingWith({});
-  const about = { range: [4_900, 5_200], root: 4_000 } as const;
-  const later = { range: [5_000, 5_900] } as const;
-  expect(relevantPart(recording, 4_950, [about, later])).toEqual({ first: 3_980, last: 5_220 });
+  const earlierFinding = { range: [4_900, 5_200], root: 4_000 } as const;
+  const laterFinding = { range: [5_000, 5_900] } as const;
+  expect(relevantPart(recording, 4_950, [earlierFinding, laterFinding])).toEqual({ first: 3_980, last: 5_220 });
   // A restart that ends after the finding's record.
-  expect(relevantPart(recording, 5_000, [about, later])).toEqual({ first: 3_980, last: 5_920 });
-  expect(relevantPart(recording, 7_000, [about, later])).toEqual({ first: 6_980, last: 7_020 });
+  expect(relevantPart(recording, 5_000, [earlierFinding, laterFinding])).toEqual({ first: 3_980, last: 5_920 });
+  expect(relevantPart(recording, 7_000, [earlierFinding, laterFinding])).toEqual({ first: 6_980, last: 7_020 });
 });
 
 test('the part for a record is small enough for an email, and within the trace', () => {

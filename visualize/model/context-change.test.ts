@@ -6,14 +6,14 @@ test('two short values are shown completely', () => {
 });
 
 test('two long values are shortened so that both show the first difference', () => {
-  const common = 'sha256:'.padEnd(100, '0');
-  const [previous, after] = shortPair(`${common}a-old-end`, `${common}b-new-end`);
+  const commonPrefix = 'sha256:'.padEnd(100, '0');
+  const [previous, next] = shortPair(`${commonPrefix}a-old-end`, `${commonPrefix}b-new-end`);
   expect(previous).toBe(`…${'0'.repeat(12)}a-old-end`);
-  expect(after).toBe(`…${'0'.repeat(12)}b-new-end`);
-  const [short, long] = shortPair(common, `${common}${'x'.repeat(200)}`);
-  expect(short).toBe(`…${'0'.repeat(12)}`);
-  expect(long).toMatch(/^…0{12}x+…$/);
-  expect(long).toHaveLength(60);
+  expect(next).toBe(`…${'0'.repeat(12)}b-new-end`);
+  const [shortText, longText] = shortPair(commonPrefix, `${commonPrefix}${'x'.repeat(200)}`);
+  expect(shortText).toBe(`…${'0'.repeat(12)}`);
+  expect(longText).toMatch(/^…0{12}x+…$/);
+  expect(longText).toHaveLength(60);
 });
 
 test('an added or removed value is shown from its beginning', () => {

@@ -28,7 +28,7 @@ const log: TraceRecord = {
   level: 'error',
   text: 'Listener is not ready',
 };
-const started: TraceRecord = {
+const startRecord: TraceRecord = {
   seq: 78,
   t: 3,
   kind: 'timer-started',
@@ -38,8 +38,8 @@ const started: TraceRecord = {
   ms: 5,
 };
 
-const found = (query: string): number[] =>
-  [event, step, log, started].filter((record) => matches(parseQuery(query), record)).map(({ seq }) => seq);
+const matchingSeqs = (query: string): number[] =>
+  [event, step, log, startRecord].filter((record) => matches(parseQuery(query), record)).map(({ seq }) => seq);
 
 test.each([
   ['config.changed', [7, 8]],
@@ -62,7 +62,7 @@ test.each([
   ['event:config', [7, 8]],
   ['digest:ab12', []],
 ])('the query %s finds %j', (query, seqs) => {
-  expect(found(query)).toEqual(seqs);
+  expect(matchingSeqs(query)).toEqual(seqs);
 });
 
 test('an incomplete query finds nothing', () => {
@@ -75,13 +75,13 @@ test('an interrupted search continues where it stopped, and includes new records
     { length: 5_000 },
     (_, i): TraceRecord => ({ ...log, seq: i + 1, text: i % 10 === 0 ? 'bad' : 'good' }),
   );
-  const some = new RecordArray(records.slice(0, 3_000));
+  const firstRecords = new RecordArray(records.slice(0, 3_000));
   const search = new TraceSearch(parseQuery('bad'));
-  expect(search.advance(some, () => false)).toBe(false);
-  const reached = search.reached;
-  expect(reached).toBeLessThan(3_000);
+  expect(search.advance(firstRecords, () => false)).toBe(false);
+  const reachedIndex = search.reached;
+  expect(reachedIndex).toBeLessThan(3_000);
   let rounds = 1;
-  while (!search.advance(some, () => false)) rounds++;
+  while (!search.advance(firstRecords, () => false)) rounds++;
   expect(rounds).toBeGreaterThan(2);
   expect(search.found).toHaveLength(300);
   expect(search.advance(new RecordArray(records), () => true)).toBe(true);
@@ -90,13 +90,13 @@ test('an interrupted search continues where it stopped, and includes new records
 
 test('the matching part of the payload is shown unless the sentence already contains it', () => {
   const sentence = 'cert-watcher → supervisor: config.changed';
-  const found = (text: string) => foundText(parseQuery(text), event, sentence);
-  expect(found('supervisor')).toBeUndefined();
-  expect(found('kind:event')).toBeUndefined();
-  expect(found('-tls.crt')).toBeUndefined();
-  expect(found('TLS.crt')).toMatchObject({
+  const matchedText = (text: string) => foundText(parseQuery(text), event, sentence);
+  expect(matchedText('supervisor')).toBeUndefined();
+  expect(matchedText('kind:event')).toBeUndefined();
+  expect(matchedText('-tls.crt')).toBeUndefined();
+  expect(matchedText('TLS.crt')).toMatchObject({
     match: 'tls.crt',
     textBefore: expect.stringMatching(/^….*\/etc\/certs\/$/),
   });
-  expect(found('supervisor ab12')?.match).toBe('ab12');
+  expect(matchedText('supervisor ab12')?.match).toBe('ab12');
 });

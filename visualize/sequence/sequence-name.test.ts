@@ -18,10 +18,10 @@ test.each([
   ['config-controller', 78, ['config-', 'controller']],
   ['ads-connection-N (512)', 78, ['ads-', 'connect…N (512)']],
 ])('the name %s in %d pixels has the lines %j', (name, width, lines) => {
-  const found = nameLines(name, width);
-  expect(found.length).toBe(lines.length);
-  expect(found.every((line) => textWidth(line, { size: 11, bold: true }) <= width)).toBe(true);
-  if (!name.includes('(')) expect(found).toEqual(lines);
+  const shortenedLines = nameLines(name, width);
+  expect(shortenedLines.length).toBe(lines.length);
+  expect(shortenedLines.every((line) => textWidth(line, { size: 11, bold: true }) <= width)).toBe(true);
+  if (!name.includes('(')) expect(shortenedLines).toEqual(lines);
 });
 
 test('a name that is too long for its box is shortened in the middle', () => {
@@ -32,10 +32,10 @@ test('a name that is too long for its box is shortened in the middle', () => {
 });
 
 test('a name of a million characters is not measured as a whole', () => {
-  const long = `an-${'exceedingly-long-'.repeat(60_000)}name-17`;
-  expect(cpuMs(() => nameLines(long, 78))).toBeLessThan(200);
-  expect(nameLines(long, 78).at(-1)!.endsWith('17')).toBe(true);
-  expect(cpuMs(() => columnFor([long]))).toBeLessThan(200);
+  const longName = `an-${'exceedingly-long-'.repeat(60_000)}name-17`;
+  expect(cpuMs(() => nameLines(longName, 78))).toBeLessThan(200);
+  expect(nameLines(longName, 78).at(-1)!.endsWith('17')).toBe(true);
+  expect(cpuMs(() => columnFor([longName]))).toBeLessThan(200);
 });
 
 test('the width of a diagram grows with the number of lifelines', () => {
@@ -50,19 +50,19 @@ test('labels and notes stay between the record numbers and the right edge', () =
   expect(left + maxWidth).toBe(layout.width - 6);
   expect(left).toBeGreaterThan(134);
   const note = 'handing over, nobody asks';
-  const half = textWidth(note, { size: 12 }) / 2;
-  expect(noteMiddle(595, note, layout) + half).toBeLessThan(layout.width);
-  expect(noteMiddle(120, note, layout) - half).toBeGreaterThan(134);
+  const halfWidth = textWidth(note, { size: 12 }) / 2;
+  expect(noteMiddle(595, note, layout) + halfWidth).toBeLessThan(layout.width);
+  expect(noteMiddle(120, note, layout) - halfWidth).toBeGreaterThan(134);
 });
 
 test('the label of an arrow to its own lifeline is on the side with more space', () => {
   const layout = layoutOf(4, 600);
   expect(labelBesideLoop(200, 100, layout).left).toBe(230);
-  const labelLeft = labelBesideLoop(560, 100, layout);
-  expect(labelLeft.left + labelLeft.maxWidth).toBeLessThan(560);
+  const leftLabel = labelBesideLoop(560, 100, layout);
+  expect(leftLabel.left + leftLabel.maxWidth).toBeLessThan(560);
   // Neither side has enough space, so the larger side is used, without covering an arrow.
-  const long = labelBesideLoop(200, 5_000, layout);
-  expect([long.left, long.left + long.maxWidth]).toEqual([230, layout.width - 6]);
+  const wideLabel = labelBesideLoop(200, 5_000, layout);
+  expect([wideLabel.left, wideLabel.left + wideLabel.maxWidth]).toEqual([230, layout.width - 6]);
   expect(labelBesideLoop(500, 5_000, layout).left).toBe(140);
 });
 

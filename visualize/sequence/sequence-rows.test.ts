@@ -31,7 +31,7 @@ test('messages, spawns, ends and state changes have rows, but started timers and
     { kind: 'step', actor: 'a', on: 'go.now' },
     { kind: 'stop', actor: 'a', status: 'error', error: 'broke' },
   ]);
-  expect(shown(rows)).toEqual([
+  expect(rowTexts(rows)).toEqual([
     'spawn outside→a',
     'event outside→a',
     'state a→a',
@@ -42,9 +42,11 @@ test('messages, spawns, ends and state changes have rows, but started timers and
 });
 
 test('the end of an actor is sent to its parent even if its spawn was before the first record', () => {
-  const living: ActorSnapshot[] = [{ actor: 'b', parent: 'a', machine: 'm', state: '', spawned: 1, spawnedAt: 0 }];
-  const rows = rowsOf([{ kind: 'stop', actor: 'b', status: 'done' }], { living });
-  expect(shown(rows)).toEqual(['done b→a']);
+  const livingActors: ActorSnapshot[] = [
+    { actor: 'b', parent: 'a', machine: 'm', state: '', spawned: 1, spawnedAt: 0 },
+  ];
+  const rows = rowsOf([{ kind: 'stop', actor: 'b', status: 'done' }], { living: livingActors });
+  expect(rowTexts(rows)).toEqual(['done b→a']);
 });
 
 test('the filter by actor keeps records of the selected actor and its effects', () => {
@@ -56,7 +58,7 @@ test('the filter by actor keeps records of the selected actor and its effects', 
     ],
     { filter: { ...all, actor: 'b' } },
   );
-  expect(shown(rows)).toEqual(['event a→b', 'event b/process→b']);
+  expect(rowTexts(rows)).toEqual(['event a→b', 'event b/process→b']);
 });
 
 test('internal events of XState can be hidden, but not the failure of an actor', () => {
@@ -79,7 +81,7 @@ test('rows of state changes and effects can be hidden', () => {
     ],
     { filter: { states: false, internal: true } },
   );
-  expect(shown(rows)).toEqual(['event a→b']);
+  expect(rowTexts(rows)).toEqual(['event a→b']);
 });
 
 test('a position between two rows belongs to the row above it', () => {
@@ -109,7 +111,7 @@ test('rows that grow with the trace equal those built at its end, and each recor
     entries.push(index.entry(index.length - 1));
   }
   expect(Array.from({ length: index.length }, (_, at) => index.entry(at))).toEqual(entries);
-  expect(shown(rows)).toEqual(shown(rowsOf(bodies)));
+  expect(rowTexts(rows)).toEqual(rowTexts(rowsOf(bodies)));
 });
 
 const pingPong = parseDiagram(
@@ -128,8 +130,8 @@ test('a deviation has rows below it with its location in the diagram and the exp
   expect(Array.from({ length: rows.length }, (_, i) => rows.row(i).line)).toEqual([0, 0, 1, 2]);
   const deviations = rows.index.recording.deviationsAt(1);
   const lines = [1, 2, 3].map((line) => {
-    const found = deviationOfLine(deviations, line);
-    return found && deviationLineText(found.deviation, found.part);
+    const matchedDeviation = deviationOfLine(deviations, line);
+    return matchedDeviation && deviationLineText(matchedDeviation.deviation, matchedDeviation.part);
   });
   expect(lines).toEqual([
     'out of order: ping.mmd:5, started at #1',
@@ -215,9 +217,10 @@ test('the lifelines of a range are those with a row in the range', () => {
     { kind: 'event', from: 'a', to: 'b', event: { type: 'x.y' } },
     { kind: 'event', from: 'outside', to: 'b', event: { type: 'x.z' } },
   ]);
-  const within = (first: number, last: number) => [...rows.lifelinesWithin(first, last)].map(({ family }) => family);
-  expect(within(2, 2)).toEqual(['a', 'b']);
-  expect(within(3, 3)).toEqual(['outside', 'b']);
+  const familiesWithin = (first: number, last: number) =>
+    [...rows.lifelinesWithin(first, last)].map(({ family }) => family);
+  expect(familiesWithin(2, 2)).toEqual(['a', 'b']);
+  expect(familiesWithin(3, 3)).toEqual(['outside', 'b']);
 });
 
 test("the column of an effect is next to its owner's", () => {
@@ -276,15 +279,15 @@ test('a name with a million owners has a lifeline', () => {
 });
 
 test('columns have the order of the participants in the merged diagrams', () => {
-  const long = parseDiagram(
+  const longDiagram = parseDiagram(
     'sequenceDiagram\n participant agent\n participant supervisor\n participant child as epoch-N+1\n participant status\n agent->>supervisor: x.y\n',
     'long.mmd',
   );
-  const short = parseDiagram(
+  const shortDiagram = parseDiagram(
     'sequenceDiagram\n participant watcher as cert-watcher\n participant supervisor\n participant limiter as start-limiter\n watcher->>supervisor: x.y\n',
     'short.mmd',
   );
-  expect([...participantOrder([short, long]).keys()]).toEqual([
+  expect([...participantOrder([shortDiagram, longDiagram]).keys()]).toEqual([
     'agent',
     'cert-watcher',
     'supervisor',
@@ -306,7 +309,7 @@ function rowsOf(bodies: readonly TraceBody[], { living, diagrams = [], filter = 
   return new SequenceRows(new SequenceIndex(recording), filter);
 }
 
-function shown(rows: SequenceRows): string[] {
+function rowTexts(rows: SequenceRows): string[] {
   return Array.from({ length: rows.length }, (_, i) => {
     const { kind, fromActor, toActor } = rows.row(i).entry;
     return `${kind} ${fromActor}→${toActor}`;
@@ -322,18 +325,18 @@ function header(actors?: ActorSnapshot[]): TraceHeader {
 }
 
 /** Many actors that live together and end, followed by as many new ones. */
-function crowd(living: number): TraceBody[] {
-  const spawned = (from: number): TraceBody[] =>
-    Array.from({ length: living }, (_, i) => ({ kind: 'spawn', actor: `a-${from + i}` }));
-  const stopped = Array.from(
-    { length: living },
+function crowdBodies(actorCount: number): TraceBody[] {
+  const spawnBodies = (from: number): TraceBody[] =>
+    Array.from({ length: actorCount }, (_, i) => ({ kind: 'spawn', actor: `a-${from + i}` }));
+  const stopBodies = Array.from(
+    { length: actorCount },
     (_, i): TraceBody => ({ kind: 'stop', actor: `a-${i}`, status: 'stopped' }),
   );
-  return [...spawned(0), ...stopped, ...spawned(living)];
+  return [...spawnBodies(0), ...stopBodies, ...spawnBodies(actorCount)];
 }
 
 test('lifelines of very many actors are reused, and only running actors are counted', () => {
-  const rows = rowsOf(crowd(1_000));
+  const rows = rowsOf(crowdBodies(1_000));
   expect(rows.index.lifelines.length).toBeLessThanOrEqual(1_000 + maxLifelines);
   const { list } = columnsOf(rows.lifelines, new Map(), { foldEffects: true });
   expect(list.map((column) => titleOf(column, 1_999))).toEqual(['a-N (0)']);
@@ -342,15 +345,15 @@ test('lifelines of very many actors are reused, and only running actors are coun
 
 test('the time per actor is constant for very many actors', async () => {
   const recordings = new Map<number, PageRecording>();
-  const recordingOf = (living: number): PageRecording => {
-    const recording = recordings.get(living) ?? new PageRecording(header(), []);
-    if (!recordings.has(living)) recording.append(numbered(crowd(living)));
-    recordings.set(living, recording);
+  const recordingOf = (actorCount: number): PageRecording => {
+    const recording = recordings.get(actorCount) ?? new PageRecording(header(), []);
+    if (!recordings.has(actorCount)) recording.append(numbered(crowdBodies(actorCount)));
+    recordings.set(actorCount, recording);
     return recording;
   };
-  const cost = (living: number): number => {
-    const recording = recordingOf(living);
-    return cpuMs(() => expect(new SequenceIndex(recording).length).toBe(3 * living));
+  const cost = (actorCount: number): number => {
+    const recording = recordingOf(actorCount);
+    return cpuMs(() => expect(new SequenceIndex(recording).length).toBe(3 * actorCount));
   };
   // Four times as many actors take four times as long, or sixteen times if each is compared with all others. Measured alternately, because a machine
   // may be busy for a while.

@@ -30,9 +30,9 @@ export class BackendsProcess {
   static async start(names: readonly string[], certificate: IssuedCertificate): Promise<BackendsProcess> {
     const child = fork(join(import.meta.dirname, 'backends-child.ts'), { execArgv: [] });
     await reportOf(child);
-    const started = await order(child, { type: 'backends.start', names, certificate });
-    if (started.type !== 'backends.started') throw new Error(`applications did not start: ${started.type}`);
-    return new BackendsProcess(child, new Map(names.map((name, index) => [name, started.ports[index]!])));
+    const startResponse = await order(child, { type: 'backends.start', names, certificate });
+    if (startResponse.type !== 'backends.started') throw new Error(`applications did not start: ${startResponse.type}`);
+    return new BackendsProcess(child, new Map(names.map((name, index) => [name, startResponse.ports[index]!])));
   }
 
   get pid(): number {
@@ -41,8 +41,8 @@ export class BackendsProcess {
 
   /** Number of requests that an application has received with this `host` header. */
   async requests(name: string, host: string): Promise<number> {
-    const counted = await order(this.#child, { type: 'backends.count', name, host });
-    return counted.type === 'backends.counted' ? counted.requests : 0;
+    const countResponse = await order(this.#child, { type: 'backends.count', name, host });
+    return countResponse.type === 'backends.counted' ? countResponse.requests : 0;
   }
 
   close(): void {
@@ -57,8 +57,8 @@ async function order(child: ChildProcess, message: BackendsOrder): Promise<Backe
 }
 
 async function reportOf(child: ChildProcess): Promise<BackendsReport> {
-  const ended = new AbortController();
-  const { signal } = ended;
+  const endController = new AbortController();
+  const { signal } = endController;
   try {
     const exit = once(child, 'exit', { signal }).then(([code]) => {
       throw new Error(`the process of the applications exited with ${code}`);
@@ -66,6 +66,6 @@ async function reportOf(child: ChildProcess): Promise<BackendsReport> {
     const [report] = (await Promise.race([once(child, 'message', { signal }), exit])) as [BackendsReport];
     return report;
   } finally {
-    ended.abort();
+    endController.abort();
   }
 }

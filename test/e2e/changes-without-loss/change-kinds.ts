@@ -55,9 +55,9 @@ export const isOdd = (generation: number): boolean => generation % 2 === 1;
 export function service(
   host: string,
   world: World,
-  more: { port?: number; protocol?: string; spec?: object } = {},
+  options: { port?: number; protocol?: string; spec?: object } = {},
 ): string {
-  const { port = world.ports.http, protocol, spec } = more;
+  const { port = world.ports.http, protocol, spec } = options;
   const backends = [{ address: '127.0.0.1', port: world.backend, labels: { version: 'main' } }];
   return serviceEntry(host, { port, backends, ...(protocol && { protocol }), ...(spec && { spec: { ...spec } }) });
 }
@@ -69,15 +69,15 @@ export function routes(host: string, world: World, spec: object): string {
 /** A retry would hide a failed request. */
 export const once = { retries: { attempts: 0 } };
 
-export function httpTo(host: string, world: World, destinations: readonly object[], more: object = {}): string {
+export function httpTo(host: string, world: World, destinations: readonly object[], extraFields: object = {}): string {
   const weight = 100 / destinations.length;
   const route = destinations.map((destination) => ({ destination, weight }));
-  return routes(host, world, { http: [{ route, ...once, ...more }] });
+  return routes(host, world, { http: [{ route, ...once, ...extraFields }] });
 }
 
 export const subset = (name: string): object => ({ name, labels: { version: 'main' } });
-export const subsets = (host: string, names: readonly string[], more: object = {}): string =>
-  destinationRule(host, { subsets: names.map(subset), ...more });
+export const subsets = (host: string, names: readonly string[], extraFields: object = {}): string =>
+  destinationRule(host, { subsets: names.map(subset), ...extraFields });
 
 export function kind(name: string, config: (host: string, generation: number, world: World) => string): ChangeKind {
   return { name, config: (generation, world) => config(hostOf({ name }), generation, world) };
@@ -88,9 +88,9 @@ export const target = (name: string, generation: number): string => `${name}-${g
 
 const routesOfHttp: ChangeKind[] = [
   kind('subset-added', (host, generation, world) => {
-    const used = isOdd(generation) ? `s${generation}` : 'base';
-    const names = isOdd(generation) ? ['base', used] : ['base'];
-    return all(service(host, world), subsets(host, names), httpTo(host, world, [{ host, subset: used }]));
+    const usedSubset = isOdd(generation) ? `s${generation}` : 'base';
+    const names = isOdd(generation) ? ['base', usedSubset] : ['base'];
+    return all(service(host, world), subsets(host, names), httpTo(host, world, [{ host, subset: usedSubset }]));
   }),
   kind('subset-replaced', (host, generation, world) =>
     all(
@@ -119,8 +119,8 @@ const routesOfHttp: ChangeKind[] = [
     ...kind('mirror', (host, generation, world) => {
       const shadow = target('shadow', generation);
       const mirrored = service(shadow, { ...world, backend: world.mirror });
-      const more = { mirrors: [{ destination: { host: shadow }, percentage: { value: 100 } }] };
-      return all(service(host, world), mirrored, httpTo(host, world, [{ host }], more));
+      const mirrorFields = { mirrors: [{ destination: { host: shadow }, percentage: { value: 100 } }] };
+      return all(service(host, world), mirrored, httpTo(host, world, [{ host }], mirrorFields));
     }),
     targets: 'shadow',
     // Clients do not notice lost mirrored requests.
@@ -140,8 +140,8 @@ const services: ChangeKind[] = [
   {
     ...kind('host-replaced', (host, generation, world) => {
       const next = target('host', generation);
-      const renamed = service(next, world).replace(/name: host-\d+-backends-test/, 'name: host-backends');
-      return all(service(host, world), renamed, httpTo(host, world, [{ host: next }]));
+      const renamedService = service(next, world).replace(/name: host-\d+-backends-test/, 'name: host-backends');
+      return all(service(host, world), renamedService, httpTo(host, world, [{ host: next }]));
     }),
     targets: 'host',
   },

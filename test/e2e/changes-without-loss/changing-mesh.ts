@@ -117,13 +117,15 @@ export class ChangingMesh {
     let backends: BackendsProcess | undefined;
     try {
       const ports = await mesh.ports('http', 'tcp', 'tls');
-      const placed = await Promise.all(proxies.map(async (proxy, index) => place(proxy, index, ports, mesh)));
+      const placedProxies = await Promise.all(
+        proxies.map(async (proxy, index) => placeProxy(proxy, index, ports, mesh)),
+      );
       const certificate = mesh.authority.issue(kinds.map(hostOf));
       backends = await BackendsProcess.start(['main', 'mirror'], certificate);
-      const changing = new ChangingMesh(mesh, kinds, placed, backends, {
+      const changing = new ChangingMesh(mesh, kinds, placedProxies, backends, {
         ...{ ports, certificate, inboundPort: await mesh.port() },
       });
-      await changing.#begin();
+      await changing.#start();
       return changing;
     } catch (error) {
       backends?.close();
@@ -215,7 +217,7 @@ export class ChangingMesh {
 
   /** Clusters of earlier generations that proxies still have, by proxy. */
   async outdatedClusters(): Promise<string[]> {
-    const found = await Promise.all(
+    const foundByProxy = await Promise.all(
       this.#proxies.map(async ({ name }) => {
         const dump = await this.mesh
           .envoy(name)
@@ -224,7 +226,7 @@ export class ChangingMesh {
         return names.filter((cluster) => this.#isOutdated(cluster)).map((cluster) => `${name}: ${cluster}`);
       }),
     );
-    return found.flat();
+    return foundByProxy.flat();
   }
 
   /** Decides by the name of the subset or of the host: `outbound|80|s3|weights.shop.test`, `outbound|80||host-3.backends.test`. */
@@ -233,24 +235,24 @@ export class ChangingMesh {
       const generation = this.#generations.get(kind.name)!;
       const subset = new RegExp(`\\|[a-z](\\d+)\\|${hostOf(kind).replaceAll('.', '\\.')}$`).exec(cluster);
       const host = kind.targets === undefined ? null : new RegExp(`\\|${kind.targets}-(\\d+)\\.`).exec(cluster);
-      const [, found] = subset ?? host ?? [];
-      return found !== undefined && Number(found) < generation;
+      const [, foundGeneration] = subset ?? host ?? [];
+      return foundGeneration !== undefined && Number(foundGeneration) < generation;
     });
   }
 
   /** Starts simulated sidecars, which only implement the xDS protocol and are closed with the mesh. */
   async simulate(count: number): Promise<SimulatedProxy[]> {
-    const added: SimulatedProxy[] = [];
-    while (added.length < count) {
-      const batch = this.#connectSimulated(added.length, Math.min(maxConnecting, count - added.length));
+    const addedProxies: SimulatedProxy[] = [];
+    while (addedProxies.length < count) {
+      const batch = this.#connectSimulated(addedProxies.length, Math.min(maxConnecting, count - addedProxies.length));
       await eventually('simulated proxies have routes', () => batch.every(({ routes }) => routes > 0));
-      added.push(...batch);
+      addedProxies.push(...batch);
     }
-    return added;
+    return addedProxies;
   }
 
   #connectSimulated(first: number, count: number): SimulatedProxy[] {
-    const added = Array.from({ length: count }, (_unused, number) => {
+    const addedProxies = Array.from({ length: count }, (_unused, number) => {
       const index = first + number;
       const client = new AdsTestClient(this.mesh.xdsPort);
       this.#clients.push(client);
@@ -258,8 +260,8 @@ export class ChangingMesh {
       const node = { id, cluster: 'simulated', metadata: { NAMESPACE: 'shop', LABELS: { app: 'simulated' } } };
       return new SimulatedProxy(client, node, [String(this.#world.ports.http)]);
     });
-    this.#simulated.push(...added);
-    return added;
+    this.#simulated.push(...addedProxies);
+    return addedProxies;
   }
 
   async stop(): Promise<void> {
@@ -295,7 +297,7 @@ export class ChangingMesh {
     }
   }
 
-  async #begin(): Promise<void> {
+  async #start(): Promise<void> {
     this.#files['base.yaml'] = all(
       ...this.#proxies.filter(({ type }) => type === 'gateway').map(gatewaysOf),
       ...(this.#kinds.some(({ definesSidecars }) => definesSidecars) ? [] : [this.#world.sidecars(['./*'])]),
@@ -348,22 +350,22 @@ const inboundAddressOf = ({ address }: PlacedProxy): string => address.replace('
 function settingsOf(proxy: Proxy, hasCertificates = false): ProxySettings {
   const name = nameOf(proxy);
   const { delta, roundTripMs } = proxy;
-  const more = {
+  const proxyOptions = {
     delta,
     roundTripMs,
     metadata,
     ...(hasCertificates && { identity: `spiffe://cluster.local/ns/shop/sa/${name}` }),
   };
-  if (proxy.type === 'sidecar') return { labels: { proxy: name }, ...more };
+  if (proxy.type === 'sidecar') return { labels: { proxy: name }, ...proxyOptions };
   const labels = { proxy: name, 'gateway.networking.k8s.io/gateway-name': `routes-${name}` };
-  return { type: 'router', labels, ...more };
+  return { type: 'router', labels, ...proxyOptions };
 }
 
-async function place(proxy: Proxy, index: number, ports: World['ports'], mesh: FeatureMesh): Promise<PlacedProxy> {
-  const placed = { ...proxy, name: nameOf(proxy) };
+async function placeProxy(proxy: Proxy, index: number, ports: World['ports'], mesh: FeatureMesh): Promise<PlacedProxy> {
+  const namedProxy = { ...proxy, name: nameOf(proxy) };
   if (proxy.type === 'sidecar')
-    return { ...placed, address: `127.0.3.${index + 1}`, ports: { ...ports, https: 0, routes: 0 } };
-  return { ...placed, address: '127.0.0.1', ports: await mesh.ports('http', 'tcp', 'tls', 'https', 'routes') };
+    return { ...namedProxy, address: `127.0.3.${index + 1}`, ports: { ...ports, https: 0, routes: 0 } };
+  return { ...namedProxy, address: '127.0.0.1', ports: await mesh.ports('http', 'tcp', 'tls', 'https', 'routes') };
 }
 
 function gatewaysOf({ name, ports }: PlacedProxy): string {

@@ -4,24 +4,24 @@ import { MeasuredWindows, makeBeforeBreakLimitMs } from './measured-windows.ts';
 
 /** A run with the given failed requests and processor waits per window. */
 function run(windows: readonly { failed: number; waitedMs: number }[]) {
-  const left = [...windows];
+  const remainingWindows = [...windows];
   let waited = 0;
-  const seen = { total: 0, failed: 0, reasons: {} as Record<string, number> };
-  const logged: string[] = [];
-  const measured = new MeasuredWindows({
-    report: async () => ({ byName: { http: structuredClone<NameReport>(seen) } }),
+  const observedCounts = { total: 0, failed: 0, reasons: {} as Record<string, number> };
+  const loggedLines: string[] = [];
+  const measuredWindows = new MeasuredWindows({
+    report: async () => ({ byName: { http: structuredClone<NameReport>(observedCounts) } }),
     waitedMs: () => waited,
     settle: async () => {},
-    log: (line) => void logged.push(line),
+    log: (line) => void loggedLines.push(line),
   });
-  const make = async (): Promise<void> => {
-    const { failed, waitedMs } = left.shift()!;
+  const applyChanges = async (): Promise<void> => {
+    const { failed, waitedMs } = remainingWindows.shift()!;
     waited += waitedMs;
-    seen.total += 10;
-    seen.failed += failed;
-    if (failed > 0) seen.reasons['HTTP_503 NC'] = (seen.reasons['HTTP_503 NC'] ?? 0) + failed;
+    observedCounts.total += 10;
+    observedCounts.failed += failed;
+    if (failed > 0) observedCounts.reasons['HTTP_503 NC'] = (observedCounts.reasons['HTTP_503 NC'] ?? 0) + failed;
   };
-  return { measured, make, logged };
+  return { measured: measuredWindows, make: applyChanges, logged: loggedLines };
 }
 
 test('a window is repeated if requests fail while the control plane waits for a processor longer than the limit', async () => {

@@ -52,26 +52,26 @@ export class MeasuredWindows {
    * @param changes number of changes that `make` applies
    * @throws Error if too many windows of the run were discarded
    */
-  async measure(changes: number, make: () => Promise<void>): Promise<void> {
-    while (!(await this.#isMeasured(changes, make))) {
+  async measure(changes: number, applyChanges: () => Promise<void>): Promise<void> {
+    while (!(await this.#isMeasured(changes, applyChanges))) {
       this.#repeated++;
       if (this.#repeated > maxRepeated)
         throw new Error(`${this.#repeated} windows were not measured: the control plane gets no processor`);
     }
   }
 
-  async #isMeasured(changes: number, make: () => Promise<void>): Promise<boolean> {
+  async #isMeasured(changes: number, applyChanges: () => Promise<void>): Promise<boolean> {
     const { report, waitedMs, settle, log } = this.#sources;
     const [previous, waitedBefore] = [(await report()).byName, waitedMs()];
-    await make();
+    await applyChanges();
     const isStalled = (): boolean => waitedMs() - waitedBefore > makeBeforeBreakLimitMs;
     if (isStalled()) await settle();
     const window = difference(previous, (await report()).byName);
-    const failed = Object.values(window).reduce((sum, one) => sum + one.failed, 0);
-    if (failed > 0 && isStalled()) {
+    const failedCount = Object.values(window).reduce((sum, one) => sum + one.failed, 0);
+    if (failedCount > 0 && isStalled()) {
       const waited = ((waitedMs() - waitedBefore) / 1_000).toFixed(1);
       log(
-        `not measured: ${changes} changes, ${failed} requests failed, the control plane waited ${waited} s for a processor`,
+        `not measured: ${changes} changes, ${failedCount} requests failed, the control plane waited ${waited} s for a processor`,
       );
       return false;
     }
@@ -91,15 +91,22 @@ export class MeasuredWindows {
   }
 }
 
-function difference(previous: Counts, after: Counts): Counts {
+function difference(previous: Counts, next: Counts): Counts {
   return Object.fromEntries(
-    Object.entries(after).map(([name, { total, failed, reasons }]) => {
-      const known = previous[name];
-      const added = Object.entries(reasons).map(
-        ([reason, count]) => [reason, count - (known?.reasons[reason] ?? 0)] as const,
+    Object.entries(next).map(([name, { total, failed, reasons }]) => {
+      const previousCounts = previous[name];
+      const addedReasons = Object.entries(reasons).map(
+        ([reason, count]) => [reason, count - (previousCounts?.reasons[reason] ?? 0)] as const,
       );
-      const left = Object.fromEntries(added.filter(([, count]) => count > 0));
-      return [name, { total: total - (known?.total ?? 0), failed: failed - (known?.failed ?? 0), reasons: left }];
+      const newReasons = Object.fromEntries(addedReasons.filter(([, count]) => count > 0));
+      return [
+        name,
+        {
+          total: total - (previousCounts?.total ?? 0),
+          failed: failed - (previousCounts?.failed ?? 0),
+          reasons: newReasons,
+        },
+      ];
     }),
   );
 }

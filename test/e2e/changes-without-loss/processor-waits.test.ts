@@ -10,14 +10,14 @@ const failing = (...reasons: string[]) => ({
   },
 });
 const timeout = 'REQUEST_TIMEOUT no complete response within 20000 ms';
-const busy = {
+const busyWaits = {
   windowMs,
   maxWaitMs: new Map([
     ['clients', 0],
     ['applications', 12_000],
   ]),
 };
-const quiet = {
+const quietWaits = {
   windowMs,
   maxWaitMs: new Map([
     ['clients', 0],
@@ -26,17 +26,17 @@ const quiet = {
 };
 
 test('reasonInMachine explains client timeouts if a process waited for a processor for half of the timeout', () => {
-  expect(reasonInMachine(failing(timeout), busy)).toMatch(/^the machine is overloaded: .*applications 12\.0 s$/);
+  expect(reasonInMachine(failing(timeout), busyWaits)).toMatch(/^the machine is overloaded: .*applications 12\.0 s$/);
 });
 
 test('reasonInMachine does not explain client timeouts if no process waited for a processor', () => {
-  expect(reasonInMachine(failing(timeout), quiet)).toMatch(
+  expect(reasonInMachine(failing(timeout), quietWaits)).toMatch(
     /^not explained by the load of the machine: no process waited/,
   );
 });
 
 test('reasonInMachine never explains an error response', () => {
-  expect(reasonInMachine(failing(timeout, 'HTTP_503 NC'), busy)).toMatch(/^not explained .*: not only timeouts/);
+  expect(reasonInMachine(failing(timeout, 'HTTP_503 NC'), busyWaits)).toMatch(/^not explained .*: not only timeouts/);
 });
 
 test('ProcessorWaits measures how long a thread waits for a shared processor', async () => {

@@ -7,11 +7,11 @@ test('CHARTPILOT_TEST_PART=i/n selects the i-th of n shares of the parts', () =>
 });
 
 test('the table of recorded parts has a row for each part and a row with their sum', () => {
-  const part = { changes: 2, requests: 10, connections: 3, failed: 0, notMeasured: 1, seconds: 5 };
+  const recordedPart = { changes: 2, requests: 10, connections: 3, failed: 0, notMeasured: 1, seconds: 5 };
   expect(
     recordedTable([
-      { part: '0 ms', ...part },
-      { part: '20 ms', ...part, failed: 1 },
+      { part: '0 ms', ...recordedPart },
+      { part: '20 ms', ...recordedPart, failed: 1 },
     ])
       .split('\n')
       .slice(2),

@@ -35,23 +35,23 @@ export function isOfThisRun(index: number): boolean {
   return index % shares === share - 1;
 }
 
-const ofThisRun: RecordedPart[] = [];
+const partsOfThisRun: RecordedPart[] = [];
 
 export function recordPart(part: RecordedPart): void {
-  ofThisRun.push(part);
+  partsOfThisRun.push(part);
   if (sized({ short: true, full: false })) return;
   mkdirSync(dirname(recordFile), { recursive: true });
   appendFileSync(recordFile, `${JSON.stringify(part)}\n`);
 }
 
-function recorded(): readonly RecordedPart[] {
-  if (sized({ short: true, full: false }) || !existsSync(recordFile)) return ofThisRun;
+function readRecordedParts(): readonly RecordedPart[] {
+  if (sized({ short: true, full: false }) || !existsSync(recordFile)) return partsOfThisRun;
   const lines = readFileSync(recordFile, 'utf8').trim().split('\n');
   return lines.map((line) => JSON.parse(line) as RecordedPart);
 }
 
 /** A row for each recorded part, and their sum. */
-export function recordedTable(parts: readonly RecordedPart[] = recorded()): string {
+export function recordedTable(parts: readonly RecordedPart[] = readRecordedParts()): string {
   const sumOf = (name: Exclude<keyof RecordedPart, 'part'>): number => parts.reduce((sum, one) => sum + one[name], 0);
   const sum: RecordedPart = {
     part: 'all',

@@ -94,14 +94,14 @@ export class SimulatedProxy {
 
 /** Many proxies receive the same resources, so each resource is decoded once. */
 function decodedOnce<Value>(decode: (bytes: Uint8Array) => Value): (bytes: Uint8Array) => Value {
-  const known = new Map<string, Value>();
+  const cachedValues = new Map<string, Value>();
   return (bytes) => {
     const key = hash('sha1', bytes, 'base64');
-    let value = known.get(key);
+    let value = cachedValues.get(key);
     if (value === undefined) {
       value = decode(bytes);
-      if (known.size >= maxDecoded) known.clear();
-      known.set(key, value);
+      if (cachedValues.size >= maxDecoded) cachedValues.clear();
+      cachedValues.set(key, value);
     }
     return value;
   };

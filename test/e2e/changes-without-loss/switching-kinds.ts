@@ -56,11 +56,11 @@ const http: ChangeKind[] = [
   {
     ...kind('sidecar-narrowed', (host, generation, world) => {
       const other = 'reach.backends.test';
-      const away = service(other, world).replace('namespace: shop', 'namespace: reach');
+      const otherService = service(other, world).replace('namespace: shop', 'namespace: reach');
       const isWide = isOdd(generation);
       return all(
         service(host, world),
-        away,
+        otherService,
         httpTo(host, world, [{ host: isWide ? other : host }]),
         world.sidecars(isWide ? ['./*', 'reach/*'] : ['./*']),
       );
@@ -72,7 +72,7 @@ const http: ChangeKind[] = [
 
 const replacedHost = 'replaced.shop.svc.cluster.local';
 
-const replaced: ChangeKind[] = [
+const replacedKinds: ChangeKind[] = [
   {
     ...kind('service-entry-by-service', (host, generation, world) => {
       const { backend, ports } = world;
@@ -127,10 +127,10 @@ const secured: ChangeKind[] = [
   {
     ...kind('tcp-host-replaced', (host, generation, world) => {
       const other = target('tcp', generation);
-      const more = { port: world.ports.tcp, protocol: 'TCP' };
+      const tcpOptions = { port: world.ports.tcp, protocol: 'TCP' };
       return all(
-        service(host, world, { ...more, spec: { addresses: ['240.0.0.10'] } }),
-        service(other, world, { ...more, port: 9_100 }),
+        service(host, world, { ...tcpOptions, spec: { addresses: ['240.0.0.10'] } }),
+        service(other, world, { ...tcpOptions, port: 9_100 }),
         routes(host, world, { tcp: [{ route: [{ destination: { host: other, port: { number: 9_100 } } }] }] }),
       );
     }),
@@ -180,4 +180,4 @@ const httpsGateway: ChangeKind = {
 export const renamingKinds: readonly ChangeKind[] = [httpsGateway, extensionRenamed];
 
 /** These kinds need workload certificates. */
-export const switchingKinds: readonly ChangeKind[] = [...http, ...replaced, ...secured];
+export const switchingKinds: readonly ChangeKind[] = [...http, ...replacedKinds, ...secured];

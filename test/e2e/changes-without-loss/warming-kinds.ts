@@ -10,7 +10,7 @@ const extensionType = 'type.googleapis.com/envoy.extensions.filters.http.ext_aut
 const managerName = 'envoy.filters.network.http_connection_manager';
 
 /** Number of generations whose certificates are served. */
-const keptGenerations = 20;
+const maxKeptGenerations = 20;
 
 const lateCertificate: ChangeKind = {
   ...kind('late-certificate', (host, generation, world) => {
@@ -22,7 +22,7 @@ const lateCertificate: ChangeKind = {
   // A slow proxy still fetches certificates of earlier generations.
   late: (generation, { certificate, authority }) =>
     all(
-      ...Array.from({ length: Math.min(generation + 1, keptGenerations) }, (_unused, index) =>
+      ...Array.from({ length: Math.min(generation + 1, maxKeptGenerations) }, (_unused, index) =>
         secret(`late-${generation - index}`, certificate, { 'ca.crt': authority }),
       ),
     ),

@@ -149,18 +149,18 @@ test('AuthorizationPolicies match the principal of a client’s certificate unde
       }),
     ].join('\n---\n'),
   );
-  const as = async (identity: string): Promise<number> => {
+  const statusAs = async (identity: string): Promise<number> => {
     const { certificate: cert, privateKey: key } = mesh.authority.issue([identity]);
     const client = { servername: 'shop.test', ca: mesh.authority.certificate, cert, key };
     return (await mesh.request('edge', { port, host: 'shop.test', tls: client })).status;
   };
-  expect(await as('spiffe://cluster.local/ns/shop/sa/cart')).toBe(200);
-  expect(await as('spiffe://old.test/ns/shop/sa/cart')).toBe(200);
-  expect(await as('spiffe://foreign.test/ns/shop/sa/cart')).toBe(403);
-  expect(await as('spiffe://cluster.local/ns/shop/sa/cart2')).toBe(403);
-  expect(await as('spiffe://cluster.local/ns/ops-1/sa/any')).toBe(200);
-  expect(await as('spiffe://cluster.local/ns/shop/sa/billing')).toBe(200);
-  expect(await as('spiffe://cluster.local/ns/other/sa/billing')).toBe(403);
+  expect(await statusAs('spiffe://cluster.local/ns/shop/sa/cart')).toBe(200);
+  expect(await statusAs('spiffe://old.test/ns/shop/sa/cart')).toBe(200);
+  expect(await statusAs('spiffe://foreign.test/ns/shop/sa/cart')).toBe(403);
+  expect(await statusAs('spiffe://cluster.local/ns/shop/sa/cart2')).toBe(403);
+  expect(await statusAs('spiffe://cluster.local/ns/ops-1/sa/any')).toBe(200);
+  expect(await statusAs('spiffe://cluster.local/ns/shop/sa/billing')).toBe(200);
+  expect(await statusAs('spiffe://cluster.local/ns/other/sa/billing')).toBe(403);
 });
 
 test('AuthorizationPolicies deny TCP connections, and an ALLOW rule with HTTP attributes matches none', async () => {
@@ -179,17 +179,17 @@ test('AuthorizationPolicies deny TCP connections, and an ALLOW rule with HTTP at
         ...policies,
       ].join('\n---\n'),
     );
-    const received = await mesh
+    const connection = await mesh
       .connect('edge', { port, send: 'hello', until: /hello/ })
       .catch((error: Error) => ({ text: error.message }));
-    return received.text.trim();
+    return connection.text.trim();
   };
   expect(await tcp()).toMatch(/^echo/);
-  const here = [{ source: { ipBlocks: ['127.0.0.1'] } }];
-  expect(await tcp(policy('no', { action: 'DENY', rules: [{ from: here }] }))).toMatch(/^closed|ECONNRESET/);
-  expect(await tcp(policy('yes', { rules: [{ from: here, to: [{ operation: { ports: [String(port)] } }] }] }))).toMatch(
-    /^echo/,
-  );
+  const localSource = [{ source: { ipBlocks: ['127.0.0.1'] } }];
+  expect(await tcp(policy('no', { action: 'DENY', rules: [{ from: localSource }] }))).toMatch(/^closed|ECONNRESET/);
+  expect(
+    await tcp(policy('yes', { rules: [{ from: localSource, to: [{ operation: { ports: [String(port)] } }] }] })),
+  ).toMatch(/^echo/);
   expect(await tcp(policy('yes', { rules: [{ to: [{ operation: { paths: ['/'] } }] }] }))).toMatch(
     /^closed|ECONNRESET/,
   );

@@ -30,10 +30,10 @@ const extensionProviders = [
 
 let mesh: FeatureMesh;
 let authorizer: HttpBackend;
-let byGrpc: GrpcAuthorizer;
+let grpcAuthorizer: GrpcAuthorizer;
 
 beforeAll(async () => {
-  byGrpc = await GrpcAuthorizer.start();
+  grpcAuthorizer = await GrpcAuthorizer.start();
   mesh = await FeatureMesh.start({
     proxies: { edge: { type: 'router', labels: { istio: 'edge' } } },
     meshConfig: { extensionProviders },
@@ -42,12 +42,12 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await mesh?.stop();
-  await byGrpc?.close();
+  await grpcAuthorizer?.close();
 });
 
 beforeEach(async () => {
-  byGrpc.requests.length = 0;
-  byGrpc.allows = true;
+  grpcAuthorizer.requests.length = 0;
+  grpcAuthorizer.allows = true;
   authorizer = await mesh.http('authz', {
     respond: ({ headers }, response) => {
       const allows = headers['x-user'] === 'ada';
@@ -70,7 +70,7 @@ const paths = (...of: string[]) => ({ to: [{ operation: { paths: of } }] });
 const authorizers = (): string[] => [
   serviceEntry('authz-http.shop.test', { port: 8000, backends: [authorizer] }),
   serviceEntry('authz-down.shop.test', { port: 8000, backends: [{ address: '127.0.0.1', port: 1 }] }),
-  serviceEntry('authz-grpc.shop.test', { port: 9000, protocol: 'GRPC', backends: [byGrpc] }),
+  serviceEntry('authz-grpc.shop.test', { port: 9000, protocol: 'GRPC', backends: [grpcAuthorizer] }),
 ];
 
 async function guarded(port: number, ...policies: string[]): Promise<void> {
@@ -91,13 +91,15 @@ async function guarded(port: number, ...policies: string[]): Promise<void> {
 
 // Envoy's authorization clients lose pending checks when their cluster is replaced: docs/changes-without-loss.md, "Not guaranteed".
 test('a pending authorization check survives a change of endpoints, but fails when the cluster changes', async () => {
-  const held: (() => void)[] = [];
-  const slow = await mesh.http('authz', { respond: (_request, response) => void held.push(() => response.end()) });
+  const heldResponses: (() => void)[] = [];
+  const slowAuthorizer = await mesh.http('authz', {
+    respond: (_request, response) => void heldResponses.push(() => response.end()),
+  });
   const [cart, other, port, portOfCart] = [
     ...(await Promise.all([mesh.http('cart'), mesh.http('authz')])),
     ...(await mesh.ports('front', 'cart').then(({ front, cart: of }) => [front, of])),
   ] as const;
-  const configOf = (backends: readonly HttpBackend[], ...more: string[]): string =>
+  const configOf = (backends: readonly HttpBackend[], ...extraObjects: string[]): string =>
     [
       serviceEntry('cart.shop.test', { port: portOfCart!, backends: [cart] }),
       gateway('front', { istio: 'edge' }, [{ port: port!, protocol: 'HTTP', hosts: ['*'] }]),
@@ -107,23 +109,23 @@ test('a pending authorization check survives a change of endpoints, but fails wh
       }),
       serviceEntry('authz-http.shop.test', { port: 8000, backends }),
       custom('all', 'by-http', [{}]),
-      ...more,
+      ...extraObjects,
     ].join('\n---\n');
   const statusAcross = async (change: string): Promise<number> => {
     const pendingResponse = sendRequest({ port: port!, host: 'shop.test' });
-    await eventually('the service is asked', () => held.length > 0);
+    await eventually('the service is asked', () => heldResponses.length > 0);
     await mesh.apply(change);
-    held.shift()!();
+    heldResponses.shift()!();
     return (await pendingResponse).status;
   };
 
-  await mesh.apply(configOf([slow]));
-  expect(await statusAcross(configOf([slow, other]))).toBe(200);
-  await mesh.apply(configOf([slow]));
+  await mesh.apply(configOf([slowAuthorizer]));
+  expect(await statusAcross(configOf([slowAuthorizer, other]))).toBe(200);
+  await mesh.apply(configOf([slowAuthorizer]));
   const connectTimeout = destinationRule('authz-http.shop.test', {
     trafficPolicy: { connectionPool: { tcp: { connectTimeout: '5s' } } },
   });
-  expect(await statusAcross(configOf([slow], connectTimeout))).toBe(503);
+  expect(await statusAcross(configOf([slowAuthorizer], connectTimeout))).toBe(503);
 });
 
 test('an HTTP authorization service checks only the requests that the policy matches', async () => {
@@ -132,8 +134,8 @@ test('an HTTP authorization service checks only the requests that the policy mat
   const requestPath = (path: string, headers = {}) => mesh.request('edge', { port, host: 'shop.test', path, headers });
   expect((await requestPath('/')).status).toBe(200);
   expect(authorizer.seen).toEqual([]);
-  const refused = await requestPath('/admin/1', { 'x-user': 'bob' });
-  expect([refused.status, refused.headers['x-why']]).toEqual([401, 'nobody']);
+  const refusedResponse = await requestPath('/admin/1', { 'x-user': 'bob' });
+  expect([refusedResponse.status, refusedResponse.headers['x-why']]).toEqual([401, 'nobody']);
   const passed = await requestPath('/admin/1', { 'x-user': 'ada', 'x-other': 'unseen' });
   expect([passed.status, passed.seen.headers['x-checked']]).toEqual([200, 'yes']);
   const { url, headers } = authorizer.seen.at(-1)!;
@@ -151,12 +153,12 @@ test('each of several authorization services checks only its requests', async ()
   const requestPath = async (path: string, headers = {}) =>
     (await mesh.request('edge', { port, host: 'shop.test', path, headers })).status;
   expect(await requestPath('/grpc')).toBe(200);
-  expect(byGrpc.requests.map((bytes) => bytes.includes('/grpc'))).toEqual([true]);
+  expect(grpcAuthorizer.requests.map((bytes) => bytes.includes('/grpc'))).toEqual([true]);
   expect(authorizer.seen).toEqual([]);
-  byGrpc.allows = false;
+  grpcAuthorizer.allows = false;
   expect(await requestPath('/grpc')).toBe(403);
   expect(await requestPath('/admin', { 'x-user': 'ada' })).toBe(200);
-  expect(byGrpc.requests).toHaveLength(2);
+  expect(grpcAuthorizer.requests).toHaveLength(2);
 });
 
 test('requests are allowed with failOpen if the authorization service does not respond, but never if it does not exist', async () => {
@@ -203,8 +205,8 @@ test('a gRPC authorization service checks connections', async () => {
       (error: Error) => error.message,
     );
   expect(await connect()).toMatch(/^echo/);
-  byGrpc.allows = false;
+  grpcAuthorizer.allows = false;
   expect(await connect()).toMatch(/^closed|ECONNRESET/);
-  expect(byGrpc.requests).toHaveLength(2);
+  expect(grpcAuthorizer.requests).toHaveLength(2);
   expect(authorizer.seen).toEqual([]);
 });

@@ -23,7 +23,7 @@ async function backends(...names: string[]): Promise<HttpBackend[]> {
 }
 
 /** The cart service without retries: the client receives the response of the backend. */
-const withoutRetries = virtualService(host, {
+const routeWithoutRetries = virtualService(host, {
   http: [{ route: [{ destination: { host } }], retries: { attempts: 0 } }],
 });
 
@@ -66,20 +66,20 @@ test('a circuit breaker rejects only the requests beyond its limits', async () =
   const [cart] = await backends('cart');
   const port = await mesh.port();
   const release: (() => void)[] = [];
-  cart!.respond = async (seen, response) => {
+  cart!.respond = async (seenRequest, response) => {
     await new Promise<void>((resolve) => release.push(resolve));
-    response.end(JSON.stringify(seen));
+    response.end(JSON.stringify(seenRequest));
   };
   const pool = { tcp: { maxConnections: 1 }, http: { http1MaxPendingRequests: 1 } };
   await mesh.apply(`
 ${serviceEntry(host, { port, backends: [cart!] })}
 ---
-${withoutRetries}
+${routeWithoutRetries}
 ---
 ${destinationRule(host, { trafficPolicy: { connectionPool: pool } })}`);
   const first = mesh.request('web', { port, host });
   await eventually('the first request is under way', () => release.length === 1);
-  const second = mesh.request('web', { port, host });
+  const secondResponse = mesh.request('web', { port, host });
   const pending = `cluster.outbound|${port}||${host};.upstream_rq_pending_active`;
   await eventually('the second one waits', async () => (await mesh.envoy('web').stat(pending)) === 1);
   const third = await mesh.request('web', { port, host });
@@ -87,18 +87,18 @@ ${destinationRule(host, { trafficPolicy: { connectionPool: pool } })}`);
   release.shift()!();
   await eventually('the second request is under way', () => release.length === 1);
   release.shift()!();
-  expect([(await first).status, (await second).status]).toEqual([200, 200]);
+  expect([(await first).status, (await secondResponse).status]).toEqual([200, 200]);
 });
 
 test('outlier detection ejects a failing backend', async () => {
-  const [good, bad] = await backends('good', 'bad');
+  const [healthyBackend, failingBackend] = await backends('good', 'bad');
   const port = await mesh.port();
-  bad!.respond = (_, response) => void response.writeHead(500).end();
+  failingBackend!.respond = (_, response) => void response.writeHead(500).end();
   const outlierDetection = { consecutive5xxErrors: 3, interval: '1h', baseEjectionTime: '1h', maxEjectionPercent: 100 };
   await mesh.apply(`
-${serviceEntry(host, { port, backends: [good!, bad!] })}
+${serviceEntry(host, { port, backends: [healthyBackend!, failingBackend!] })}
 ---
-${withoutRetries}
+${routeWithoutRetries}
 ---
 ${destinationRule(host, { trafficPolicy: { outlierDetection, loadBalancer: { simple: 'ROUND_ROBIN' } } })}`);
   let failures = 0;
@@ -122,20 +122,20 @@ describe('consistent hash', () => {
     ],
   ];
 
-  test.each(hashes)('sends a client to the same backend by %s', async (_, consistentHash, ofUser) => {
+  test.each(hashes)('sends a client to the same backend by %s', async (_, consistentHash, requestOfUser) => {
     const all = await backends('a', 'b', 'c');
     const port = await mesh.port();
     await mesh.apply(`
 ${serviceEntry(host, { port, backends: all })}
 ---
 ${destinationRule(host, { trafficPolicy: { loadBalancer: { consistentHash } } })}`);
-    const chosen = new Set<string>();
+    const chosenBackends = new Set<string>();
     for (let user = 0; user < 12; user++) {
-      const counts = await mesh.split('web', { port, host, ...ofUser(`user-${user}`) }, 4);
+      const counts = await mesh.split('web', { port, host, ...requestOfUser(`user-${user}`) }, 4);
       expect(Object.values(counts)).toEqual([4]);
-      chosen.add(Object.keys(counts)[0]!);
+      chosenBackends.add(Object.keys(counts)[0]!);
     }
-    expect(chosen.size).toBeGreaterThan(1);
+    expect(chosenBackends.size).toBeGreaterThan(1);
   });
 
   test('sends a client to the same backend by a cookie that Envoy sets, even on a VirtualService route', async () => {
@@ -151,20 +151,20 @@ ${destinationRule(host, { trafficPolicy: { loadBalancer: { consistentHash } } })
     const first = await mesh.request('web', { port, host });
     const [cookie] = first.headers['set-cookie'] ?? [];
     expect(cookie).toMatch(/^sticky="?\w+"?; Max-Age=60; Path=\/; HttpOnly$/);
-    const again = { port, host, headers: { cookie: cookie!.split(';')[0]! } };
-    expect(await mesh.split('web', again, 10)).toEqual({ [first.seen.backend]: 10 });
+    const repeatedRequest = { port, host, headers: { cookie: cookie!.split(';')[0]! } };
+    expect(await mesh.split('web', repeatedRequest, 10)).toEqual({ [first.seen.backend]: 10 });
   });
 });
 
 test("locality load balancing keeps requests in the client's locality while it has endpoints", async () => {
-  const [near, far] = await backends('near', 'far');
+  const [nearBackend, farBackend] = await backends('near', 'far');
   const port = await mesh.port();
   const entry = serviceEntry(host, {
     port,
     spec: {
       endpoints: [
-        { address: near!.address, ports: { main: near!.port }, locality: 'eu/a' },
-        { address: far!.address, ports: { main: far!.port }, locality: 'us/a' },
+        { address: nearBackend!.address, ports: { main: nearBackend!.port }, locality: 'eu/a' },
+        { address: farBackend!.address, ports: { main: farBackend!.port }, locality: 'us/a' },
       ],
     },
   });
@@ -172,11 +172,11 @@ test("locality load balancing keeps requests in the client's locality while it h
   await mesh.apply(`
 ${entry}
 ---
-${withoutRetries}
+${routeWithoutRetries}
 ---
 ${destinationRule(host, { trafficPolicy: { outlierDetection } })}`);
   expect(await mesh.split('web', { port, host }, 10)).toEqual({ near: 10 });
-  near!.respond = (_, response) => void response.writeHead(503).end();
+  nearBackend!.respond = (_, response) => void response.writeHead(503).end();
   expect((await mesh.request('web', { port, host })).status).toBe(503);
   await appliedByWorkers({ port, host }, 10, { far: 10 });
   expect(await mesh.split('web', { port, host }, 10)).toEqual({ far: 10 });
@@ -185,7 +185,7 @@ ${destinationRule(host, { trafficPolicy: { outlierDetection } })}`);
 test('Envoy knows unhealthy endpoints and sends them no requests', async () => {
   const [well, ill] = await backends('well', 'ill');
   const port = await mesh.port();
-  const selecting = serviceEntry(host, {
+  const selectingEntry = serviceEntry(host, {
     port,
     spec: { endpoints: undefined, workloadSelector: { labels: { app: 'cart' } } },
   }).replace(/ {2}endpoints: \[\]\n/, '');
@@ -196,13 +196,13 @@ metadata: { name: ${backend.name}, namespace: shop }
 spec: { address: ${backend.address}, ports: { main: ${backend.port} }, labels: { app: cart } }
 status: { conditions: [{ type: Healthy, status: "${healthy}" }] }
 `;
-  await mesh.apply(`${selecting}${entry(well!, 'True')}${entry(ill!, 'False')}`);
+  await mesh.apply(`${selectingEntry}${entry(well!, 'True')}${entry(ill!, 'False')}`);
   expect(await mesh.split('web', { port, host }, 10)).toEqual({ well: 10 });
   const flags = `${ill!.address}:${ill!.port}::health_flags::/failed_eds_health`;
   expect(await mesh.envoy('web').admin('/clusters')).toContain(flags);
-  await mesh.apply(`${selecting}${entry(well!, 'False')}${entry(ill!, 'False')}`);
+  await mesh.apply(`${selectingEntry}${entry(well!, 'False')}${entry(ill!, 'False')}`);
   expect(await mesh.split('web', { port, host }, 3)).toEqual({ 503: 3 });
-  await mesh.apply(`${selecting}${entry(well!, 'False')}${entry(ill!, 'True')}`);
+  await mesh.apply(`${selectingEntry}${entry(well!, 'False')}${entry(ill!, 'True')}`);
   expect(await mesh.split('web', { port, host }, 5)).toEqual({ ill: 5 });
 });
 
@@ -210,8 +210,10 @@ describe('TLS to a server', () => {
   const names = ['cart.shop.test'];
 
   test('verifies the authority and the names given in the rule', async () => {
-    const issued = mesh.authority.issue(names);
-    const cart = await mesh.http('cart', { tls: { cert: issued.certificate, key: issued.privateKey } });
+    const issuedCertificate = mesh.authority.issue(names);
+    const cart = await mesh.http('cart', {
+      tls: { cert: issuedCertificate.certificate, key: issuedCertificate.privateKey },
+    });
     const port = await mesh.port();
     const caCertificates = mesh.file('ca.pem', mesh.authority.certificate);
     const status = async (tls: object): Promise<number> => {
@@ -255,7 +257,7 @@ test('a DestinationRule with a workload selector has precedence over one without
   const [v1, v2] = await backends('v1', 'v2');
   const port = await mesh.port();
   const subset = (version: string): object => ({ subsets: [{ name: 'chosen', labels: { version } }] });
-  const chosen = async (app: string): Promise<object> => {
+  const splitFor = async (app: string): Promise<object> => {
     await mesh.apply(`
 ${serviceEntry(host, { port, backends: [v1!, v2!] })}
 ---
@@ -266,8 +268,8 @@ ${destinationRule(host, subset('v1'), { name: 'for-all' })}
 ${destinationRule(host, { ...subset('v2'), workloadSelector: { matchLabels: { app } } }, { name: 'for-some' })}`);
     return mesh.split('web', { port, host }, 5);
   };
-  expect(await chosen('web')).toEqual({ v2: 5 });
-  expect(await chosen('other')).toEqual({ v1: 5 });
+  expect(await splitFor('web')).toEqual({ v2: 5 });
+  expect(await splitFor('other')).toEqual({ v1: 5 });
 });
 
 test('Envoy uses HTTP/2 to a server if the DestinationRule requires it', async () => {

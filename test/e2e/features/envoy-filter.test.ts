@@ -24,11 +24,11 @@ function envoyFilter(name: string, configPatches: readonly object[], spec: objec
 }
 
 /** A Lua script before the router filter. */
-function script(context: string, code: string, more: object = {}): object {
+function script(context: string, code: string, extraMatch: object = {}): object {
   const subFilter = { name: 'envoy.filters.http.router' };
   return {
     applyTo: 'HTTP_FILTER',
-    match: { context, listener: { filterChain: { filter: { name: manager, subFilter } }, ...more } },
+    match: { context, listener: { filterChain: { filter: { name: manager, subFilter } }, ...extraMatch } },
     patch: {
       operation: 'INSERT_BEFORE',
       value: {
@@ -64,19 +64,19 @@ test('a Lua filter is inserted before the router, changed at run time, and remov
 
 test('a patch applies only to the port, metadata, labels and namespace in its match', async () => {
   const { entry, to } = await echo();
-  const patched = async (match: object, proxy: object, spec: object, namespace = 'shop') => {
+  const responseWithPatch = async (match: object, proxy: object, spec: object, namespace = 'shop') => {
     const patch = script('SIDECAR_OUTBOUND', onResponse('x-lua', 'yes'), match) as { match: object };
     const filter = envoyFilter('script', [{ ...patch, match: { ...patch.match, proxy } }], spec, namespace);
     await mesh.apply(`${entry}\n---\n${filter}`);
     return (await mesh.request('web', to)).headers['x-lua'] === 'yes';
   };
-  expect(await patched({ portNumber: to.port }, { metadata: { TEAM: 'blue' } }, {})).toBe(true);
-  expect(await patched({ portNumber: to.port + 1 }, {}, {})).toBe(false);
-  expect(await patched({}, { metadata: { TEAM: 'red' } }, {})).toBe(false);
-  expect(await patched({}, {}, { workloadSelector: { labels: { app: 'web' } } })).toBe(true);
-  expect(await patched({}, {}, { workloadSelector: { labels: { app: 'api' } } })).toBe(false);
-  expect(await patched({}, {}, {}, 'istio-system')).toBe(true);
-  expect(await patched({}, {}, {}, 'other')).toBe(false);
+  expect(await responseWithPatch({ portNumber: to.port }, { metadata: { TEAM: 'blue' } }, {})).toBe(true);
+  expect(await responseWithPatch({ portNumber: to.port + 1 }, {}, {})).toBe(false);
+  expect(await responseWithPatch({}, { metadata: { TEAM: 'red' } }, {})).toBe(false);
+  expect(await responseWithPatch({}, {}, { workloadSelector: { labels: { app: 'web' } } })).toBe(true);
+  expect(await responseWithPatch({}, {}, { workloadSelector: { labels: { app: 'api' } } })).toBe(false);
+  expect(await responseWithPatch({}, {}, {}, 'istio-system')).toBe(true);
+  expect(await responseWithPatch({}, {}, {}, 'other')).toBe(false);
 });
 
 test('a cluster accepts no requests if a MERGE patch sets its request limit to zero', async () => {
@@ -105,7 +105,7 @@ test('patches insert a route at the beginning, change another route, and change 
     routeConfiguration: { portNumber: to.port, vhost: { domainName: to.host, ...(route && { route }) } },
   });
   const header = (key: string) => ({ response_headers_to_add: [{ header: { key, value: 'yes' } }] });
-  const closed = { name: 'closed', match: { path: '/closed' }, direct_response: { status: 418 } };
+  const closedRoute = { name: 'closed', match: { path: '/closed' }, direct_response: { status: 418 } };
   const routes = virtualService(to.host, {
     http: [
       { name: 'a', match: [{ uri: { prefix: '/a' } }], route: [{ destination: { host: to.host } }] },
@@ -113,7 +113,7 @@ test('patches insert a route at the beginning, change another route, and change 
     ],
   });
   const filter = envoyFilter('routes', [
-    { applyTo: 'HTTP_ROUTE', match: at(), patch: { operation: 'INSERT_FIRST', value: closed } },
+    { applyTo: 'HTTP_ROUTE', match: at(), patch: { operation: 'INSERT_FIRST', value: closedRoute } },
     { applyTo: 'HTTP_ROUTE', match: at({ name: 'a' }), patch: { operation: 'MERGE', value: header('x-route') } },
     { applyTo: 'VIRTUAL_HOST', match: at(), patch: { operation: 'MERGE', value: header('x-host') } },
   ]);
@@ -121,8 +121,8 @@ test('patches insert a route at the beginning, change another route, and change 
   const get = (path: string) => mesh.request('web', { ...to, path });
   expect((await get('/closed')).status).toBe(418);
   expect((await get('/a')).headers).toMatchObject({ 'x-route': 'yes', 'x-host': 'yes' });
-  const rest = await get('/other');
-  expect([rest.headers['x-route'], rest.headers['x-host']]).toEqual([undefined, 'yes']);
+  const otherResponse = await get('/other');
+  expect([otherResponse.headers['x-route'], otherResponse.headers['x-host']]).toEqual([undefined, 'yes']);
 });
 
 test('patches with the context GATEWAY or SIDECAR_INBOUND change listeners of that context', async () => {
@@ -164,9 +164,9 @@ test('patches with the context GATEWAY or SIDECAR_INBOUND change listeners of th
     ].join('\n---\n'),
   );
   const keys = ['x-inbound', 'x-gateway', 'x-inbound-host', 'x-front'];
-  const patched = (headers: NodeJS.Dict<unknown>) => keys.filter((key) => headers[key] !== undefined);
-  expect(patched((await mesh.request('edge', { port: door, host })).headers)).toEqual(['x-gateway', 'x-front']);
-  expect(patched((await mesh.request('web', { port: own, host, inbound: true })).headers)).toEqual([
+  const patchedHeaders = (headers: NodeJS.Dict<unknown>) => keys.filter((key) => headers[key] !== undefined);
+  expect(patchedHeaders((await mesh.request('edge', { port: door, host })).headers)).toEqual(['x-gateway', 'x-front']);
+  expect(patchedHeaders((await mesh.request('web', { port: own, host, inbound: true })).headers)).toEqual([
     'x-inbound',
     'x-inbound-host',
   ]);
@@ -231,17 +231,17 @@ test('a patch that cannot be applied is omitted and counted, while the others ap
       value: { typed_config: { '@type': `${filters}.network.tcp_proxy.v3.TcpProxy`, stat_prefix: 'x' } },
     },
   };
-  const afterRouter = { ...script('SIDECAR_OUTBOUND', onResponse('x', 'y')) };
+  const filterAfterRouter = { ...script('SIDECAR_OUTBOUND', onResponse('x', 'y')) };
   const patches = [
     wrongType,
-    { ...afterRouter, patch: { ...(afterRouter as { patch: object }).patch, operation: 'ADD' } },
+    { ...filterAfterRouter, patch: { ...(filterAfterRouter as { patch: object }).patch, operation: 'ADD' } },
     script('SIDECAR_OUTBOUND', onResponse('x-lua', 'yes')),
   ];
   await mesh.apply(`${entry}\n---\n${envoyFilter('mixed', patches)}`);
   expect((await mesh.request('web', to)).headers['x-lua']).toBe('yes');
   const metrics = await mesh.page('/metrics');
-  const counted = metrics.split('\n').filter((line) => line.startsWith('pilot_envoy_filter_status{'));
-  expect(counted.sort()).toEqual([
+  const statusMetrics = metrics.split('\n').filter((line) => line.startsWith('pilot_envoy_filter_status{'));
+  expect(statusMetrics.sort()).toEqual([
     'pilot_envoy_filter_status{name="shop/mixed",patch="HTTP_FILTER",result="applied"} 1',
     'pilot_envoy_filter_status{name="shop/mixed",patch="HTTP_FILTER",result="errored"} 1',
     'pilot_envoy_filter_status{name="shop/mixed",patch="NETWORK_FILTER",result="errored"} 1',
@@ -257,8 +257,8 @@ test.each(['VIRTUAL_HOST', 'CLUSTER'] as const)(
       applyTo === 'CLUSTER'
         ? { connect_timeout: '-1s' }
         : { request_headers_to_add: [{ header: { key: 'x', value: '%' } }] };
-    const refused = { applyTo, match: { context: 'SIDECAR_OUTBOUND' }, patch: { operation: 'MERGE', value } };
-    await expect(mesh.apply(`${entry}\n---\n${envoyFilter('refused', [refused])}`)).rejects.toThrow(
+    const refusedPatch = { applyTo, match: { context: 'SIDECAR_OUTBOUND' }, patch: { operation: 'MERGE', value } };
+    await expect(mesh.apply(`${entry}\n---\n${envoyFilter('refused', [refusedPatch])}`)).rejects.toThrow(
       'web.shop rejected',
     );
     await mesh.apply(entry);

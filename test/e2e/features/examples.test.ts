@@ -36,7 +36,7 @@ test('every Envoy accepts the example mesh, and requests pass through the mesh',
   ];
   const files = readdirSync(folder).map((name) => {
     const text = readFileSync(join(folder, name), 'utf8');
-    return [name, replacements.reduce((changed, [from, to]) => changed.replaceAll(from, String(to)), text)] as const;
+    return [name, replacements.reduce((result, [from, to]) => result.replaceAll(from, String(to)), text)] as const;
   });
   expect(files.length).toBeGreaterThan(3);
   await mesh.apply(Object.fromEntries(files));

@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-const named = (name: string, externalName: string, namespace = 'shop'): string =>
+const externalService = (name: string, externalName: string, namespace = 'shop'): string =>
   object('v1', 'Service', namespace, name, { type: 'ExternalName', externalName });
 
 const istio = (kind: string, name: string, spec: object): string =>
@@ -25,8 +25,8 @@ test('VirtualServices and DestinationRules of an ExternalName service apply only
   await mesh.apply(
     [
       serviceOf(backend, { port }),
-      named('front', concrete, 'stage'),
-      named('door', front),
+      externalService('front', concrete, 'stage'),
+      externalService('door', front),
       istio('VirtualService', 'front', {
         hosts: [front],
         http: [{ headers: { request: { set: { 'x-name': 'front' } } }, route: [{ destination: { host: front } }] }],
@@ -35,17 +35,19 @@ test('VirtualServices and DestinationRules of an ExternalName service apply only
         host: front,
         trafficPolicy: { connectionPool: { http: { maxRequestsPerConnection: 1 } } },
       }),
-      named('side', concrete),
+      externalService('side', concrete),
       istio('DestinationRule', 'side', { host: 'side', trafficPolicy: { loadBalancer: { simple: 'RANDOM' } } }),
     ].join('\n---\n'),
   );
-  const sent = (host: string) => mesh.envoy('web').stat(`cluster.outbound|${port}||${host};.upstream_rq_total`);
+  const countSent = (host: string) => mesh.envoy('web').stat(`cluster.outbound|${port}||${host};.upstream_rq_total`);
   const headerFor = async (host: string) => (await mesh.request('web', { port, host })).seen.headers['x-name'];
   expect(await headerFor('concrete')).toBeUndefined();
   expect(await headerFor('front.stage')).toBe('front');
   expect(await headerFor('door')).toBe('front');
   expect(await headerFor('side.shop')).toBeUndefined();
-  expect([await sent(concrete), await sent(front), await sent('side.shop.svc.cluster.local')]).toEqual([1, 2, 1]);
+  expect([await countSent(concrete), await countSent(front), await countSent('side.shop.svc.cluster.local')]).toEqual([
+    1, 2, 1,
+  ]);
 });
 
 test('requests are sent to the new target after an ExternalName service changes', async () => {
@@ -56,7 +58,7 @@ test('requests are sent to the new target after an ExternalName service changes'
   });
   const services = [serviceOf(one, { port }), serviceOf(two, { port }), rule].join('\n---\n');
   for (const name of ['one', 'two', 'one']) {
-    await mesh.apply(`${services}\n---\n${named('moving', `${name}.shop.svc.cluster.local`)}`);
+    await mesh.apply(`${services}\n---\n${externalService('moving', `${name}.shop.svc.cluster.local`)}`);
     expect((await mesh.request('web', { port, host: 'moving' })).seen.backend).toBe(name);
   }
 });

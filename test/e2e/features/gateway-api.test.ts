@@ -66,8 +66,8 @@ describe('matches of HTTPRoute rules', () => {
       },
       { matches: [{ path: { type: 'RegularExpression', value: '/[a-z]+[.]html' } }], backendRefs: [to('v2')] },
     ]);
-    const backendFor = async (path: string, more: object = {}): Promise<string> =>
-      (await mesh.request('edge', { port, host: 'shop.test', path, ...more })).seen.backend;
+    const backendFor = async (path: string, requestOptions: object = {}): Promise<string> =>
+      (await mesh.request('edge', { port, host: 'shop.test', path, ...requestOptions })).seen.backend;
     expect(await backendFor('/')).toBe('v1');
     expect(await backendFor('/items')).toBe('v2');
     expect(await backendFor('/items/two?a=b')).toBe('v2');
@@ -87,8 +87,8 @@ describe('matches of HTTPRoute rules', () => {
       { matches: [{ path: { type: 'RegularExpression', value: '/[a-z]+[.]html' } }], backendRefs: [to('v2')] },
       { matches: [{ method: 'POST' }, { path: { value: '/items' } }], backendRefs: [to('v1')] },
     ]);
-    const backendFor = async (path: string, more: object = {}) =>
-      (await mesh.request('edge', { port, host: 'shop.test', path, ...more })).headers['x-backend'];
+    const backendFor = async (path: string, requestOptions: object = {}) =>
+      (await mesh.request('edge', { port, host: 'shop.test', path, ...requestOptions })).headers['x-backend'];
     expect(await backendFor('/index.html')).toBe('v2');
     expect(await backendFor('/index.html', { method: 'POST' })).toBe('v1');
     expect(await backendFor('/items/x')).toBe('v1');
@@ -134,8 +134,8 @@ describe('a rule of an HTTPRoute', () => {
   });
 
   test('responds with 500 to the share of a missing backend, and to all requests if it has no other backend', async () => {
-    const half = await serve([{ backendRefs: [to('v1'), to('gone')] }]);
-    const counts = await mesh.split('edge', { port: half, host: 'shop.test' }, 40);
+    const halfPort = await serve([{ backendRefs: [to('v1'), to('gone')] }]);
+    const counts = await mesh.split('edge', { port: halfPort, host: 'shop.test' }, 40);
     expect(Object.keys(counts).sort()).toEqual(['500', 'v1']);
     const none = await serve([{ backendRefs: [to('gone')] }]);
     expect((await mesh.request('edge', { port: none, host: 'shop.test' })).status).toBe(500);
@@ -227,12 +227,12 @@ describe('a rule of an HTTPRoute', () => {
       rewrite('/c.d', prefix('')),
       rewrite('/', prefix('/root')),
     ]);
-    const seen = async (path: string) => (await mesh.request('edge', { port, host: 'shop.test', path })).seen;
-    expect((await seen('/host')).headers.host).toBe('inner.test');
-    expect((await seen('/a')).headers.host).toBe('shop.test');
+    const seenRequest = async (path: string) => (await mesh.request('edge', { port, host: 'shop.test', path })).seen;
+    expect((await seenRequest('/host')).headers.host).toBe('inner.test');
+    expect((await seenRequest('/a')).headers.host).toBe('shop.test');
     const urls: Record<string, string> = {};
     for (const path of ['/full/x?q=1', '/a/y?q=1', '/a', '/b/y', '/b', '/b?q=1', '/c.d/y', '/z', '/']) {
-      urls[path] = (await seen(path)).url;
+      urls[path] = (await seenRequest(path)).url;
     }
     expect(urls).toEqual({
       '/full/x?q=1': '/all?q=1',
@@ -264,7 +264,9 @@ describe('a rule of an HTTPRoute', () => {
   });
 
   test('applies its timeout', async () => {
-    const slow = await mesh.http('slow', { respond: (_, response) => void setTimeout(() => response.end(), 1_000) });
+    const slowBackend = await mesh.http('slow', {
+      respond: (_, response) => void setTimeout(() => response.end(), 1_000),
+    });
     const port = await mesh.port();
     const rule = (path: string, timeouts: object): object => ({
       matches: [{ path: { value: path } }],
@@ -276,7 +278,7 @@ describe('a rule of an HTTPRoute', () => {
       rule('/backend', { backendRequest: '150ms' }),
       rule('/', {}),
     ];
-    await mesh.apply(all(serviceOf(slow), kubernetesGateway([{ port }]), httpRoute(rules)));
+    await mesh.apply(all(serviceOf(slowBackend), kubernetesGateway([{ port }]), httpRoute(rules)));
     const sendTo = (path: string) => mesh.request('edge', { port, host: 'shop.test', path });
     expect((await sendTo('/request')).status).toBe(504);
     expect((await sendTo('/backend')).status).toBe(504);
@@ -345,9 +347,9 @@ describe('Layer 4 routes', () => {
       }
     };
     const times = async (port: number, count: number): Promise<string[]> => {
-      const received: string[] = [];
-      for (let time = 0; time < count; time++) received.push(await backendFor(port));
-      return [...new Set(received)].sort();
+      const receivedNames: string[] = [];
+      for (let time = 0; time < count; time++) receivedNames.push(await backendFor(port));
+      return [...new Set(receivedNames)].sort();
     };
     expect(await times(both, 30)).toEqual(['one', 'two']);
     expect(await times(half, 30)).toEqual(['closed', 'one']);
@@ -356,7 +358,10 @@ describe('Layer 4 routes', () => {
 
   test('a TLSRoute passes TLS through by SNI, along with a listener on the same port that terminates TLS', async () => {
     const port = await mesh.port();
-    const [ownCertificate, ended] = [mesh.authority.issue(['x.a.test']), mesh.authority.issue(['b.test'])];
+    const [ownCertificate, terminatedCertificate] = [
+      mesh.authority.issue(['x.a.test']),
+      mesh.authority.issue(['b.test']),
+    ];
     const encrypted = await mesh.tcp('encrypted', {
       tls: { cert: ownCertificate.certificate, key: ownCertificate.privateKey },
     });
@@ -370,12 +375,12 @@ describe('Layer 4 routes', () => {
         ]),
         tlsRoute([{ backendRefs: [to('encrypted')] }], { name: 'through', hostnames: ['x.a.test'] }),
         httpRoute([{ backendRefs: [to('v1')] }]),
-        secret('ended', ended),
+        secret('ended', terminatedCertificate),
       ),
     );
     const { certificate: ca } = mesh.authority;
-    const received = await mesh.connect('edge', { port, tls: { servername: 'x.a.test', ca } });
-    expect([received.text.trim(), received.peer!.subjectaltname]).toEqual(['encrypted', 'DNS:x.a.test']);
+    const connection = await mesh.connect('edge', { port, tls: { servername: 'x.a.test', ca } });
+    expect([connection.text.trim(), connection.peer!.subjectaltname]).toEqual(['encrypted', 'DNS:x.a.test']);
     const reply = await mesh.request('edge', { port, host: 'b.test', tls: { servername: 'b.test', ca } });
     expect(reply.seen.backend).toBe('v1');
     await expect(mesh.connect('edge', { port, tls: { servername: 'y.a.test', ca } })).rejects.toThrow();
@@ -393,11 +398,11 @@ describe('Layer 4 routes', () => {
         secret('ended', mesh.authority.issue(['b.test'])),
       ),
     );
-    const received = await mesh.connect('edge', {
+    const connection = await mesh.connect('edge', {
       port,
       tls: { servername: 'b.test', ca: mesh.authority.certificate },
     });
-    expect(received.text.trim()).toBe('plain');
+    expect(connection.text.trim()).toBe('plain');
   });
 
   test('TLSRoutes on a listener that terminates TLS receive the plaintext by SNI, along with a passthrough listener', async () => {
@@ -463,8 +468,8 @@ describe('a Gateway', () => {
         targetRefs: [{ group: '', kind: 'Service', name: 'secured' }],
         validation: { hostname, caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'ca' }] },
       });
-    const status = async (...more: string[]): Promise<number> => {
-      await mesh.apply(all(objects, ...more));
+    const status = async (...extraObjects: string[]): Promise<number> => {
+      await mesh.apply(all(objects, ...extraObjects));
       return (await mesh.request('edge', { port, host: 'shop.test' })).status;
     };
     const ca = authorities(mesh.authority.certificate);
@@ -510,7 +515,7 @@ describe('a Gateway', () => {
 
   test('terminates TLS with the Secrets that its listeners name', async () => {
     const port = await mesh.port();
-    const [ofA, ofB] = [mesh.authority.issue(['a.test']), mesh.authority.issue(['*.b.test'])];
+    const [certificateA, certificateB] = [mesh.authority.issue(['a.test']), mesh.authority.issue(['*.b.test'])];
     const https = (hostname: string, name: string) => ({
       ...{ port, protocol: 'HTTPS', hostname },
       tls: { certificateRefs: [{ name }] },
@@ -521,8 +526,8 @@ describe('a Gateway', () => {
         kubernetesGateway([https('a.test', 'cert-a'), https('*.b.test', 'cert-b')]),
         httpRoute([{ backendRefs: [to('v1')] }], { hostnames: ['a.test'] }),
         httpRoute([{ backendRefs: [to('v2')] }], { name: 'b', hostnames: ['x.b.test'] }),
-        secret('cert-a', ofA),
-        secret('cert-b', ofB),
+        secret('cert-a', certificateA),
+        secret('cert-b', certificateB),
       ),
     );
     const sendTo = (host: string) =>
@@ -534,9 +539,9 @@ describe('a Gateway', () => {
 
   test('closes connections to an inactive listener even if an active listener has a wider host name', async () => {
     const port = await mesh.port();
-    const https = (hostname: string, more: object = {}) => ({
+    const https = (hostname: string, extraTls: object = {}) => ({
       ...{ port, protocol: 'HTTPS', hostname },
-      tls: { certificateRefs: [{ name: 'cert' }], ...more },
+      tls: { certificateRefs: [{ name: 'cert' }], ...extraTls },
     });
     const route = httpRoute([{ backendRefs: [to('v1')] }]);
     const cert = secret('cert', mesh.authority.issue(['*.b.test']));
@@ -552,7 +557,7 @@ describe('a Gateway', () => {
   });
 
   test('accepts the routes that it allows, and reports the others', async () => {
-    const [{ own: ownPort, any, labelled }, elsewhere] = [
+    const [{ own: ownPort, any, labelled }, otherBackend] = [
       await mesh.ports('own', 'any', 'labelled'),
       await mesh.http('elsewhere'),
     ];
@@ -565,7 +570,7 @@ describe('a Gateway', () => {
     const apply = (labels: object): Promise<void> =>
       mesh.apply(
         all(
-          serviceOf(elsewhere, { namespace: 'stage' }),
+          serviceOf(otherBackend, { namespace: 'stage' }),
           JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'stage', labels } }),
           kubernetesGateway([
             { port: ownPort },
@@ -648,7 +653,7 @@ describe('a Gateway', () => {
 });
 
 describe('an HTTPRoute with a Service as parent', () => {
-  const over = [{ group: '', kind: 'Service', name: 'cart', namespace: 'shop' }];
+  const serviceParents = [{ group: '', kind: 'Service', name: 'cart', namespace: 'shop' }];
 
   test('applies to clients of the Service in the mesh', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
@@ -657,7 +662,7 @@ describe('an HTTPRoute with a Service as parent', () => {
       { matches: [{ path: { value: '/gone' } }], backendRefs: [to('gone')] },
       { backendRefs: [{ name: 'cart', port }] },
     ];
-    await mesh.apply(all(services, serviceOf(cart, { port }), httpRoute(rules, { parentRefs: over })));
+    await mesh.apply(all(services, serviceOf(cart, { port }), httpRoute(rules, { parentRefs: serviceParents })));
     const sendTo = (path: string) => mesh.request('web', { port, host: 'cart.shop', path });
     expect((await sendTo('/')).seen.backend).toBe('cart');
     expect((await sendTo('/new')).seen.backend).toBe('v2');
@@ -668,7 +673,7 @@ describe('an HTTPRoute with a Service as parent', () => {
 
   test('sends to a Service of another namespace even without a ReferenceGrant', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
-    const route = httpRoute([{ backendRefs: [to('v2', { namespace: 'stage' })] }], { parentRefs: over });
+    const route = httpRoute([{ backendRefs: [to('v2', { namespace: 'stage' })] }], { parentRefs: serviceParents });
     await mesh.apply(all(serviceOf(cart, { port }), serviceOf(v2!, { namespace: 'stage' }), route));
     expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('v2');
   });
@@ -676,14 +681,19 @@ describe('an HTTPRoute with a Service as parent', () => {
   test('applies only to clients of its own namespace if it is in another namespace than the Service', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
     // Clients of a Service need no ReferenceGrant of its namespace.
-    const theirs = httpRoute([{ backendRefs: [to('v2', { namespace: 'shop' })] }], {
+    const stageRoute = httpRoute([{ backendRefs: [to('v2', { namespace: 'shop' })] }], {
       namespace: 'stage',
-      parentRefs: over,
+      parentRefs: serviceParents,
     });
-    await mesh.apply(all(services, serviceOf(cart, { port }), theirs));
+    await mesh.apply(all(services, serviceOf(cart, { port }), stageRoute));
     expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('cart');
     await mesh.apply(
-      all(services, serviceOf(cart, { port }), httpRoute([{ backendRefs: [to('v1')] }], { parentRefs: over }), theirs),
+      all(
+        services,
+        serviceOf(cart, { port }),
+        httpRoute([{ backendRefs: [to('v1')] }], { parentRefs: serviceParents }),
+        stageRoute,
+      ),
     );
     expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('v1');
   });

@@ -20,16 +20,16 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-const issued = (): string =>
+const issueSecret = (): string =>
   secret('web', mesh.authority.issue(['*.x.test']), { 'ca.crt': mesh.authority.certificate });
 
-const client = (servername: string, more: Partial<ClientTls> = {}): ClientTls => ({
+const client = (servername: string, clientOptions: Partial<ClientTls> = {}): ClientTls => ({
   ...{ servername, ca: mesh.authority.certificate },
-  ...more,
+  ...clientOptions,
 });
 
 /** TLS of a client with a certificate of the authority. */
-function known(servername: string, name = 'client.test'): ClientTls {
+function knownClient(servername: string, name = 'client.test'): ClientTls {
   const { certificate, privateKey } = mesh.authority.issue([name]);
   return client(servername, { cert: certificate, key: privateKey });
 }
@@ -42,7 +42,7 @@ async function statuses(proxy: string, port: number, host: string, tls: ClientTl
 
 describe('a wildcard server along with a server of one of its hosts with stricter TLS', () => {
   test.each([
-    ['mode', { mode: 'MUTUAL' }, known],
+    ['mode', { mode: 'MUTUAL' }, knownClient],
     ['minProtocolVersion', { mode: 'SIMPLE', minProtocolVersion: 'TLSV1_3' }, client],
   ])('responds with 421 to requests for that host (%s)', async (_, required, authorized) => {
     const [port, web, vault] = [await mesh.port(), await mesh.http('web'), await mesh.http('vault')];
@@ -55,7 +55,7 @@ describe('a wildcard server along with a server of one of its hosts with stricte
         gateway('narrow', { istio: 'edge' }, server('a.x.test', required)),
         routed('*.x.test', web, ['wide', 'narrow']),
         routed('a.x.test', vault, ['wide', 'narrow']),
-        issued(),
+        issueSecret(),
       ),
     );
     expect(await statuses('edge', port, 'a.x.test', authorized('a.x.test'))).toEqual([200, 200]);
@@ -82,10 +82,10 @@ describe('a wildcard server along with a server of one of its hosts with stricte
         ]),
         httpRoute([{ backendRefs: [to('web')] }]),
         serviceOf(web),
-        issued(),
+        issueSecret(),
       ),
     );
-    expect(await statuses('front', port, 'a.x.test', known('a.x.test'))).toEqual([200, 200]);
+    expect(await statuses('front', port, 'a.x.test', knownClient('a.x.test'))).toEqual([200, 200]);
     expect(await statuses('front', port, 'c.test', client('b.x.test'))).toEqual([200, 200]);
     for (const tls of [client('b.x.test'), { ca: mesh.authority.certificate }]) {
       for (const host of ['a.x.test', 'a.x.test.', 'a.x.test:', `a.x.test.:${port}`])
@@ -95,17 +95,17 @@ describe('a wildcard server along with a server of one of its hosts with stricte
 });
 
 describe('two TLS servers of one namespace for the same host', () => {
-  const serve = async (older: object, younger: object): Promise<number> => {
+  const serve = async (olderTls: object, younger: object): Promise<number> => {
     const [port, web] = [await mesh.port(), await mesh.http('web')];
     const server = (hosts: readonly string[], tls: object) => [
       { port, protocol: 'HTTPS', hosts, tls: { mode: 'SIMPLE', credentialName: 'web', ...tls } },
     ];
     await mesh.apply(
       all(
-        gateway('g1', { istio: 'edge' }, server(['a.x.test'], older)),
+        gateway('g1', { istio: 'edge' }, server(['a.x.test'], olderTls)),
         gateway('g2', { istio: 'edge' }, server(['a.x.test', 'b.x.test'], younger)),
         routed('*.x.test', web, ['g1', 'g2']),
-        issued(),
+        issueSecret(),
       ),
     );
     return port;
@@ -124,20 +124,22 @@ describe('two TLS servers of one namespace for the same host', () => {
 
   test('serve the host with the combined requirements of both', async () => {
     const port = await serve({ minProtocolVersion: 'TLSV1_3' }, { mode: 'MUTUAL' });
-    expect(await statusOf(port, 'a.x.test', { ...known('a.x.test'), maxVersion: 'TLSv1.2' as const })).toBe('closed');
+    expect(await statusOf(port, 'a.x.test', { ...knownClient('a.x.test'), maxVersion: 'TLSv1.2' as const })).toBe(
+      'closed',
+    );
     expect(await statusOf(port, 'a.x.test', client('a.x.test'))).toBe('closed');
-    expect(await statusOf(port, 'a.x.test', known('a.x.test'))).toBe(200);
+    expect(await statusOf(port, 'a.x.test', knownClient('a.x.test'))).toBe(200);
     // The server's other host keeps its requirements, and is not served on connections for this one.
-    const older = { ...known('b.x.test'), maxVersion: 'TLSv1.2' as const };
-    expect(await statusOf(port, 'b.x.test', older)).toBe(200);
-    expect(await statusOf(port, 'a.x.test', older)).toBe(404);
+    const olderClient = { ...knownClient('b.x.test'), maxVersion: 'TLSv1.2' as const };
+    expect(await statusOf(port, 'b.x.test', olderClient)).toBe(200);
+    expect(await statusOf(port, 'a.x.test', olderClient)).toBe(404);
   });
 
   test('close connections to the host if no client can satisfy both', async () => {
     const names = (name: string) => ({ mode: 'MUTUAL', subjectAltNames: [name] });
     const port = await serve(names('one.test'), names('client.test'));
     for (const name of ['one.test', 'client.test'])
-      expect(await statusOf(port, 'a.x.test', known('a.x.test', name)), name).toBe('closed');
-    expect(await statusOf(port, 'b.x.test', known('b.x.test'))).toBe(200);
+      expect(await statusOf(port, 'a.x.test', knownClient('a.x.test', name)), name).toBe('closed');
+    expect(await statusOf(port, 'b.x.test', knownClient('b.x.test'))).toBe(200);
   });
 });

@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => mesh?.stop());
 
 /** The serial number of the certificate that a server presents for a host. `explain` does not cover it. */
-async function shown(port: number, host: string): Promise<string | undefined> {
+async function shownSerial(port: number, host: string): Promise<string | undefined> {
   const tls = { servername: host, ca: mesh.authority.certificate };
   return serial(await openConnection({ port, tls, send: requestText(host) }));
 }
@@ -46,10 +46,10 @@ describe('TLS termination at the gateway', () => {
       await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', first) });
       expect((await mesh.request(proxy, { port, host: 'web.test', tls })).seen.backend).toBe('web');
       expect((await mesh.request(proxy, { port, host: 'web.test', tls, http2: true })).seen.backend).toBe('web');
-      expect(await shown(port, 'web.test')).toBe(first.serialNumber);
+      expect(await shownSerial(port, 'web.test')).toBe(first.serialNumber);
       const listeners = await mesh.envoy(proxy).stat('listener_manager.listener_modified');
       await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', second) });
-      expect(await shown(port, 'web.test')).toBe(second.serialNumber);
+      expect(await shownSerial(port, 'web.test')).toBe(second.serialNumber);
       // The listener did not change, so its connections stay open.
       expect(await mesh.envoy(proxy).stat('listener_manager.listener_modified')).toBe(listeners);
     },
@@ -57,17 +57,17 @@ describe('TLS termination at the gateway', () => {
 
   test('keeps its certificate if the Secret becomes invalid', async () => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
-    const [good, other] = [mesh.authority.issue(['web.test']), mesh.authority.issue(['other.test'])];
+    const [matchingCertificate, other] = [mesh.authority.issue(['web.test']), mesh.authority.issue(['other.test'])];
     const objects = all(
       one('edge', port, { mode: 'SIMPLE', credentialName: 'web' }),
       routed('web.test', backend, ['front']),
     );
-    await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', good) });
+    await mesh.apply({ 'objects.yaml': objects, 'secret.yaml': secret('web', matchingCertificate) });
     await mesh.apply({
       'objects.yaml': objects,
-      'secret.yaml': secret('web', { ...good, privateKey: other.privateKey }),
+      'secret.yaml': secret('web', { ...matchingCertificate, privateKey: other.privateKey }),
     });
-    expect(await shown(port, 'web.test')).toBe(good.serialNumber);
+    expect(await shownSerial(port, 'web.test')).toBe(matchingCertificate.serialNumber);
     expect(await mesh.page('/debug/push_status')).toContain('the private key does not match the certificate');
   });
 
@@ -87,14 +87,14 @@ describe('TLS termination at the gateway', () => {
     const to = { port, host: 'web.test' };
     const tls = { servername: 'web.test', ca: mesh.authority.certificate };
     const client = mesh.authority.issue(['client.test']);
-    const known = { ...tls, cert: client.certificate, key: client.privateKey };
-    expect((await mesh.request('edge', { ...to, tls: known })).seen.backend).toBe('web');
-    const bare = mesh.request('edge', { ...to, tls });
-    if (mode === 'MUTUAL') await expect(bare).rejects.toThrow();
-    else expect((await bare).status).toBe(200);
+    const clientTls = { ...tls, cert: client.certificate, key: client.privateKey };
+    expect((await mesh.request('edge', { ...to, tls: clientTls })).seen.backend).toBe('web');
+    const bareRequest = mesh.request('edge', { ...to, tls });
+    if (mode === 'MUTUAL') await expect(bareRequest).rejects.toThrow();
+    else expect((await bareRequest).status).toBe(200);
     const foreignCertificate = createAuthority('another').issue(['client.test']);
-    const strange = { ...tls, cert: foreignCertificate.certificate, key: foreignCertificate.privateKey };
-    await expect(mesh.request('edge', { ...to, tls: strange })).rejects.toThrow();
+    const foreignTls = { ...tls, cert: foreignCertificate.certificate, key: foreignCertificate.privateKey };
+    await expect(mesh.request('edge', { ...to, tls: foreignTls })).rejects.toThrow();
   });
 
   test.each([
@@ -111,14 +111,14 @@ describe('TLS termination at the gateway', () => {
     await mesh.apply(all(one(proxy, port, { mode: 'MUTUAL', ...files }), routed('web.test', backend, ['front'])));
     const { certificate, privateKey } = mesh.authority.issue(['client.test']);
     const tls = { servername: 'web.test', ca: mesh.authority.certificate };
-    const known = { ...tls, cert: certificate, key: privateKey };
-    expect((await mesh.request(proxy, { port, host: 'web.test', tls: known })).seen.backend).toBe('web');
+    const clientTls = { ...tls, cert: certificate, key: privateKey };
+    expect((await mesh.request(proxy, { port, host: 'web.test', tls: clientTls })).seen.backend).toBe('web');
     await expect(mesh.request(proxy, { port, host: 'web.test', tls })).rejects.toThrow();
   });
 
   test('selects the certificate and the routes by SNI', async () => {
     const [port, a, b] = [await mesh.port(), await mesh.http('a'), await mesh.http('b')];
-    const [ofA, ofB] = [mesh.authority.issue(['a.test']), mesh.authority.issue(['*.b.test'])];
+    const [certificateA, certificateB] = [mesh.authority.issue(['a.test']), mesh.authority.issue(['*.b.test'])];
     await mesh.apply(
       all(
         gateway('front', { istio: 'edge' }, [
@@ -126,11 +126,11 @@ describe('TLS termination at the gateway', () => {
           { port, protocol: 'HTTPS', hosts: ['*.b.test'], tls: { mode: 'SIMPLE', credentialName: 'b' } },
         ]),
         ...[routed('a.test', a, ['front']), routed('*.b.test', b, ['front'])],
-        ...[secret('a', ofA), secret('b', ofB)],
+        ...[secret('a', certificateA), secret('b', certificateB)],
       ),
     );
-    expect(await shown(port, 'a.test')).toBe(ofA.serialNumber);
-    expect(await shown(port, 'x.b.test')).toBe(ofB.serialNumber);
+    expect(await shownSerial(port, 'a.test')).toBe(certificateA.serialNumber);
+    expect(await shownSerial(port, 'x.b.test')).toBe(certificateB.serialNumber);
     const requestHost = (host: string) => mesh.request('edge', { port, host, tls: { servername: host } });
     expect((await requestHost('a.test')).seen.backend).toBe('a');
     expect((await requestHost('x.b.test')).seen.backend).toBe('b');
@@ -174,13 +174,13 @@ describe('TLS termination at the gateway', () => {
         secret('bytes', ownCertificate),
       ),
     );
-    const received = await mesh.connect('edge', {
+    const connection = await mesh.connect('edge', {
       port,
       tls: { servername: 'bytes.test' },
       send: 'hello',
       until: /hello/,
     });
-    expect([received.text, serial(received)]).toEqual(['bytes\nhello', ownCertificate.serialNumber]);
+    expect([connection.text, serial(connection)]).toEqual(['bytes\nhello', ownCertificate.serialNumber]);
   });
 
   test('accepts only workloads of the mesh’s trust domain in ISTIO_MUTUAL mode', async () => {
@@ -234,6 +234,6 @@ describe('TLS termination at the gateway', () => {
     const tls = { servername: 'web.test', ca: mesh.authority.certificate };
     expect((await mesh.request('front', { port: http, host: 'web.test' })).seen.backend).toBe('web');
     expect((await mesh.request('front', { port: https, host: 'web.test', tls })).seen.backend).toBe('web');
-    expect(await shown(https, 'web.test')).toBe(ownCertificate.serialNumber);
+    expect(await shownSerial(https, 'web.test')).toBe(ownCertificate.serialNumber);
   });
 });

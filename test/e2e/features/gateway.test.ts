@@ -45,9 +45,9 @@ describe('TLS passthrough at the gateway', () => {
     );
     for (const [index, host] of ['a.test', 'b.test'].entries()) {
       const to = { port, tls: { servername: host, ca: mesh.authority.certificate }, send: requestText(host) };
-      const received = await mesh.connect('edge', { ...to, until: /"backend":"\w+"/ });
-      expect(received.text).toContain(`"backend":"${'ab'[index]}"`);
-      expect(serial(received)).toBe(certificates[index]!.serialNumber);
+      const connection = await mesh.connect('edge', { ...to, until: /"backend":"\w+"/ });
+      expect(connection.text).toContain(`"backend":"${'ab'[index]}"`);
+      expect(serial(connection)).toBe(certificates[index]!.serialNumber);
     }
     await expect(
       mesh.connect('edge', { port, tls: { servername: 'c.test' }, send: requestText('c.test') }),
@@ -71,8 +71,8 @@ describe('TLS passthrough at the gateway', () => {
       ),
     );
     const to = { port, send: requestText('a.backends.test') };
-    const received = await mesh.connect('edge', { ...to, tls: { servername: 'outbound_.80_._.a.backends.test' } });
-    expect(serial(received)).toBe(ownCertificate.serialNumber);
+    const connection = await mesh.connect('edge', { ...to, tls: { servername: 'outbound_.80_._.a.backends.test' } });
+    expect(serial(connection)).toBe(ownCertificate.serialNumber);
     await expect(
       mesh.connect('edge', { ...to, tls: { servername: 'outbound_.81_._.a.backends.test' } }),
     ).rejects.toThrow();
@@ -91,8 +91,8 @@ test('a gateway routes plain TCP to the destination of the VirtualService', asyn
       }),
     ),
   );
-  const received = await mesh.connect('edge', { port, send: 'hello', until: /hello/ });
-  expect(received.text).toBe('bytes\nhello');
+  const connection = await mesh.connect('edge', { port, send: 'hello', until: /hello/ });
+  expect(connection.text).toBe('bytes\nhello');
 });
 
 test('a gateway redirects plain HTTP to HTTPS if its server specifies this, and serves HTTPS', async () => {
@@ -122,12 +122,12 @@ test('a gateway redirects plain HTTP to HTTPS if its server specifies this, and 
 
 test('a gateway listens on the target ports of its Service', async () => {
   const [{ service, pod }, backend] = [await mesh.ports('service', 'pod'), await mesh.http('web')];
-  const named = object('networking.istio.io/v1', 'Gateway', 'shop', 'front', {
+  const namedGateway = object('networking.istio.io/v1', 'Gateway', 'shop', 'front', {
     servers: [{ port: { number: service, name: 'http', protocol: 'HTTP' }, hosts: ['web.test'] }],
   }).replace('metadata:', 'metadata:\n  annotations: { internal.istio.io/gateway-service: front.test }');
   await mesh.apply(
     all(
-      named,
+      namedGateway,
       serviceEntry('front.test', { port: service, backends: [{ address: frontAddress, port: pod }] }),
       routed('web.test', backend, ['front']),
     ),

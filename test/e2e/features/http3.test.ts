@@ -187,14 +187,14 @@ test('a gateway serves HTTP/3 to clients that require it and to clients that rea
   expect(await knowing.connections()).toEqual({ http2: 0, http3: 1 });
   await knowing.stop();
 
-  const reading = await Http3Client.start('auto', 'web.test', port);
-  expect((await reading.request('web.test')).status).toBe(200);
+  const http3Client = await Http3Client.start('auto', 'web.test', port);
+  expect((await http3Client.request('web.test')).status).toBe(200);
   await eventually('a request goes over HTTP/3', async () => {
-    expect((await reading.request('web.test')).status).toBe(200);
-    return (await reading.connections()).http3 > 0;
+    expect((await http3Client.request('web.test')).status).toBe(200);
+    return (await http3Client.connections()).http3 > 0;
   });
-  expect((await reading.connections()).http2).toBe(1);
-  await reading.stop();
+  expect((await http3Client.connections()).http2).toBe(1);
+  await http3Client.stop();
 });
 
 test('a host whose server requires client certificates is not served over QUIC, even by a server with a wider name', async () => {

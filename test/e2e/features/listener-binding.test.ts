@@ -83,14 +83,14 @@ describe.each(proxyNames)('listener port of the proxy %s', (proxy) => {
     'is bound or closed when a Sidecar changes the capture mode, and the protocol to %s',
     async (protocol) => {
       const [backend, port] = [await mesh.tcp('db'), await mesh.port()];
-      const given = (captureMode: string, spoken: string): string => `
+      const objectsFor = (captureMode: string, spoken: string): string => `
 ${serviceEntry(host, { port, protocol: spoken, backends: [backend] })}
 ---
 ${binds(port, proxy, spoken, captureMode)}`;
       for (let time = 0; time < 2; time++) {
-        await mesh.apply(given('IPTABLES', 'TCP'));
+        await mesh.apply(objectsFor('IPTABLES', 'TCP'));
         await isRefused(port);
-        await mesh.apply(given('NONE', protocol));
+        await mesh.apply(objectsFor('NONE', protocol));
         if (protocol === 'TCP') expect((await mesh.connect(proxy, { port, address })).text).toContain('db');
         else await eventually('the port is bound', () => isListening(port));
       }
@@ -99,18 +99,18 @@ ${binds(port, proxy, spoken, captureMode)}`;
 
   test('is closed or bound when a patch that unbinds the listener is added or removed', async () => {
     const [backend, port] = [await mesh.tcp('db'), await mesh.port()];
-    const given = (captureMode: string): string => `
+    const objectsFor = (captureMode: string): string => `
 ${serviceEntry(host, { port, protocol: 'TCP', backends: [backend] })}
 ---
 ${binds(port, proxy, 'TCP', captureMode)}`;
-    const unbound = `${given('NONE')}\n---\n${listenerPatch(port, proxy, merge(false))}`;
-    const bound = `${given('IPTABLES')}\n---\n${listenerPatch(port, proxy, merge(true))}`;
-    for (const config of [given('NONE'), bound, given('NONE')]) {
+    const unbound = `${objectsFor('NONE')}\n---\n${listenerPatch(port, proxy, merge(false))}`;
+    const bound = `${objectsFor('IPTABLES')}\n---\n${listenerPatch(port, proxy, merge(true))}`;
+    for (const config of [objectsFor('NONE'), bound, objectsFor('NONE')]) {
       await mesh.apply(unbound);
       await isRefused(port);
       await mesh.apply(config);
       expect((await openConnection({ port, address })).text).toContain('db');
-      await mesh.apply(given('IPTABLES'));
+      await mesh.apply(objectsFor('IPTABLES'));
       await isRefused(port);
     }
   });

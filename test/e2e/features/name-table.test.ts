@@ -27,9 +27,9 @@ beforeAll(async () => {
   http = page;
   const { executable, args } = pilotDiscovery();
   const ports = ['--grpcAddr', `127.0.0.1:${xds}`, '--httpAddr', `127.0.0.1:${http}`];
-  const closed = ['--monitoringAddr=', '--secureGRPCAddr=', '--httpsAddr='];
+  const closedPorts = ['--monitoringAddr=', '--secureGRPCAddr=', '--httpsAddr='];
   pilot = Program.run('pilot-discovery', executable, {
-    args: [...args, 'discovery', '--registries=', '--configDir', folder, '--meshConfig', '', ...ports, ...closed],
+    args: [...args, 'discovery', '--registries=', '--configDir', folder, '--meshConfig', '', ...ports, ...closedPorts],
     env: { ...process.env, PILOT_DEBOUNCE_AFTER: '10ms' },
     cwd: folder,
   });

@@ -19,14 +19,14 @@ function sidecar(spec: object): string {
   return object('networking.istio.io/v1', 'Sidecar', 'shop', 'default', spec);
 }
 
-function kubernetes(kind: string, apiVersion: string, name: string, rest: object, labels: object = {}): string {
-  return JSON.stringify({ apiVersion, kind, metadata: { name, namespace: 'shop', labels }, ...rest });
+function kubernetes(kind: string, apiVersion: string, name: string, fields: object, labels: object = {}): string {
+  return JSON.stringify({ apiVersion, kind, metadata: { name, namespace: 'shop', labels }, ...fields });
 }
 
 test('a port without a declared protocol routes HTTP requests and forwards other bytes', async () => {
   const [http, raw] = [await mesh.http('http'), await mesh.tcp('raw')];
   const port = await mesh.port();
-  const withoutProtocol = (backend: { address: string; port: number }): string =>
+  const entryWithoutProtocol = (backend: { address: string; port: number }): string =>
     object('networking.istio.io/v1', 'ServiceEntry', 'shop', 'any', {
       hosts: ['any.shop.test'],
       resolution: 'STATIC',
@@ -34,15 +34,15 @@ test('a port without a declared protocol routes HTTP requests and forwards other
       ports: [{ number: port, name: 'main' }],
       endpoints: [{ address: backend.address, ports: { main: backend.port } }],
     });
-  await mesh.apply(`${withoutProtocol(http)}
+  await mesh.apply(`${entryWithoutProtocol(http)}
 ---
 ${virtualService('any.shop.test', {
   http: [{ headers: { request: { set: { 'x-routed': 'yes' } } }, route: [{ destination: { host: 'any.shop.test' } }] }],
 })}`);
   expect((await mesh.request('web', { port, host: 'any.shop.test' })).seen.headers['x-routed']).toBe('yes');
-  await mesh.apply(withoutProtocol(raw));
-  const received = await mesh.connect('web', { port, send: 'not HTTP at all\n', until: /at all/ });
-  expect(received.text).toBe('raw\nnot HTTP at all\n');
+  await mesh.apply(entryWithoutProtocol(raw));
+  const connection = await mesh.connect('web', { port, send: 'not HTTP at all\n', until: /at all/ });
+  expect(connection.text).toBe('raw\nnot HTTP at all\n');
 });
 
 test('an ExternalName service is an alias of the service to which it refers', async () => {
@@ -90,10 +90,10 @@ ${sidecar({ egress })}`);
 });
 
 test('the outbound traffic policy determines whether undeclared hosts are rejected or resolved', async () => {
-  const [known, unknown] = [await mesh.http('known'), await mesh.http('unknown')];
+  const [knownBackend, unknownBackend] = [await mesh.http('known'), await mesh.http('unknown')];
   const port = await mesh.port();
-  const host = `localhost:${unknown.port}`;
-  const entry = serviceEntry('known.shop.test', { port, backends: [known] });
+  const host = `localhost:${unknownBackend.port}`;
+  const entry = serviceEntry('known.shop.test', { port, backends: [knownBackend] });
   await mesh.apply(`${entry}\n---\n${sidecar({ outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' } })}`);
   expect((await mesh.request('web', { port, host })).status).toBe(502);
   await mesh.apply(`${entry}\n---\n${sidecar({ outboundTrafficPolicy: { mode: 'ALLOW_ANY_DYNAMIC_DNS' } })}`);
@@ -120,15 +120,15 @@ test('a sidecar without traffic redirection balances a headless service over its
   await mesh.apply(
     [kubernetes('Service', 'v1', 'headless', service), slice('a', one), slice('b', two)].join('\n---\n'),
   );
-  const received = new Set<string>();
-  for (let i = 0; i < 40 && received.size < 2; i++) received.add((await mesh.connect('web', { port })).text);
-  expect([...received].sort()).toEqual(['one\n', 'two\n']);
+  const receivedTexts = new Set<string>();
+  for (let i = 0; i < 40 && receivedTexts.size < 2; i++) receivedTexts.add((await mesh.connect('web', { port })).text);
+  expect([...receivedTexts].sort()).toEqual(['one\n', 'two\n']);
 });
 
 test('an egress listener with its own address serves only its own hosts', async () => {
-  const [shown, hidden] = [await mesh.http('shown'), await mesh.http('hidden')];
+  const [shownBackend, hidden] = [await mesh.http('shown'), await mesh.http('hidden')];
   const port = await mesh.port();
-  await mesh.apply(`${serviceEntry('shown.shop.test', { port, backends: [shown] })}
+  await mesh.apply(`${serviceEntry('shown.shop.test', { port, backends: [shownBackend] })}
 ---
 ${serviceEntry('hidden.shop.test', { port, backends: [hidden] })}
 ---
@@ -146,12 +146,12 @@ ${sidecar({
   const to = { address: '127.0.3.2', port };
   expect((await mesh.request('web', { ...to, host: 'shown.shop.test' })).seen.backend).toBe('shown');
   expect((await mesh.request('web', { ...to, host: 'hidden.shop.test' })).status).toBe(502);
-  const elsewhere = { port, host: 'shown.shop.test', patienceMs: 1_000 };
-  await expect(mesh.request('web', elsewhere)).rejects.toThrow('ECONNREFUSED');
+  const otherRequest = { port, host: 'shown.shop.test', patienceMs: 1_000 };
+  await expect(mesh.request('web', otherRequest)).rejects.toThrow('ECONNREFUSED');
 });
 
 test('TLS services on one port are distinguished by SNI', async () => {
-  const [a, b] = [await secure('a'), await secure('b')];
+  const [a, b] = [await secureBackend('a'), await secureBackend('b')];
   const port = await mesh.port();
   const entry = (name: string, backend: { address: string; port: number }): string =>
     serviceEntry(`${name}.shop.test`, { port, protocol: 'TLS', backends: [backend] });
@@ -168,12 +168,12 @@ test('PILOT_HTTP10 allows HTTP/1.0 clients', async () => {
   const backend = await mesh.http('old');
   const port = await mesh.port();
   await mesh.apply(serviceEntry('old.shop.test', { port, backends: [backend] }));
-  const received = await openConnection({
+  const connection = await openConnection({
     port,
     send: 'GET / HTTP/1.0\r\nhost: old.shop.test\r\n\r\n',
     until: /"backend":"old"/,
   });
-  expect(received.text).toMatch(/^HTTP\/1\.[01] 200/);
+  expect(connection.text).toMatch(/^HTTP\/1\.[01] 200/);
 });
 
 test('PILOT_ENABLE_REDIS_FILTER adds the Redis filter', async () => {
@@ -181,11 +181,11 @@ test('PILOT_ENABLE_REDIS_FILTER adds the Redis filter', async () => {
   const port = await mesh.port();
   await mesh.apply(serviceEntry('redis.shop.test', { port, protocol: 'REDIS', backends: [backend] }));
   // The filter responds to pings itself; the application would send its name first.
-  const received = await openConnection({ port, send: '*1\r\n$4\r\nPING\r\n', until: /\n/ });
-  expect(received.text).toBe('+PONG\r\n');
+  const connection = await openConnection({ port, send: '*1\r\n$4\r\nPING\r\n', until: /\n/ });
+  expect(connection.text).toBe('+PONG\r\n');
 });
 
-async function secure(name: string) {
+async function secureBackend(name: string) {
   const { certificate, privateKey } = mesh.authority.issue([`${name}.shop.test`]);
   return mesh.http(name, { tls: { cert: certificate, key: privateKey } });
 }

@@ -45,7 +45,11 @@ interface GivenOptions {
 const all = (...documents: string[]): string => documents.join('\n---\n');
 
 /** A service of one workload, whose sidecar forwards connections to the application. */
-function given(backend: HttpBackend | TcpBackend, { out, sidecarPort }: Place, options: GivenOptions = {}): string {
+function applicationObjects(
+  backend: HttpBackend | TcpBackend,
+  { out, sidecarPort }: Place,
+  options: GivenOptions = {},
+): string {
   const { protocol = 'HTTP', app = 'cart', tls } = options;
   const endpoint = {
     address: '127.0.0.1',
@@ -95,19 +99,19 @@ function clientOf(identity: string, authority = mesh.authority): ClientTls {
 }
 
 test('clients of the mesh use mutual TLS and others plaintext if there is no PeerAuthentication', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
-  await mesh.apply(given(backend, place));
-  expect(await identityThroughWeb(place)).toBe(web);
-  const response = await mesh.request('cart', { inbound: true, port: place.sidecarPort, host });
+  const [backend, ports] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
+  await mesh.apply(applicationObjects(backend, ports));
+  expect(await identityThroughWeb(ports)).toBe(web);
+  const response = await mesh.request('cart', { inbound: true, port: ports.sidecarPort, host });
   expect(response.seen.headers).not.toHaveProperty('x-forwarded-client-cert');
 });
 
 test('the mode STRICT accepts only workloads of the trust domains', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
-  await mesh.apply(all(given(backend, place), mode('STRICT')));
-  expect(await identityThroughWeb(place)).toBe(web);
+  const [backend, ports] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
+  await mesh.apply(all(applicationObjects(backend, ports), mode('STRICT')));
+  expect(await identityThroughWeb(ports)).toBe(web);
   const requestInbound = (tls?: ClientTls) =>
-    mesh.request('cart', { inbound: true, port: place.sidecarPort, host, ...(tls && { tls }) });
+    mesh.request('cart', { inbound: true, port: ports.sidecarPort, host, ...(tls && { tls }) });
 
   await expect(requestInbound()).rejects.toThrow();
   await expect(requestInbound({ ca: mesh.authority.certificate })).rejects.toThrow();
@@ -120,91 +124,91 @@ test('the mode STRICT accepts only workloads of the trust domains', async () => 
 });
 
 test('a changed mode applies to client and server at run time', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
-  const services = given(backend, place);
+  const [backend, ports] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
+  const services = applicationObjects(backend, ports);
   for (const [name, identity] of [
     ['STRICT', web],
     ['DISABLE', undefined],
     ['PERMISSIVE', web],
   ] as const) {
     await mesh.apply(all(services, mode(name)));
-    expect([name, await identityThroughWeb(place)]).toEqual([name, identity]);
+    expect([name, await identityThroughWeb(ports)]).toEqual([name, identity]);
   }
 });
 
 test('clients learn the mode of a workload with its endpoints', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
+  const [backend, ports] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   const off = peerAuthentication({ mtls: { mode: 'DISABLE' } }, { name: 'cart', app: 'cart' });
-  await mesh.apply(all(given(backend, place), mode('STRICT'), off));
-  expect(await identityThroughWeb(place)).toBeUndefined();
-  expect((await mesh.request('cart', { inbound: true, port: place.sidecarPort, host })).status).toBe(200);
+  await mesh.apply(all(applicationObjects(backend, ports), mode('STRICT'), off));
+  expect(await identityThroughWeb(ports)).toBeUndefined();
+  expect((await mesh.request('cart', { inbound: true, port: ports.sidecarPort, host })).status).toBe(200);
 });
 
 test('a port can have its own mode', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
-  const portLevelMtls = { [place.sidecarPort]: { mode: 'DISABLE' } };
+  const [backend, ports] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
+  const portLevelMtls = { [ports.sidecarPort]: { mode: 'DISABLE' } };
   await mesh.apply(
     all(
-      given(backend, place),
+      applicationObjects(backend, ports),
       peerAuthentication({ mtls: { mode: 'STRICT' }, portLevelMtls }, { name: 'cart', app: 'cart' }),
     ),
   );
-  expect(await identityThroughWeb(place)).toBeUndefined();
-  expect((await mesh.request('cart', { inbound: true, port: place.sidecarPort, host })).status).toBe(200);
+  expect(await identityThroughWeb(ports)).toBeUndefined();
+  expect((await mesh.request('cart', { inbound: true, port: ports.sidecarPort, host })).status).toBe(200);
 });
 
 test("a TCP port in permissive mode forwards the application's TLS, but terminates the mesh's mutual TLS", async () => {
-  const issued = mesh.authority.issue([host]);
-  const [backend, place] = [
-    await mesh.tcp('app', { tls: { cert: issued.certificate, key: issued.privateKey } }),
+  const issuedCertificate = mesh.authority.issue([host]);
+  const [backend, ports] = [
+    await mesh.tcp('app', { tls: { cert: issuedCertificate.certificate, key: issuedCertificate.privateKey } }),
     await mesh.ports('out', 'sidecarPort'),
   ];
-  await mesh.apply(given(backend, place, { protocol: 'TCP' }));
+  await mesh.apply(applicationObjects(backend, ports, { protocol: 'TCP' }));
   const clientTls = { ca: mesh.authority.certificate, servername: host };
   const direct = await mesh.connect('cart', {
     inbound: true,
-    port: place.sidecarPort,
+    port: ports.sidecarPort,
     tls: clientTls,
     send: 'x',
     until: /app\nx/,
   });
-  expect(direct.peer?.serialNumber).toBe(issued.serialNumber);
-  const through = await mesh.connect('web', { port: place.out, tls: clientTls, send: 'x', until: /app\nx/ });
-  expect(through.peer?.serialNumber).toBe(issued.serialNumber);
-  expect(await mesh.envoy('web').stat(`cluster.outbound|${place.out}||${host};.ssl.handshake`)).toBeGreaterThan(0);
+  expect(direct.peer?.serialNumber).toBe(issuedCertificate.serialNumber);
+  const connection = await mesh.connect('web', { port: ports.out, tls: clientTls, send: 'x', until: /app\nx/ });
+  expect(connection.peer?.serialNumber).toBe(issuedCertificate.serialNumber);
+  expect(await mesh.envoy('web').stat(`cluster.outbound|${ports.out}||${host};.ssl.handshake`)).toBeGreaterThan(0);
 
-  await mesh.apply(all(given(backend, place, { protocol: 'TCP' }), mode('STRICT')));
+  await mesh.apply(all(applicationObjects(backend, ports, { protocol: 'TCP' }), mode('STRICT')));
   await expect(
-    mesh.connect('cart', { inbound: true, port: place.sidecarPort, tls: clientTls, send: 'x', until: /app/ }),
+    mesh.connect('cart', { inbound: true, port: ports.sidecarPort, tls: clientTls, send: 'x', until: /app/ }),
   ).rejects.toThrow();
-  await mesh.connect('web', { port: place.out, tls: clientTls, send: 'x', until: /app\nx/ });
+  await mesh.connect('web', { port: ports.out, tls: clientTls, send: 'x', until: /app\nx/ });
 });
 
 test('a Sidecar object without mutual TLS terminates TLS with files that the agent serves', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
-  const issued = mesh.authority.issue([host]);
+  const [backend, ports] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
+  const issuedCertificate = mesh.authority.issue([host]);
   const tls = {
     mode: 'MUTUAL',
-    serverCertificate: mesh.file('tls.crt', issued.certificate),
-    privateKey: mesh.file('tls.key', issued.privateKey),
+    serverCertificate: mesh.file('tls.crt', issuedCertificate.certificate),
+    privateKey: mesh.file('tls.key', issuedCertificate.privateKey),
     caCertificates: mesh.file('ca.crt', mesh.authority.certificate),
   };
-  const portLevelMtls = { [place.sidecarPort]: { mode: 'DISABLE' } };
-  const services = given(backend, place, { protocol: 'HTTPS', tls });
+  const portLevelMtls = { [ports.sidecarPort]: { mode: 'DISABLE' } };
+  const services = applicationObjects(backend, ports, { protocol: 'HTTPS', tls });
   await mesh.apply(all(services, peerAuthentication({ portLevelMtls }, { name: 'cart', app: 'cart' })));
   const client = { ...clientOf('client.test'), ALPNProtocols: [], servername: host };
-  const response = await mesh.request('cart', { inbound: true, port: place.sidecarPort, host, tls: client });
+  const response = await mesh.request('cart', { inbound: true, port: ports.sidecarPort, host, tls: client });
   expect(response.seen.headers['x-forwarded-client-cert']).toContain('DNS=client.test');
   await expect(
-    mesh.request('cart', { inbound: true, port: place.sidecarPort, host, tls: { ca: mesh.authority.certificate } }),
+    mesh.request('cart', { inbound: true, port: ports.sidecarPort, host, tls: { ca: mesh.authority.certificate } }),
   ).rejects.toThrow();
-  await expect(mesh.request('cart', { inbound: true, port: place.sidecarPort, host })).rejects.toThrow();
+  await expect(mesh.request('cart', { inbound: true, port: ports.sidecarPort, host })).rejects.toThrow();
 });
 
 test('a proxy without certificates accepts plaintext despite STRICT, and the log reports this', async () => {
-  const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
-  await mesh.apply(all(given(backend, place, { app: 'bare' }), mode('STRICT')));
-  expect((await mesh.request('bare', { inbound: true, port: place.sidecarPort, host })).status).toBe(200);
+  const [backend, ports] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
+  await mesh.apply(all(applicationObjects(backend, ports, { app: 'bare' }), mode('STRICT')));
+  expect((await mesh.request('bare', { inbound: true, port: ports.sidecarPort, host })).status).toBe(200);
   const degradedLine = loggedLine('proxy.degraded', {
     reason: /PeerAuthentication shop\/all requires mutual TLS, but the proxy has no workload certificates/,
   });

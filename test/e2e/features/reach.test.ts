@@ -45,27 +45,27 @@ ${virtualService(host, { http: [{ route: [to('v1', 75), to('v2', 25), to('v3', 0
 test('a changed route applies under load without a failed request', async () => {
   const backends = [await mesh.http('v1'), await mesh.http('v2')];
   const port = await mesh.port();
-  const given = (subset: string): string => `
+  const objectsFor = (subset: string): string => `
 ${serviceEntry(host, { port, backends })}
 ---
 ${subsets}
 ---
 ${virtualService(host, { http: [{ route: [to(subset)] }] })}`;
-  await mesh.apply(given('v1'));
+  await mesh.apply(objectsFor('v1'));
   const responses: string[] = [];
-  let running = true;
+  let isRunning = true;
   const client = (async () => {
-    while (running) {
+    while (isRunning) {
       // Bypasses the harness, which would run explain during the change.
       const { status, headers } = await sendRequest({ port, host });
       responses.push(status === 200 ? String(headers['x-backend']) : String(status));
       await sleep(2);
     }
   })();
-  for (const subset of ['v2', 'v1', 'v2']) await mesh.apply(given(subset));
+  for (const subset of ['v2', 'v1', 'v2']) await mesh.apply(objectsFor(subset));
   const settledAt = responses.length + 1;
   await eventually('it is asked on', () => responses.length > settledAt + 5);
-  running = false;
+  isRunning = false;
   await client;
   expect(new Set(responses)).toEqual(new Set(['v1', 'v2']));
   expect(new Set(responses.slice(settledAt))).toEqual(new Set(['v2']));
@@ -79,8 +79,8 @@ test('an update that Envoy or the control plane rejects keeps the active configu
     'entry.yaml': entry,
     'route.yaml': virtualService(host, { http: [{ route: [{ destination: { host } }] }] }),
   });
-  const broken = virtualService(host, { http: [{ route: [{ destination: { host } }], timeout: 'soon' }] });
-  await mesh.apply({ 'entry.yaml': entry, 'route.yaml': broken }, { invalid: true });
+  const brokenRoute = virtualService(host, { http: [{ route: [{ destination: { host } }], timeout: 'soon' }] });
+  await mesh.apply({ 'entry.yaml': entry, 'route.yaml': brokenRoute }, { invalid: true });
   expect((await mesh.request('web', { port, host })).status).toBe(200);
 });
 
@@ -111,13 +111,13 @@ ${virtualService(host, {
 })}
 ---
 ${delegate}`);
-  const seen = async (path: string): Promise<string[]> => {
+  const routedTo = async (path: string): Promise<string[]> => {
     const { backend, headers } = (await mesh.request('web', { port, host, path })).seen;
     return [backend, headers['x-by'] ?? ''];
   };
-  expect(await seen('/checkout/pay/1')).toEqual(['v2', 'root']);
-  expect(await seen('/checkout/other')).toEqual(['v3', 'delegate']);
-  expect(await seen('/elsewhere')).toEqual(['v1', '']);
+  expect(await routedTo('/checkout/pay/1')).toEqual(['v2', 'root']);
+  expect(await routedTo('/checkout/other')).toEqual(['v3', 'delegate']);
+  expect(await routedTo('/elsewhere')).toEqual(['v1', '']);
 });
 
 describe('servers outside the mesh', () => {
@@ -146,8 +146,10 @@ describe('servers outside the mesh', () => {
   });
 
   test('can be called with TLS that the proxy originates', async () => {
-    const issued = mesh.authority.issue(['api.outside.test']);
-    const outside = await mesh.http('outside', { tls: { cert: issued.certificate, key: issued.privateKey } });
+    const issuedCertificate = mesh.authority.issue(['api.outside.test']);
+    const outside = await mesh.http('outside', {
+      tls: { cert: issuedCertificate.certificate, key: issuedCertificate.privateKey },
+    });
     const port = await mesh.port();
     const tls = { mode: 'SIMPLE', caCertificates: mesh.file('ca.pem', mesh.authority.certificate) };
     await mesh.apply(`
@@ -159,12 +161,16 @@ ${destinationRule('api.outside.test', { trafficPolicy: { tls } })}`);
 });
 
 test('a Sidecar object limits the hosts that its workloads can reach to the imported ones', async () => {
-  const [near, far, ownBackend] = [await mesh.http('near'), await mesh.http('far'), await mesh.http('own')];
+  const [nearBackend, farBackend, ownBackend] = [
+    await mesh.http('near'),
+    await mesh.http('far'),
+    await mesh.http('own'),
+  ];
   const ports = await mesh.ports('near', 'far', 'own');
   const all = `
-${serviceEntry('near.bank.test', { port: ports.near, backends: [near], namespace: 'bank' })}
+${serviceEntry('near.bank.test', { port: ports.near, backends: [nearBackend], namespace: 'bank' })}
 ---
-${serviceEntry('far.bank.test', { port: ports.far, backends: [far], namespace: 'bank' })}
+${serviceEntry('far.bank.test', { port: ports.far, backends: [farBackend], namespace: 'bank' })}
 ---
 ${serviceEntry('own.shop.test', { port: ports.own, backends: [ownBackend] })}`;
   await mesh.apply(all);

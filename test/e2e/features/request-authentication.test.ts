@@ -71,8 +71,8 @@ test('a token must be signed by its issuer, and requests without a token pass un
 
 test('a required token must be present and valid, even if the request has other tokens', async () => {
   const [id, scope] = [new TokenIssuer('https://id.test'), new TokenIssuer('https://scope.test')];
-  const ofScope = { issuer: scope.name, jwks: scope.keySet, fromHeaders: [{ name: 'x-scope' }] };
-  const ofId = { issuer: id.name, jwks: id.keySet };
+  const scopeRule = { issuer: scope.name, jwks: scope.keySet, fromHeaders: [{ name: 'x-scope' }] };
+  const idRule = { issuer: id.name, jwks: id.keySet };
   const [first, second] = [bearer(id.token({})), { 'x-scope': scope.token({}) }];
   const statuses = async () => [
     await status(),
@@ -82,19 +82,19 @@ test('a required token must be present and valid, even if the request has other 
   ];
   const forged = { 'x-scope': new TokenIssuer(scope.name).token({}) };
   await guarded([
-    { ...ofId, presence: 'REQUIRED' },
-    { ...ofScope, presence: 'REQUIRED' },
+    { ...idRule, presence: 'REQUIRED' },
+    { ...scopeRule, presence: 'REQUIRED' },
   ]);
   await eventually('both are taken', async () => (await status({ ...first, ...second })) === 200);
   expect(await statuses()).toEqual([401, 401, 401, 200]);
   await guarded([
-    { ...ofId, presence: 'REQUIRED' },
-    { ...ofScope, presence: 'OPTIONAL' },
+    { ...idRule, presence: 'REQUIRED' },
+    { ...scopeRule, presence: 'OPTIONAL' },
   ]);
   await inForce(id.token({}));
   expect(await statuses()).toEqual([401, 200, 401, 200]);
   expect(await status({ ...first, ...forged })).toBe(401);
-  await guarded([{ ...ofId, presence: 'REQUIRED' }]);
+  await guarded([{ ...idRule, presence: 'REQUIRED' }]);
   await inForce(id.token({}));
   expect(await statuses()).toEqual([401, 200, 401, 200]);
 });
@@ -116,27 +116,31 @@ test('policies match principals and claims of tokens', async () => {
       },
     ),
   );
-  const as = (claims: object, issuer = one) => status(bearer(issuer.token(claims as never)));
-  expect(await as({ sub: 'ada' })).toBe(200);
-  expect(await as({ sub: 'bob' })).toBe(403);
-  expect(await as({ sub: 'bob' }, two)).toBe(200);
-  expect(await as({ groups: ['ops', 'developers'] })).toBe(200);
-  expect(await as({ groups: 'devs' })).toBe(200);
-  expect(await as({ groups: ['ops'] })).toBe(403);
-  expect(await as({ realm: { role: ['admin'] } })).toBe(200);
-  expect(await as({ realm: { role: 'user' } })).toBe(403);
-  expect(await as({ scope: 'read write' })).toBe(200);
-  expect(await as({ scope: 'read writer' })).toBe(403);
-  expect(await as({ aud: ['other', 'shop'], azp: 'app' })).toBe(200);
-  expect(await as({ aud: 'shop' })).toBe(403);
+  const statusAs = (claims: object, issuer = one) => status(bearer(issuer.token(claims as never)));
+  expect(await statusAs({ sub: 'ada' })).toBe(200);
+  expect(await statusAs({ sub: 'bob' })).toBe(403);
+  expect(await statusAs({ sub: 'bob' }, two)).toBe(200);
+  expect(await statusAs({ groups: ['ops', 'developers'] })).toBe(200);
+  expect(await statusAs({ groups: 'devs' })).toBe(200);
+  expect(await statusAs({ groups: ['ops'] })).toBe(403);
+  expect(await statusAs({ realm: { role: ['admin'] } })).toBe(200);
+  expect(await statusAs({ realm: { role: 'user' } })).toBe(403);
+  expect(await statusAs({ scope: 'read write' })).toBe(200);
+  expect(await statusAs({ scope: 'read writer' })).toBe(403);
+  expect(await statusAs({ aud: ['other', 'shop'], azp: 'app' })).toBe(200);
+  expect(await statusAs({ aud: 'shop' })).toBe(403);
 });
 
 test('tokens are read from the locations of the rule', async () => {
   const id = new TokenIssuer('https://id.test');
-  const places = { fromHeaders: [{ name: 'x-jwt', prefix: 'JWT ' }], fromParams: ['token'], fromCookies: ['session'] };
-  const kept = { forwardOriginalToken: true, outputClaimToHeaders: [{ header: 'x-sub', claim: 'sub' }] };
+  const tokenLocations = {
+    fromHeaders: [{ name: 'x-jwt', prefix: 'JWT ' }],
+    fromParams: ['token'],
+    fromCookies: ['session'],
+  };
+  const keptFields = { forwardOriginalToken: true, outputClaimToHeaders: [{ header: 'x-sub', claim: 'sub' }] };
   await guarded(
-    [{ issuer: id.name, jwks: id.keySet, ...places, ...kept }],
+    [{ issuer: id.name, jwks: id.keySet, ...tokenLocations, ...keptFields }],
     allow({ from: [{ source: { requestPrincipals: ['*'] } }] }),
   );
   const token = id.token();
@@ -152,11 +156,11 @@ test('keys are fetched and rotated, and the last keys remain valid while the iss
   const id = new TokenIssuer('https://id.test');
   const issuer = await mesh.http('issuer', { respond: (_, response) => void response.end(id.keySet) });
   await guarded([{ issuer: id.name, jwksUri: `http://127.0.0.1:${issuer.port}/keys` }]);
-  const old = id.token();
-  await inForce(old);
+  const oldToken = id.token();
+  await inForce(oldToken);
   id.rotate();
   await inForce(id.token());
-  expect(await status(bearer(old))).toBe(401);
+  expect(await status(bearer(oldToken))).toBe(401);
   const { length } = issuer.seen;
   issuer.respond = (_, response) => {
     response.statusCode = 500;

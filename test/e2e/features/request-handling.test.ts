@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => mesh.stop());
 
 /** The cart service with a route for each action. */
-async function given(...routes: object[]): Promise<void> {
+async function applyRoutes(...routes: object[]): Promise<void> {
   cart = await mesh.http('cart');
   port = await mesh.port();
   const route = [{ destination: { host } }];
@@ -42,20 +42,20 @@ describe('fault injection of a route', () => {
   const headers = { 'x-test': 'yes' };
 
   test('aborts requests within its match', async () => {
-    await given({ match: forTests, fault: { abort: { httpStatus: 418, percentage: { value: 100 } } } }, {});
+    await applyRoutes({ match: forTests, fault: { abort: { httpStatus: 418, percentage: { value: 100 } } } }, {});
     expect((await requestCart({ headers })).status).toBe(418);
     expect(cart.seen).toHaveLength(0);
     expect((await requestCart()).status).toBe(200);
   });
 
   test('aborts calls with a gRPC status', async () => {
-    await given({ fault: { abort: { grpcStatus: 'PERMISSION_DENIED', percentage: { value: 100 } } } });
+    await applyRoutes({ fault: { abort: { grpcStatus: 'PERMISSION_DENIED', percentage: { value: 100 } } } });
     const reply = await requestCart({ http2: true, method: 'POST', headers: { 'content-type': 'application/grpc' } });
     expect([reply.status, reply.headers['grpc-status']]).toEqual([200, '7']);
   });
 
   test('delays requests that are then forwarded', async () => {
-    await given({ match: forTests, fault: { delay: { fixedDelay: '0.3s', percentage: { value: 100 } } } }, {});
+    await applyRoutes({ match: forTests, fault: { delay: { fixedDelay: '0.3s', percentage: { value: 100 } } } }, {});
     const delayed = await requestCart({ headers });
     expect(delayed.status).toBe(200);
     expect(delayed.durationMs).toBeGreaterThanOrEqual(300 - clockSkewMs);
@@ -68,14 +68,14 @@ describe('fault injection of a route', () => {
   });
 
   test('applies to the specified share of requests', async () => {
-    await given(
+    await applyRoutes(
       { match: [{ uri: { prefix: '/half' } }], fault: { abort: { httpStatus: 418, percentage: { value: 50 } } } },
       { fault: { abort: { httpStatus: 418, percentage: { value: 0 } } } },
     );
-    const half = await mesh.split('web', { port, host, path: '/half' }, 60);
+    const halfCounts = await mesh.split('web', { port, host, path: '/half' }, 60);
     // Fails for one of 10^9 correct runs.
-    expect(half['418']).toBeGreaterThan(8);
-    expect(half.cart).toBeGreaterThan(8);
+    expect(halfCounts['418']).toBeGreaterThan(8);
+    expect(halfCounts.cart).toBeGreaterThan(8);
     expect(await mesh.split('web', { port, host }, 10)).toEqual({ cart: 10 });
   });
 });
@@ -106,7 +106,7 @@ ${virtualService(host, { http: [{ route: [{ destination: { host } }], mirrors }]
 
 describe('timeouts and retries of a route', () => {
   test('a request fails after its timeout', async () => {
-    await given({ timeout: '0.2s' });
+    await applyRoutes({ timeout: '0.2s' });
     cart.respond = () => {};
     const reply = await requestCart();
     expect(reply.status).toBe(504);
@@ -116,10 +116,10 @@ describe('timeouts and retries of a route', () => {
   });
 
   test('a failed request is retried as often as the route specifies', async () => {
-    await given({ retries: { attempts: 3, retryOn: '5xx' } });
-    cart.respond = (seen, response) => {
-      const enough = cart.seen.length >= 3;
-      response.writeHead(enough ? 200 : 503).end(enough ? JSON.stringify(seen) : 'again');
+    await applyRoutes({ retries: { attempts: 3, retryOn: '5xx' } });
+    cart.respond = (seenRequest, response) => {
+      const hasEnoughRequests = cart.seen.length >= 3;
+      response.writeHead(hasEnoughRequests ? 200 : 503).end(hasEnoughRequests ? JSON.stringify(seenRequest) : 'again');
     };
     const reply = await requestCart();
     expect([reply.status, cart.seen.length]).toEqual([200, 3]);
@@ -127,7 +127,7 @@ describe('timeouts and retries of a route', () => {
   });
 
   test('a request is retried only for the specified reasons, and never with zero attempts', async () => {
-    await given(
+    await applyRoutes(
       { match: [{ uri: { prefix: '/never' } }], retries: { attempts: 0 } },
       { retries: { attempts: 3, retryOn: '501,reset' } },
     );
@@ -142,9 +142,9 @@ describe('timeouts and retries of a route', () => {
 
   test('an attempt is canceled after the timeout per attempt and then retried', async () => {
     // The test process responds to the second attempt, and may be busy.
-    await given({ timeout: '20s', retries: { attempts: 2, perTryTimeout: '2s', retryOn: 'gateway-error' } });
-    cart.respond = (seen, response) => {
-      if (cart.seen.length > 1) response.end(JSON.stringify(seen));
+    await applyRoutes({ timeout: '20s', retries: { attempts: 2, perTryTimeout: '2s', retryOn: 'gateway-error' } });
+    cart.respond = (seenRequest, response) => {
+      if (cart.seen.length > 1) response.end(JSON.stringify(seenRequest));
     };
     const reply = await requestCart();
     expect([reply.status, cart.seen.length]).toEqual([200, 2]);
@@ -152,9 +152,9 @@ describe('timeouts and retries of a route', () => {
   });
 
   test('a retry avoids the unreachable backend', async () => {
-    const [here, unreachable] = [await mesh.http('here'), await mesh.http('gone')];
+    const [reachable, unreachable] = [await mesh.http('here'), await mesh.http('gone')];
     port = await mesh.port();
-    const backends = [here, { address: unreachable.address, port: unreachable.port, name: 'gone' }];
+    const backends = [reachable, { address: unreachable.address, port: unreachable.port, name: 'gone' }];
     await unreachable.close();
     // Without a retry policy, Envoy retries failed connections.
     await mesh.apply(serviceEntry(host, { port, backends }));
@@ -175,7 +175,7 @@ describe('a redirect of a route', () => {
       'http://new.test/old/a?b=c',
     ],
   ])('%j responds with %i to %s', async (redirect, status, location) => {
-    await given({ match: [{ uri: { prefix: '/old' } }], redirect });
+    await applyRoutes({ match: [{ uri: { prefix: '/old' } }], redirect });
     const reply = await requestCart({ path: '/old/a?b=c' });
     expect([reply.status, reply.headers.location]).toEqual([status, location]);
     expect(cart.seen).toHaveLength(0);
@@ -188,15 +188,15 @@ describe('a rewrite of a route', () => {
     [{ exact: '/old' }, { uri: '/new' }, '/old?b=c', '/new?b=c', host],
     [{ prefix: '/old' }, { uri: '/new', authority: 'new.test' }, '/old/a', '/new/a', 'new.test'],
     [{ prefix: '/' }, { uriRegexRewrite: { match: '^/(\\w+)/(\\w+)', rewrite: '/\\2/\\1' } }, '/a/b/c', '/b/a/c', host],
-  ])('%j %j changes %s to %s', async (uri, rewrite, path, seen, authority) => {
-    await given({ match: [{ uri }], rewrite });
-    expect((await requestCart({ path })).seen).toMatchObject({ url: seen, headers: { host: authority } });
+  ])('%j %j changes %s to %s', async (uri, rewrite, path, seenPath, authority) => {
+    await applyRoutes({ match: [{ uri }], rewrite });
+    expect((await requestCart({ path })).seen).toMatchObject({ url: seenPath, headers: { host: authority } });
   });
 });
 
 describe('header rules of a route', () => {
   test('set, add and remove headers of requests and responses, for the route and for its destination', async () => {
-    await given({
+    await applyRoutes({
       headers: {
         request: { set: { 'x-set': 'route' }, add: { 'x-add': 'route' }, remove: ['x-gone'] },
         response: { set: { 'x-back': 'route' }, remove: ['x-backend'] },
@@ -210,7 +210,7 @@ describe('header rules of a route', () => {
   });
 
   test('rewrite Host', async () => {
-    await given({ headers: { request: { set: { Host: 'inner.test' } } } });
+    await applyRoutes({ headers: { request: { set: { Host: 'inner.test' } } } });
     expect((await requestCart()).seen.headers.host).toBe('inner.test');
   });
 
@@ -233,19 +233,19 @@ ${serviceEntry(host, { port, backends: [a] })}
 ${serviceEntry('b.shop.test', { port: other, backends: [b] })}
 ---
 ${virtualService(host, { http: [{ route }] })}`);
-    const seen = new Set<string>();
-    for (let i = 0; i < 40 && seen.size < 2; i++) {
+    const seenBackends = new Set<string>();
+    for (let i = 0; i < 40 && seenBackends.size < 2; i++) {
       const reply = await requestCart();
-      seen.add(reply.seen.backend);
+      seenBackends.add(reply.seen.backend);
       expect([reply.seen.headers['x-to'], reply.headers['x-from']]).toEqual([reply.seen.backend, reply.seen.backend]);
     }
-    expect(seen).toEqual(new Set(['a', 'b']));
+    expect(seenBackends).toEqual(new Set(['a', 'b']));
   });
 });
 
 test('a direct response of a route is sent without a backend', async () => {
   const bytes = Buffer.from('\u{1f600}').toString('base64');
-  await given(
+  await applyRoutes(
     { match: [{ uri: { prefix: '/bytes' } }], directResponse: { status: 200, body: { bytes } } },
     { directResponse: { status: 503, body: { string: 'closed for today' } } },
   );
@@ -268,7 +268,7 @@ describe('the CORS policy of a route', () => {
   });
 
   test('responds to the preflight for allowed origins', async () => {
-    await given({ corsPolicy });
+    await applyRoutes({ corsPolicy });
     const { status, headers } = await requestCart(preflight('https://a.shop.test'));
     expect(status).toBe(200);
     expect(headers).toMatchObject({
@@ -295,7 +295,7 @@ describe('the CORS policy of a route', () => {
   ])(
     'with unmatchedPreflights %s forwards %i preflights of other origins to the application',
     async (unmatchedPreflights, reach) => {
-      await given({ corsPolicy: { ...corsPolicy, unmatchedPreflights } });
+      await applyRoutes({ corsPolicy: { ...corsPolicy, unmatchedPreflights } });
       const { headers } = await requestCart(preflight('https://evil.test'));
       expect(headers).not.toHaveProperty('access-control-allow-origin');
       expect(cart.seen).toHaveLength(reach);

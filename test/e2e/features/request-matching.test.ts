@@ -7,7 +7,7 @@ import type { RequestTo } from './harness/requests.ts';
 const host = 'cart.shop.test';
 let mesh: FeatureMesh;
 let port: number;
-let atGateway: number;
+let gatewayPort: number;
 
 interface Condition {
   readonly match: object;
@@ -114,7 +114,7 @@ beforeAll(async () => {
   mesh = await FeatureMesh.start({
     proxies: { web: { labels: { app: 'web' } }, edge: { type: 'router', labels: { istio: 'edge' } } },
   });
-  ({ port, atGateway } = await mesh.ports('port', 'atGateway'));
+  ({ port, atGateway: gatewayPort } = await mesh.ports('port', 'atGateway'));
   const routes = Object.entries(conditions).map(([name, { match }]) => ({
     name,
     match: [match],
@@ -129,7 +129,7 @@ ${serviceEntry(host, { port, backends: [] })}
 ---
 ${serviceEntry('carts.other.test', { port, backends: [] })}
 ---
-${gateway('front', { istio: 'edge' }, [{ port: atGateway, protocol: 'HTTP', hosts: ['*'] }])}
+${gateway('front', { istio: 'edge' }, [{ port: gatewayPort, protocol: 'HTTP', hosts: ['*'] }])}
 ---
 ${virtualService(host, {
   hosts: [host, 'carts.other.test'],
@@ -151,15 +151,15 @@ ${virtualService(host, {
 
 afterAll(() => mesh.stop());
 
-const taken = async (proxy: string, to: Partial<RequestTo>): Promise<string> =>
-  (await mesh.request(proxy, { port: proxy === 'edge' ? atGateway : port, host, ...to })).body;
+const takenRoute = async (proxy: string, to: Partial<RequestTo>): Promise<string> =>
+  (await mesh.request(proxy, { port: proxy === 'edge' ? gatewayPort : port, host, ...to })).body;
 
 describe.each(['web', 'edge'])('a match at the proxy %s', (proxy) => {
   test.each(Object.keys(conditions))('accepts only matching requests with the condition "%s"', async (name) => {
     const { hits, misses } = conditions[name]!;
-    for (const hit of hits) expect([hit, await taken(proxy, { path: `/${name}`, ...hit })]).toEqual([hit, name]);
+    for (const hit of hits) expect([hit, await takenRoute(proxy, { path: `/${name}`, ...hit })]).toEqual([hit, name]);
     for (const miss of misses) {
-      expect([miss, await taken(proxy, { path: `/${name}`, ...miss })]).toEqual([miss, 'nothing']);
+      expect([miss, await takenRoute(proxy, { path: `/${name}`, ...miss })]).toEqual([miss, 'nothing']);
     }
   });
 });
@@ -167,7 +167,7 @@ describe.each(['web', 'edge'])('a match at the proxy %s', (proxy) => {
 test('a match can select clients by labels or namespace', async () => {
   const responses = await Promise.all(
     ['own-labels', 'other-labels', 'own-namespace', 'other-namespace'].map((name) =>
-      taken('web', { path: `/${name}` }),
+      takenRoute('web', { path: `/${name}` }),
     ),
   );
   expect(responses).toEqual(['own-labels', 'nothing', 'own-namespace', 'nothing']);
@@ -175,7 +175,7 @@ test('a match can select clients by labels or namespace', async () => {
 
 test('a match can select a port, the mesh, or a gateway', async () => {
   const paths = ['/this-port', '/other-port', '/in-mesh', '/at-gateway'];
-  const responses = (proxy: string) => Promise.all(paths.map((path) => taken(proxy, { path })));
+  const responses = (proxy: string) => Promise.all(paths.map((path) => takenRoute(proxy, { path })));
   expect(await responses('web')).toEqual(['this-port', 'nothing', 'in-mesh', 'nothing']);
   expect(await responses('edge')).toEqual(['nothing', 'nothing', 'nothing', 'at-gateway']);
 });

@@ -37,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => mesh?.stop());
 
 /** Sidecars on the same machine would otherwise bind the same outbound ports. */
-const quiet = object('networking.istio.io/v1', 'Sidecar', 'shop', 'quiet', { egress: [{ hosts: ['~/*'] }] });
+const quietSidecar = object('networking.istio.io/v1', 'Sidecar', 'shop', 'quiet', { egress: [{ hosts: ['~/*'] }] });
 
 /** A gateway and a sidecar in front of the same application. */
 function commonObjects(): string {
@@ -58,7 +58,7 @@ function commonObjects(): string {
       ingress: [ingress],
       egress: [{ hosts: ['~/*'] }],
     }),
-    quiet,
+    quietSidecar,
   );
 }
 
@@ -78,11 +78,11 @@ async function isLetIn(
   );
 }
 
-const taken = table.flatMap((row) => ('refused' in row.outcome ? [] : [{ ...row, outcome: row.outcome }]));
+const acceptedRows = table.flatMap((row) => ('refused' in row.outcome ? [] : [{ ...row, outcome: row.outcome }]));
 
-test.each(taken)('Envoy applies $kind $field: $written', async ({ kind, spec, outcome }) => {
-  const written = JSON.stringify(spec).replaceAll(JSON.stringify(issuersKeys), JSON.stringify(issuing.keySet));
-  await mesh.apply(all(commonObjects(), object('security.istio.io/v1', kind, 'shop', 'odd', JSON.parse(written))));
+test.each(acceptedRows)('Envoy applies $kind $field: $written', async ({ kind, spec, outcome }) => {
+  const specText = JSON.stringify(spec).replaceAll(JSON.stringify(issuersKeys), JSON.stringify(issuing.keySet));
+  await mesh.apply(all(commonObjects(), object('security.istio.io/v1', kind, 'shop', 'odd', JSON.parse(specText))));
   for (const requested of outcome.lets) expect([requested, await isLetIn(kind, requested)]).toEqual([requested, true]);
   for (const requested of outcome.keepsOut)
     expect([requested, await isLetIn(kind, requested)]).toEqual([requested, false]);
@@ -91,15 +91,15 @@ test.each(taken)('Envoy applies $kind $field: $written', async ({ kind, spec, ou
 describe('a restriction that is rejected when it is first read', () => {
   const refusedRows = table.flatMap((row) => ('refused' in row.outcome ? [row] : []));
   const selector = { matchLabels: { istio: 'edge' } };
-  const odd = (kind: RestrictionRow['kind'], name: string, spec: object): string =>
+  const oddPolicy = (kind: RestrictionRow['kind'], name: string, spec: object): string =>
     object('security.istio.io/v1', kind, 'shop', name, spec as never);
   const refusedFor = async (text: string): Promise<void> => mesh.apply(all(commonObjects(), text), { invalid: true });
   const closures = async (): Promise<string> => mesh.page('/debug/push_status');
 
   test('denies every request until it is repaired or removed, if it is an AuthorizationPolicy', async () => {
-    const policy = (of: object): string => odd('AuthorizationPolicy', 'first', { selector, rules: [of] });
-    const wrong = policy({ from: [{ source: { ipBlocks: ['localhost'] } }] });
-    await refusedFor(wrong);
+    const policy = (of: object): string => oddPolicy('AuthorizationPolicy', 'first', { selector, rules: [of] });
+    const wrongPolicy = policy({ from: [{ source: { ipBlocks: ['localhost'] } }] });
+    await refusedFor(wrongPolicy);
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(false);
     // A policy of another kind is irrelevant.
     expect(await isLetIn('PeerAuthentication', {})).toBe(true);
@@ -109,18 +109,18 @@ describe('a restriction that is rejected when it is first read', () => {
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
     expect(await closures()).not.toContain('is denied');
     // Now there is a previous version.
-    await refusedFor(wrong);
+    await refusedFor(wrongPolicy);
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
     await mesh.apply(commonObjects());
-    await refusedFor(wrong);
+    await refusedFor(wrongPolicy);
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(false);
     await mesh.apply(commonObjects());
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
   });
 
   test('rejects every token in any location, if it is a RequestAuthentication', async () => {
-    const jwt = (more: object): string =>
-      odd('RequestAuthentication', 'first', { selector, jwtRules: [{ issuer, ...more }] });
+    const jwt = (keyFields: object): string =>
+      oddPolicy('RequestAuthentication', 'first', { selector, jwtRules: [{ issuer, ...keyFields }] });
     await refusedFor(jwt({ jwks: 'no keys' }));
     expect(await isLetIn('RequestAuthentication', {})).toBe(true);
     expect(await isLetIn('RequestAuthentication', { token: {} })).toBe(false);
@@ -135,7 +135,7 @@ describe('a restriction that is rejected when it is first read', () => {
 
   test('allows no plaintext, if it is a PeerAuthentication', async () => {
     const peers = (mode: string): string =>
-      odd('PeerAuthentication', 'first', { selector: { matchLabels: { app: 'cart' } }, mtls: { mode } });
+      oddPolicy('PeerAuthentication', 'first', { selector: { matchLabels: { app: 'cart' } }, mtls: { mode } });
     await refusedFor(peers('permissive'));
     expect(await isLetIn('PeerAuthentication', {})).toBe(false);
     await mesh.apply(all(commonObjects(), peers('PERMISSIVE')));
@@ -146,13 +146,13 @@ describe('a restriction that is rejected when it is first read', () => {
   test.each(refusedRows.filter((_, index) => index % 20 === 0))(
     'closes the proxy: $kind $field: $written',
     async ({ kind, spec }) => {
-      await refusedFor(odd(kind, `odd-${refusedRows.findIndex((row) => row.spec === spec)}`, spec));
-      expect(await isLetIn(kind, kind === 'RequestAuthentication' ? known : {})).toBe(false);
+      await refusedFor(oddPolicy(kind, `odd-${refusedRows.findIndex((row) => row.spec === spec)}`, spec));
+      expect(await isLetIn(kind, kind === 'RequestAuthentication' ? knownRequest : {})).toBe(false);
     },
   );
 });
 
-const known: RestrictedRequest = { token: {} };
+const knownRequest: RestrictedRequest = { token: {} };
 
 describe('a client with a self-signed certificate', () => {
   const roots = (): object => ({ 'ca.crt': mesh.authority.certificate });
@@ -164,23 +164,23 @@ describe('a client with a self-signed certificate', () => {
     { host = 'web.test', retryForMs }: { host?: string; retryForMs?: number } = {},
   ): Promise<[known: boolean, strange: boolean, none: boolean]> {
     const { certificate, privateKey } = client() as typeof foreignCertificate;
-    const as = (shown: object): Promise<boolean> =>
+    const isAccepted = (shownTls: object): Promise<boolean> =>
       mesh
         .request(proxy, {
           port: ports.tls,
           host,
           inbound: proxy === 'plain',
           ...(retryForMs !== undefined && { retryForMs }),
-          tls: { servername: host, ca: mesh.authority.certificate, ...shown },
+          tls: { servername: host, ca: mesh.authority.certificate, ...shownTls },
         })
         .then(
           ({ status }) => status === 200,
           () => false,
         );
     return [
-      await as({ cert: certificate, key: privateKey }),
-      await as({ cert: foreignCertificate.certificate, key: foreignCertificate.privateKey }),
-      await as({}),
+      await isAccepted({ cert: certificate, key: privateKey }),
+      await isAccepted({ cert: foreignCertificate.certificate, key: foreignCertificate.privateKey }),
+      await isAccepted({}),
     ];
   }
 
@@ -200,9 +200,14 @@ describe('a client with a self-signed certificate', () => {
     };
   };
 
-  const at = (proxy: string, tls: object, ...more: string[]): Promise<void> =>
+  const at = (proxy: string, tls: object, ...extraObjects: string[]): Promise<void> =>
     mesh.apply(
-      all(gateway('front', { istio: proxy }, [server(tls)]), routed('web.test', backend, ['front']), quiet, ...more),
+      all(
+        gateway('front', { istio: proxy }, [server(tls)]),
+        routed('web.test', backend, ['front']),
+        quietSidecar,
+        ...extraObjects,
+      ),
     );
 
   test.each(['edge', 'inner'])(
@@ -230,13 +235,13 @@ describe('a client with a self-signed certificate', () => {
   test.each(['MUTUAL', 'OPTIONAL_MUTUAL'])(
     'is rejected in %s mode if the CA certificate is missing, which makes the object invalid',
     async (mode) => {
-      const refused = all(
+      const refusedObjects = all(
         gateway('front', { istio: 'edge' }, [server({ mode, tlsCertificates: [pair()] })]),
-        quiet,
+        quietSidecar,
         routed('web.test', backend, ['front']),
       );
-      await mesh.apply(quiet);
-      await mesh.apply(refused, { invalid: true });
+      await mesh.apply(quietSidecar);
+      await mesh.apply(refusedObjects, { invalid: true });
       expect(await mesh.envoy('edge').admin('/listeners')).not.toContain(`:${ports.tls}`);
       expect(await letIn('edge', { retryForMs: 0 })).toEqual([false, false, false]);
     },
@@ -244,10 +249,10 @@ describe('a client with a self-signed certificate', () => {
 
   test('is rejected if the Secret has no CA certificate or loses it', async () => {
     const ownCertificate = mesh.authority.issue(['web.test']);
-    const objects = (more: object): Parameters<typeof at> => [
+    const objects = (extraTls: object): Parameters<typeof at> => [
       'edge',
       { mode: 'MUTUAL', credentialName: 'late' },
-      secret('late', ownCertificate, more),
+      secret('late', ownCertificate, extraTls),
     ];
     await at(...objects({}));
     expect(await letIn('edge')).toEqual([false, false, false]);
@@ -269,7 +274,7 @@ describe('a client with a self-signed certificate', () => {
           server({ mode: 'ISTIO_MUTUAL' }),
           server({ mode: 'SIMPLE', credentialName: 'web' }, '*'),
         ]),
-        quiet,
+        quietSidecar,
         secret('web', mesh.authority.issue(['web.test'])),
         routed('web.test', backend, ['front']),
         virtualService('other.test', {

@@ -39,7 +39,7 @@ function rootOf(commonName: string): Issuer {
   };
 }
 
-function below(issuer: Issuer): Issuer {
+function intermediateOf(issuer: Issuer): Issuer {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const der = issueIntermediate(issuer, publicKey, { organization: 'test', commonName: 'intermediate' }, life);
   return { privateKey, certificate: readCertificate(der) };
@@ -52,16 +52,20 @@ function clientOf(issuer: Issuer): { cert: string; key: string; serialNumber: st
   return { cert: leaf.pem, key, serialNumber: leaf.serialNumber };
 }
 
-function listOf(issuer: Issuer, revoked: readonly string[] = [], to = hours(900), from = hours(-1.5)): string {
-  const entries = revoked.map((serialNumber) => ({ serialNumber, at: hours(-1) }));
+function listOf(issuer: Issuer, revokedSerials: readonly string[] = [], to = hours(900), from = hours(-1.5)): string {
+  const entries = revokedSerials.map((serialNumber) => ({ serialNumber, at: hours(-1) }));
   return issueRevocationList(issuer, { number: 1, thisUpdate: from, nextUpdate: to, revoked: entries });
 }
 
 const root = rootOf('root one');
-const intermediate = below(root);
+const intermediate = intermediateOf(root);
 const authorities = `${intermediate.certificate.pem}${root.certificate.pem}`;
-const [good, revoked, laterRevoked] = [clientOf(intermediate), clientOf(intermediate), clientOf(intermediate)];
-const usable = `${listOf(root)}${listOf(intermediate, [revoked.serialNumber])}`;
+const [validClient, revokedClient, laterRevoked] = [
+  clientOf(intermediate),
+  clientOf(intermediate),
+  clientOf(intermediate),
+];
+const usable = `${listOf(root)}${listOf(intermediate, [revokedClient.serialNumber])}`;
 
 describe('revocation lists of a MUTUAL server', () => {
   let port: number;
@@ -96,16 +100,16 @@ describe('revocation lists of a MUTUAL server', () => {
       listOf(root),
       /no usable certificate revocation list of CN=intermediate/,
     ],
-  ])('keep the last usable list in use if they become %s', async (_, bad, reported) => {
+  ])('keep the last usable list in use if they become %s', async (_, unusableList, reportedText) => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     await apply(usable);
-    expect([await outcomeWith(good), await outcomeWith(revoked)]).toEqual(['200', 'refused']);
-    await apply(bad);
-    expect([await outcomeWith(good), await outcomeWith(revoked)]).toEqual(['200', 'refused']);
-    expect(await mesh.page('/debug/push_status')).toMatch(reported);
+    expect([await outcomeWith(validClient), await outcomeWith(revokedClient)]).toEqual(['200', 'refused']);
+    await apply(unusableList);
+    expect([await outcomeWith(validClient), await outcomeWith(revokedClient)]).toEqual(['200', 'refused']);
+    expect(await mesh.page('/debug/push_status')).toMatch(reportedText);
     expect(await mesh.page('/metrics')).toMatch(/^pilot_revocation_list_problems 1$/m);
     await apply(`${listOf(root)}${listOf(intermediate, [laterRevoked.serialNumber])}`);
-    expect([await outcomeWith(revoked), await outcomeWith(laterRevoked)]).toEqual(['200', 'refused']);
+    expect([await outcomeWith(revokedClient), await outcomeWith(laterRevoked)]).toEqual(['200', 'refused']);
   });
 
   test.runIf(sized({ short: false, full: true }))(
@@ -114,7 +118,7 @@ describe('revocation lists of a MUTUAL server', () => {
       [port, backend] = [await mesh.port(), await mesh.http('web')];
       name = 'later';
       await apply(usable);
-      expect([await outcomeWith(good), await outcomeWith(revoked)]).toEqual(['200', 'refused']);
+      expect([await outcomeWith(validClient), await outcomeWith(revokedClient)]).toEqual(['200', 'refused']);
       const from = new Date(Math.ceil(Date.now() / 1000 + 15) * 1000);
       await apply(usable + listOf(intermediate, [laterRevoked.serialNumber], hours(900), from));
       expect(await outcomeWith(laterRevoked)).toBe('200');
@@ -127,34 +131,34 @@ describe('revocation lists of a MUTUAL server', () => {
   test.each([
     ['text', 'garbage'],
     ['the root’s list without the intermediate’s', listOf(root)],
-  ])('reject every client, but keep earlier access, if they were never usable: %s', async (kind, bad) => {
+  ])('reject every client, but keep earlier access, if they were never usable: %s', async (kind, unusableList) => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     name = `never-${kind.length}`;
-    await apply(bad);
-    expect([await outcomeWith(good), await outcomeWith(revoked)]).toEqual(['refused', 'refused']);
+    await apply(unusableList);
+    expect([await outcomeWith(validClient), await outcomeWith(revokedClient)]).toEqual(['refused', 'refused']);
     await apply(undefined);
-    expect(await outcomeWith(good)).toBe('200');
-    await apply(bad);
-    expect(await outcomeWith(good)).toBe('200');
+    expect(await outcomeWith(validClient)).toBe('200');
+    await apply(unusableList);
+    expect(await outcomeWith(validClient)).toBe('200');
     await apply(usable);
-    expect([await outcomeWith(good), await outcomeWith(revoked)]).toEqual(['200', 'refused']);
+    expect([await outcomeWith(validClient), await outcomeWith(revokedClient)]).toEqual(['200', 'refused']);
   });
 
   test('reject every client if they are only of an intermediate authority, as in Envoy', async () => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     name = 'intermediate';
     await apply(listOf(intermediate), intermediate.certificate.pem);
-    expect(await outcomeWith(good)).toBe('refused');
+    expect(await outcomeWith(validClient)).toBe('refused');
     expect(await mesh.page('/debug/push_status')).toContain('issuer of CA certificate CN=intermediate is missing');
   });
 });
 
 async function clientMesh(): Promise<FeatureMesh & AsyncDisposable> {
-  const started = await FeatureMesh.start({
+  const startedMesh = await FeatureMesh.start({
     proxies: { web: { labels: { app: 'web' } } },
     env: { PILOT_SECRETS_ON_PLAINTEXT: 'true' },
   });
-  return Object.assign(started, { [Symbol.asyncDispose]: () => started.stop() });
+  return Object.assign(startedMesh, { [Symbol.asyncDispose]: () => startedMesh.stop() });
 }
 
 test('caCrl with credentialName in a DestinationRule rejects a revoked server, and a list in the Secret has precedence', async () => {

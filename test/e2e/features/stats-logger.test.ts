@@ -39,11 +39,11 @@ test("Envoy counts requests with Istio's labels, also in histograms", async () =
   const port = await mesh.port();
   await mesh.apply(serviceEntry('cart.shop.test', { port, backends: [cart] }));
   for (let i = 0; i < 3; i++) await mesh.request('web', { port, host: 'cart.shop.test', path: `/${i}` });
-  const [found] = await eventually('they are counted', async () => {
+  const [sample] = await eventually('they are counted', async () => {
     const all = await samples('envoy_istio_requests_total');
     return all[0]?.value === 3 && all;
   });
-  expect(found!.labels).toMatchObject({
+  expect(sample!.labels).toMatchObject({
     reporter: 'source',
     source_workload: 'web-1',
     source_canonical_service: 'web',
@@ -72,8 +72,8 @@ test('Envoy counts the bytes of a TCP connection when it closes', async () => {
   await mesh.apply(serviceEntry('echo.shop.test', { port, protocol: 'TCP', backends: [echo] }));
   await mesh.connect('web', { port, send: 'hello\n', until: /hello/ });
   const labels = await eventually('the connection is counted', async () => {
-    const [closed] = await samples('envoy_istio_tcp_connections_closed_total');
-    return closed?.value === 1 && closed.labels;
+    const [closedSample] = await samples('envoy_istio_tcp_connections_closed_total');
+    return closedSample?.value === 1 && closedSample.labels;
   });
   expect(labels).toMatchObject({ reporter: 'source', destination_service: 'echo.shop.test', request_protocol: 'tcp' });
   expect((await samples('envoy_istio_tcp_received_bytes_total'))[0]?.value).toBe('hello\n'.length);
@@ -84,13 +84,13 @@ test('Telemetry objects change labels and disable metrics', async () => {
   const port = await mesh.port();
   const service = serviceEntry('cart.shop.test', { port, backends: [cart] });
   const tagOverrides = { verb: { value: 'request.method' }, response_flags: { operation: 'REMOVE' } };
-  const changed = [{ match: { metric: 'REQUEST_COUNT' }, tagOverrides }];
-  await mesh.apply(`${service}---\n${telemetry(changed)}`);
+  const changedMetrics = [{ match: { metric: 'REQUEST_COUNT' }, tagOverrides }];
+  await mesh.apply(`${service}---\n${telemetry(changedMetrics)}`);
   await mesh.request('web', { port, host: 'cart.shop.test', path: '/' });
-  const found = await eventually('the label is there', async () =>
+  const sample = await eventually('the label is there', async () =>
     (await samples('envoy_istio_requests_total')).find(({ labels }) => labels.verb === 'GET'),
   );
-  expect(found.labels).not.toHaveProperty('response_flags');
+  expect(sample.labels).not.toHaveProperty('response_flags');
   await mesh.apply(`${service}---\n${telemetry([{ disabled: true }])}`);
   const samplesBefore = await samples('envoy_istio_requests_total');
   await mesh.request('web', { port, host: 'cart.shop.test', path: '/' });
@@ -107,12 +107,12 @@ test('Telemetry objects change labels and disable metrics', async () => {
 test.runIf(isFull)('Envoy limits the number of label sets', async () => {
   const cart = await mesh.http('v1');
   const port = await mesh.port();
-  const byPath = [{ match: { metric: 'REQUEST_COUNT' }, tagOverrides: { path: { value: 'request.path' } } }];
-  await mesh.apply(`${serviceEntry('cart.shop.test', { port, backends: [cart] })}---\n${telemetry(byPath)}`);
+  const pathOverrides = [{ match: { metric: 'REQUEST_COUNT' }, tagOverrides: { path: { value: 'request.path' } } }];
+  await mesh.apply(`${serviceEntry('cart.shop.test', { port, backends: [cart] })}---\n${telemetry(pathOverrides)}`);
   for (let i = 0; i < 2_100; i++) await mesh.request('web', { port, host: 'cart.shop.test', path: `/bounded/${i}` });
-  const found = (await samples('envoy_istio_requests_total')).filter(({ labels }) =>
+  const boundedSamples = (await samples('envoy_istio_requests_total')).filter(({ labels }) =>
     labels.path?.startsWith('/bounded/'),
   );
-  expect(found.length).toBeGreaterThan(1_500);
-  expect(found.length).toBeLessThanOrEqual(2_000);
+  expect(boundedSamples.length).toBeGreaterThan(1_500);
+  expect(boundedSamples.length).toBeLessThanOrEqual(2_000);
 });

@@ -69,12 +69,12 @@ function lines(file: string): string[] {
 }
 
 /** Sends one request at a time, because the log keeps the request order. */
-async function logged(file: string, path: string): Promise<string> {
+async function waitForLine(file: string, path: string): Promise<string> {
   return eventually(`${path} is in ${file}`, () => lines(file).find((line) => line.includes(path)));
 }
 
 /** The services `cart.shop.test` behind the sidecar and `shop.test` behind the gateway. */
-async function shop(more = ''): Promise<{ cart: number; front: number; yaml: string }> {
+async function shop(extraYaml = ''): Promise<{ cart: number; front: number; yaml: string }> {
   const backend = await mesh.http('v1', {
     respond: ({ url }, response) => void response.writeHead(url.includes('missing') ? 404 : 200).end(),
   });
@@ -85,7 +85,7 @@ ${serviceEntry('cart.shop.test', { port: cart, backends: [backend] })}
 ${gateway('front', { istio: 'edge' }, [{ port: front, protocol: 'HTTP', hosts: ['shop.test'] }])}
 ---
 ${virtualService('shop.test', { gateways: ['front'], http: [{ route: [{ destination: { host: 'cart.shop.test' } }] }] })}
-${more}`;
+${extraYaml}`;
   return { cart, front, yaml };
 }
 
@@ -94,22 +94,22 @@ test("requests are written to the mesh's access log in its format", async () => 
   await mesh.apply(yaml);
   const path = newPath();
   await mesh.request('web', { port: cart, host: 'cart.shop.test', path });
-  expect(await logged(meshLog, path)).toBe(`GET ${path} 200`);
+  expect(await waitForLine(meshLog, path)).toBe(`GET ${path} 200`);
 });
 
 test('a Telemetry object disables the access log of its workloads until it is removed', async () => {
   const { cart, front, yaml } = await shop();
-  const quiet = telemetry({ selector: { matchLabels: { app: 'web' } }, accessLogging: [{ disabled: true }] });
-  await mesh.apply(`${yaml}\n---\n${quiet}`);
-  const [silent, other, later] = [newPath(), newPath(), newPath()];
-  await mesh.request('web', { port: cart, host: 'cart.shop.test', path: silent });
+  const quietTelemetry = telemetry({ selector: { matchLabels: { app: 'web' } }, accessLogging: [{ disabled: true }] });
+  await mesh.apply(`${yaml}\n---\n${quietTelemetry}`);
+  const [silentPath, other, laterPath] = [newPath(), newPath(), newPath()];
+  await mesh.request('web', { port: cart, host: 'cart.shop.test', path: silentPath });
   await mesh.request('edge', { port: front, host: 'shop.test', path: other });
-  expect(await logged(meshLog, other)).toBe(`GET ${other} 200`);
+  expect(await waitForLine(meshLog, other)).toBe(`GET ${other} 200`);
   await mesh.apply(yaml);
-  await mesh.request('web', { port: cart, host: 'cart.shop.test', path: later });
-  expect(await logged(meshLog, later)).toBe(`GET ${later} 200`);
+  await mesh.request('web', { port: cart, host: 'cart.shop.test', path: laterPath });
+  expect(await waitForLine(meshLog, laterPath)).toBe(`GET ${laterPath} 200`);
   // A later line of the same Envoy was written, so the earlier one is never written.
-  expect(lines(meshLog).filter((line) => line.includes(`${silent} `))).toEqual([]);
+  expect(lines(meshLog).filter((line) => line.includes(`${silentPath} `))).toEqual([]);
 });
 
 test('only requests that match the filter of a Telemetry object are logged, by the named provider in its format', async () => {
@@ -119,13 +119,13 @@ test('only requests that match the filter of a Telemetry object are logged, by t
     filter: { expression: 'response.code >= 400 && request.path.startsWith("/p")' },
   };
   await mesh.apply(`${yaml}\n---\n${telemetry({ accessLogging: [rule] })}`);
-  const [good, bad] = [newPath(), `${newPath()}/missing`];
-  await mesh.request('web', { port: cart, host: 'cart.shop.test', path: good });
-  await mesh.request('web', { port: cart, host: 'cart.shop.test', path: `${bad}?secret=1` });
-  const entry = JSON.parse(await logged(secondLog, bad)) as object;
-  expect(entry).toEqual({ path: bad, code: 404, to: `outbound|${cart}||cart.shop.test` });
-  expect(lines(secondLog).filter((line) => line.includes(`"${good}"`))).toEqual([]);
-  expect(lines(meshLog).filter((line) => line.includes(good) || line.includes(bad))).toEqual([]);
+  const [foundPath, missingPath] = [newPath(), `${newPath()}/missing`];
+  await mesh.request('web', { port: cart, host: 'cart.shop.test', path: foundPath });
+  await mesh.request('web', { port: cart, host: 'cart.shop.test', path: `${missingPath}?secret=1` });
+  const entry = JSON.parse(await waitForLine(secondLog, missingPath)) as object;
+  expect(entry).toEqual({ path: missingPath, code: 404, to: `outbound|${cart}||cart.shop.test` });
+  expect(lines(secondLog).filter((line) => line.includes(`"${foundPath}"`))).toEqual([]);
+  expect(lines(meshLog).filter((line) => line.includes(foundPath) || line.includes(missingPath))).toEqual([]);
 });
 
 test('access log services of all types receive the log entries', async () => {

@@ -37,7 +37,7 @@ test('a route matches a claim that is a string, a list containing a value, neste
       }),
     ].join('\n---\n'),
   );
-  const taken = async (claims: Record<string, unknown> | undefined): Promise<string> =>
+  const takenRoute = async (claims: Record<string, unknown> | undefined): Promise<string> =>
     (
       await mesh.request('edge', {
         port,
@@ -45,19 +45,19 @@ test('a route matches a claim that is a string, a list containing a value, neste
         headers: claims === undefined ? {} : bearer(id.token(claims)),
       })
     ).body;
-  expect(await taken({ group: 'staff' })).toBe('staff');
-  expect(await taken({ group: ['guest', 'staff'] })).toBe('staff');
-  expect(await taken({ group: 'guest', realm: { roles: ['user', 'administrator'] } })).toBe('admin');
-  expect(await taken({ group: 'guest', beta: 'yes' })).toBe('beta');
-  expect(await taken({ group: 'other' })).toBe('no guest');
-  expect(await taken({ group: 'guest' })).toBe('guest');
+  expect(await takenRoute({ group: 'staff' })).toBe('staff');
+  expect(await takenRoute({ group: ['guest', 'staff'] })).toBe('staff');
+  expect(await takenRoute({ group: 'guest', realm: { roles: ['user', 'administrator'] } })).toBe('admin');
+  expect(await takenRoute({ group: 'guest', beta: 'yes' })).toBe('beta');
+  expect(await takenRoute({ group: 'other' })).toBe('no guest');
+  expect(await takenRoute({ group: 'guest' })).toBe('guest');
   // A request without a token has no claims, and claims of an unverified token do not count.
-  expect(await taken(undefined)).toBe('no guest');
+  expect(await takenRoute(undefined)).toBe('no guest');
   const foreignIssuer = new TokenIssuer('https://id.test');
-  const refused = await mesh.request('edge', {
+  const refusedResponse = await mesh.request('edge', {
     port,
     host: 'shop.test',
     headers: bearer(foreignIssuer.token({ group: 'staff' })),
   });
-  expect(refused.status).toBe(401);
+  expect(refusedResponse.status).toBe(401);
 });

@@ -46,13 +46,13 @@ const policy = (mode: string): string =>
 describe('sidecar with ALLOW_ANY_DYNAMIC_DNS', () => {
   let http: HttpBackend;
   let tcp: TcpBackend;
-  let known: HttpBackend;
+  let knownBackend: HttpBackend;
   let knownPort: number;
 
   beforeAll(async () => {
-    [http, tcp, known] = [await mesh.http('http'), await mesh.tcp('tcp'), await mesh.http('known')];
+    [http, tcp, knownBackend] = [await mesh.http('http'), await mesh.tcp('tcp'), await mesh.http('known')];
     knownPort = await mesh.port();
-    const entry = serviceEntry('known.shop.test', { port: knownPort, backends: [known] });
+    const entry = serviceEntry('known.shop.test', { port: knownPort, backends: [knownBackend] });
     await mesh.apply([destinationHeader, policy('ALLOW_ANY_DYNAMIC_DNS'), entry].join('\n---\n'));
   });
 

@@ -50,8 +50,8 @@ ${virtualService('shop.test', {
 })}`);
   const response = await mesh.request('edge', { port, host: 'shop.test', path: '/old' });
   expect([response.status, response.headers.location]).toEqual([308, 'http://shop.test/new']);
-  const moved = await mesh.request('edge', { port, host: 'shop.test', path: '/moved/a/b?c=d' });
-  expect([moved.status, moved.headers.location]).toEqual([301, 'http://new.test/to/a/b?c=d']);
+  const redirect = await mesh.request('edge', { port, host: 'shop.test', path: '/moved/a/b?c=d' });
+  expect([redirect.status, redirect.headers.location]).toEqual([301, 'http://new.test/to/a/b?c=d']);
   expect((await mesh.request('edge', { port, host: 'shop.test', path: '/other' })).status).toBe(404);
   expect((await mesh.request('edge', { port, host: 'other.test', path: '/old' })).status).toBe(404);
 });

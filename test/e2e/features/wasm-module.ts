@@ -8,16 +8,16 @@ function bytes(text: string): number[] {
 
 /** Unsigned LEB128. */
 function number(value: number): number[] {
-  const low = value & 0x7f;
-  return value > 0x7f ? [low | 0x80, ...number(value >>> 7)] : [low];
+  const lowBits = value & 0x7f;
+  return value > 0x7f ? [lowBits | 0x80, ...number(value >>> 7)] : [lowBits];
 }
 
 /** Signed LEB128. */
 function constant(value: number): number[] {
-  const low = value & 0x7f;
-  const rest = value >> 7;
-  const ends = (rest === 0 && (low & 0x40) === 0) || (rest === -1 && (low & 0x40) !== 0);
-  return ends ? [0x41, low] : [0x41, low | 0x80, ...constant(rest).slice(1)];
+  const lowBits = value & 0x7f;
+  const highBits = value >> 7;
+  const isLast = (highBits === 0 && (lowBits & 0x40) === 0) || (highBits === -1 && (lowBits & 0x40) !== 0);
+  return isLast ? [0x41, lowBits] : [0x41, lowBits | 0x80, ...constant(highBits).slice(1)];
 }
 
 function sized(content: readonly number[]): number[] {

@@ -82,11 +82,11 @@ test('an unavailable Wasm module blocks or allows all requests, as specified by 
 /** A store of modules by path. It responds when it is released, or immediately for `/fast.wasm`. */
 async function slowStore(modules: Readonly<Record<string, Buffer>>) {
   const released = Promise.withResolvers<void>();
-  let waiting = 0;
+  let waitingCount = 0;
   const store = await mesh.http('slow', {
     respond: ({ url }, response) => {
       if (url === '/fast.wasm') return void response.end(modules[url]);
-      waiting++;
+      waitingCount++;
       return released.promise.then(() => void response.end(modules[url]));
     },
   });
@@ -96,14 +96,14 @@ async function slowStore(modules: Readonly<Record<string, Buffer>>) {
     sha256: createHash('sha256').update(modules[path]!).digest('hex'),
   });
   const entry = serviceEntry('slow.shop.test', { port, backends: [store] });
-  return { spec, entry, release: released.resolve, fetches: () => waiting };
+  return { spec, entry, release: released.resolve, fetches: () => waitingCount };
 }
 
 test.each([
   ['a module from a file', 'FAIL_CLOSE', () => ({ url: `file://${folder}/418.wasm` }), 418],
   ['a module that cannot be fetched', 'FAIL_CLOSE', () => ({ url: 'oci://example.com/image:1' }), 403],
-  ['another fetched module', 'FAIL_CLOSE', (fetched: object) => fetched, 416],
-  ['another fetched module', 'FAIL_OPEN', (fetched: object) => fetched, 416],
+  ['another fetched module', 'FAIL_CLOSE', (fetchedSpec: object) => fetchedSpec, 416],
+  ['another fetched module', 'FAIL_OPEN', (fetchedSpec: object) => fetchedSpec, 416],
 ])('%s stays in use (%s) until its replacement is fetched', async (_, failStrategy, firstSpec, status) => {
   const { status: requestStatus, entry } = await shop();
   writeFileSync(join(folder, '418.wasm'), respondingWith(418));
@@ -114,11 +114,11 @@ test.each([
     [entry, store.entry, plugin({ ...spec, failStrategy, phase: 'AUTHN' })].join('\n---\n');
   await mesh.apply(withPlugin(firstSpec(store.spec('/fast.wasm'))));
   await eventually('the plugin answers', async () => (await requestStatus()) === status);
-  const applied = mesh.apply(withPlugin(store.spec('/a.wasm')));
+  const pendingApply = mesh.apply(withPlugin(store.spec('/a.wasm')));
   await eventually('the code is fetched', () => store.fetches() > 0);
   for (let i = 0; i < 10; i++) expect(await requestStatus()).toBe(status);
   store.release();
-  await applied;
+  await pendingApply;
   await eventually('the other code answers', async () => (await requestStatus()) === replacement);
 });
 
@@ -126,15 +126,15 @@ test('a Wasm module is fetched as soon as its service exists', async () => {
   const { status, entry } = await shop();
   const store = await slowStore({ '/a.wasm': respondingWith(470) });
   store.release();
-  const fetched = plugin(store.spec('/a.wasm'));
-  await mesh.apply([entry, fetched].join('\n---\n'));
+  const fetchedPlugin = plugin(store.spec('/a.wasm'));
+  await mesh.apply([entry, fetchedPlugin].join('\n---\n'));
   expect(await status()).toBe(403);
-  await mesh.apply([entry, store.entry, fetched].join('\n---\n'));
+  await mesh.apply([entry, store.entry, fetchedPlugin].join('\n---\n'));
   await eventually('the code answers', async () => (await status()) === 470);
 });
 
 test('each of two plugins with fetched modules runs its own module', async () => {
-  const [here, there] = [await shop(), await shop()];
+  const [firstShop, secondShop] = [await shop(), await shop()];
   const store = await slowStore({ '/a.wasm': respondingWith(481), '/b.wasm': respondingWith(482) });
   store.release();
   const at = (name: string, path: string, port: number): string =>
@@ -142,16 +142,23 @@ test('each of two plugins with fetched modules runs its own module', async () =>
       ...store.spec(path),
       match: [{ ports: [{ number: port }] }],
     });
-  const other = there.entry.replaceAll('cart', 'other');
+  const other = secondShop.entry.replaceAll('cart', 'other');
   await mesh.apply(
-    [here.entry, other, store.entry, at('one', '/a.wasm', here.port), at('two', '/b.wasm', there.port)].join('\n---\n'),
+    [
+      firstShop.entry,
+      other,
+      store.entry,
+      at('one', '/a.wasm', firstShop.port),
+      at('two', '/b.wasm', secondShop.port),
+    ].join('\n---\n'),
   );
   const status = async (port: number, host: string) => (await mesh.request('web', { port, host })).status;
   await eventually(
     'both answer',
     async () =>
-      (await status(here.port, 'cart.shop.test')) > 400 && (await status(there.port, 'other.shop.test')) > 400,
+      (await status(firstShop.port, 'cart.shop.test')) > 400 &&
+      (await status(secondShop.port, 'other.shop.test')) > 400,
   );
-  expect(await status(here.port, 'cart.shop.test')).toBe(481);
-  expect(await status(there.port, 'other.shop.test')).toBe(482);
+  expect(await status(firstShop.port, 'cart.shop.test')).toBe(481);
+  expect(await status(secondShop.port, 'other.shop.test')).toBe(482);
 });

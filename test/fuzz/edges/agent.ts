@@ -113,8 +113,8 @@ class AgentSubject implements FuzzSubject {
       deadlineMs: 30_000,
       hopeless: () => this.#agent.program.hopeless(),
     }).catch(() => {});
-    const wrong = await this.#watch.findProblems(url);
-    if (wrong.length > 0) return wrong;
+    const problems = await this.#watch.findProblems(url);
+    if (problems.length > 0) return problems;
     return this.#mesh.envoysOf(this.#agent).length === 0 ? ['ready, and no Envoy lives'] : [];
   }
 
@@ -134,16 +134,16 @@ class AgentSubject implements FuzzSubject {
   async #certificate(draw: Draw): Promise<string> {
     const file = draw.pick(this.#files);
     const bytes = randomPem(draw, this.#originals);
-    const how = draw.pick(['write', 'rename', 'remove', 'folder']);
+    const changeKind = draw.pick(['write', 'rename', 'remove', 'folder']);
     rmSync(file, { recursive: true, force: true });
-    if (how === 'write') writeFileSync(file, bytes);
-    else if (how === 'folder') mkdirSync(file);
-    else if (how === 'rename') {
+    if (changeKind === 'write') writeFileSync(file, bytes);
+    else if (changeKind === 'folder') mkdirSync(file);
+    else if (changeKind === 'rename') {
       writeFileSync(`${file}.new`, bytes);
       renameSync(`${file}.new`, file);
     }
     await sleep(draw.int(0, 200));
-    return `${how} ${file.slice(-7)} ${abbreviated(bytes, 300)}`;
+    return `${changeKind} ${file.slice(-7)} ${abbreviated(bytes, 300)}`;
   }
 
   async #output(draw: Draw): Promise<string> {

@@ -30,27 +30,34 @@ export function consulCatalog(draw: Draw): string {
   });
   const node = (name: string): object => ({ Node: name, Address: '10.0.0.9', Datacenter: 'dc1', Locality: null });
   const check = (name: string): object => ({ Node: draw.pick(nodes), ServiceID: name, Status: draw.pick(statuses) });
-  const odd = (value: unknown): unknown => {
+  const mutate = (value: unknown): unknown => {
     // As received: values that JSON cannot represent are omitted.
     return JSON.parse(JSON.stringify(draw.chance(0.8) ? mutatedValue(draw, value) : value) ?? 'null');
   };
   const bodies = {
-    nodes: odd(nodes.map(node)),
-    services: odd(Object.fromEntries(names.map((name) => [name, []]))),
-    ofNode: odd({ Node: node('n1'), Services: names.map(service) }),
-    ofService: odd(names.map((name, at) => ({ Node: node('n2'), Service: service(name, at), Checks: [check(name)] }))),
-    checks: odd(names.map(check)),
+    nodes: mutate(nodes.map(node)),
+    services: mutate(Object.fromEntries(names.map((name) => [name, []]))),
+    ofNode: mutate({ Node: node('n1'), Services: names.map(service) }),
+    ofService: mutate(
+      names.map((name, at) => ({ Node: node('n2'), Service: service(name, at), Checks: [check(name)] })),
+    ),
+    checks: mutate(names.map(check)),
   };
   withinCpuLimit('catalog', () => {
     try {
       const store = new CatalogStore();
-      const parts = new Map<string, readonly ConsulInstance[]>([
+      const instancesByPath = new Map<string, readonly ConsulInstance[]>([
         ['node/n1', nodeServices(bodies.ofNode).instances],
         ...serviceNames(bodies.services).map((name): [string, readonly ConsulInstance[]] => [`service/${name}`, []]),
         ['service/web', serviceInstances(bodies.ofService)],
       ]);
-      store.replace({ nodes: nodeNames(bodies.nodes), parts, checks: failingChecks(bodies.checks), restricted: false });
-      judge(store);
+      store.replace({
+        nodes: nodeNames(bodies.nodes),
+        parts: instancesByPath,
+        checks: failingChecks(bodies.checks),
+        restricted: false,
+      });
+      checkStore(store);
     } catch (error) {
       if (!(error instanceof InvalidCatalog)) throw error;
     }
@@ -60,7 +67,7 @@ export function consulCatalog(draw: Draw): string {
 
 const statuses = ['passing', 'warning', 'critical', 'maintenance'];
 
-function judge(store: CatalogStore): void {
+function checkStore(store: CatalogStore): void {
   for (const { instances } of store.apply()) {
     if (instances.length === 0) continue;
     const { service, endpoints } = convertConsulService(instances, defaultRegistryOptions);

@@ -133,8 +133,8 @@ class DiscoverySubject implements FuzzSubject {
   async findProblems(): Promise<string[]> {
     for (const name of oddFiles) rmSync(join(this.#mesh.directory.path, name), { force: true });
     writeFileSync(this.#mesh.directory.meshConfigFile, this.#meshConfig);
-    const wrong = await this.#watch.findProblems(`http://127.0.0.1:${this.#discovery.httpPort}/ready`);
-    if (wrong.length > 0) return wrong;
+    const problems = await this.#watch.findProblems(`http://127.0.0.1:${this.#discovery.httpPort}/ready`);
+    if (problems.length > 0) return problems;
     const client = new AdsTestClient(this.#mesh.xdsPort);
     try {
       return await this.#serves(client.sotw());
@@ -194,7 +194,7 @@ class DiscoverySubject implements FuzzSubject {
       stream.sendRaw(bytes);
       if (draw.chance(0.3)) await sleep(draw.int(0, 10));
     }
-    await settled(stream, draw);
+    await waitUntilSettled(stream, draw);
     client.close();
     return `${isDelta ? 'delta' : 'state of the world'} ${messages.map((bytes) => abbreviated(bytes)).join(' ')}`;
   }
@@ -259,11 +259,11 @@ function commonFields(draw: Draw, last: { readonly typeUrl: string; readonly non
 async function converse(stream: SotwStream | DeltaStream, draw: Draw, sendOne: () => string): Promise<string> {
   const all: string[] = [];
   if (draw.chance(0.9)) stream.send({ node: nodeOf(draw), typeUrl: typeUrls.CDS });
-  for (let left = draw.int(1, 12); left > 0; left--) {
+  for (let remaining = draw.int(1, 12); remaining > 0; remaining--) {
     if (draw.chance(0.6)) await sleep(draw.int(0, 12));
     all.push(sendOne());
   }
-  await settled(stream, draw);
+  await waitUntilSettled(stream, draw);
   return all.join(', ');
 }
 
@@ -293,7 +293,7 @@ function sendDelta(stream: DeltaStream, draw: Draw): Promise<string> {
   });
 }
 
-async function settled(stream: SotwStream | DeltaStream, draw: Draw): Promise<void> {
+async function waitUntilSettled(stream: SotwStream | DeltaStream, draw: Draw): Promise<void> {
   if (draw.chance(0.2)) stream.stopReading();
   if (draw.chance(0.3)) stream.halfClose();
   await sleep(draw.int(1, 60));

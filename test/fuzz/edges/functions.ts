@@ -148,20 +148,22 @@ class FunctionsSubject implements FuzzSubject {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  async #trace(draw: Draw, recorded: readonly string[]): Promise<string> {
-    const bytes = randomTrace(draw, recorded);
+  async #trace(draw: Draw, recordedLines: readonly string[]): Promise<string> {
+    const bytes = randomTrace(draw, recordedLines);
     const file = join(this.#folder, 'odd.trace');
     writeFileSync(file, bytes);
-    const reading = await openTrace(file);
+    const openedTrace = await openTrace(file);
     const records: TraceRecord[] = [];
-    for await (const record of reading.records) records.push(record);
-    withinCpuLimit('trace', () => checkTrace(agentDiagrams, records, reading.header));
+    for await (const record of openedTrace.records) records.push(record);
+    withinCpuLimit('trace', () => checkTrace(agentDiagrams, records, openedTrace.header));
     const list = new RecordArray(records);
     records.forEach((record, index) => {
       formatRecord(record);
       causeChain(list, index);
     });
-    withinCpuLimit('replay', () => replay(reading.header, records, [...machinesOfProgram(reading.header.program)]));
+    withinCpuLimit('replay', () =>
+      replay(openedTrace.header, records, [...machinesOfProgram(openedTrace.header.program)]),
+    );
     return abbreviated(bytes, 2_000);
   }
 }
@@ -197,11 +199,11 @@ async function adminResponse(draw: Draw): Promise<string> {
   try {
     const address = server.address();
     const client = createAdminClient('127.0.0.1', typeof address === 'object' && address !== null ? address.port : 0);
-    const started = performance.now();
+    const startedAt = performance.now();
     await client.state(200);
     await client.get('/stats', 200).catch(() => {});
     // Two responses take up to 200 ms each. A busy machine may stop this process for seconds.
-    if (performance.now() - started > maxExchangeMs) throw new Error('no end within the limit');
+    if (performance.now() - startedAt > maxExchangeMs) throw new Error('no end within the limit');
   } finally {
     server.close();
   }

@@ -129,7 +129,7 @@ class GrpcProgramsSubject implements FuzzSubject {
           ...(draw.chance(0.2) && { errorDetail: { code: 3, message: oddText(draw).toWellFormed() } }),
         });
         thrown.push(`${typeUrl.slice(-12)} ${abbreviated(JSON.stringify(resourceNames))}`);
-        await (draw.chance(0.5) ? responded(stream) : settled(stream, draw.int(0, 10)));
+        await (draw.chance(0.5) ? responded(stream) : waitUntilSettled(stream, draw.int(0, 10)));
       }
       judgeResponses(stream, requested, node.metadata.NAMESPACE === 'bank');
     } finally {
@@ -154,7 +154,7 @@ class GrpcProgramsSubject implements FuzzSubject {
       if (draw.chance(0.2)) stream.halfClose();
       if (draw.chance(0.2)) stream.cancel();
     }
-    await settled(streams[0]!, draw.int(0, 60));
+    await waitUntilSettled(streams[0]!, draw.int(0, 60));
     for (const stream of streams) stream.cancel();
     client.close();
     return `${count} streams`;
@@ -162,18 +162,18 @@ class GrpcProgramsSubject implements FuzzSubject {
 
   /** Checks that a well-behaved program receives its listener and its endpoints, both through the agent and directly. */
   async findProblems(): Promise<string[]> {
-    const wrong: string[] = [];
+    const problems: string[] = [];
     for (const throughAgent of [false, true]) {
-      const way = throughAgent ? 'through the agent' : 'directly';
-      await eventually(`a program is served ${way}`, () => this.#isServed(throughAgent), {
+      const accessPath = throughAgent ? 'through the agent' : 'directly';
+      await eventually(`a program is served ${accessPath}`, () => this.#isServed(throughAgent), {
         deadlineMs: settleMs,
-      }).catch((error: Error) => wrong.push(error.message));
+      }).catch((error: Error) => problems.push(error.message));
     }
     const failures = this.#plane.troubles().filter((line) => /\terror\t/.test(line));
-    wrong.push(...failures.slice(0, 5));
+    problems.push(...failures.slice(0, 5));
     const residentMiB = process.memoryUsage().rss / 2 ** 20;
-    if (residentMiB > maxResidentMiB) wrong.push(`${Math.round(residentMiB)} MiB are resident`);
-    return wrong;
+    if (residentMiB > maxResidentMiB) problems.push(`${Math.round(residentMiB)} MiB are resident`);
+    return problems;
   }
 
   async #isServed(throughAgent: boolean): Promise<boolean> {
@@ -220,10 +220,10 @@ function oddNames(draw: Draw, typeUrl: string): string[] {
 }
 
 /** Checks that responses only have requested types and contain nothing of the unexported service. */
-function judgeResponses(stream: SotwStream, requested: ReadonlySet<string>, isOfBank: boolean): void {
+function judgeResponses(stream: SotwStream, requested: ReadonlySet<string>, isBankClient: boolean): void {
   for (const { typeUrl, resources } of stream.responses) {
     if (!requested.has(typeUrl)) throw new Error(`a response of type ${typeUrl}, which was not requested`);
-    if (isOfBank) continue;
+    if (isBankClient) continue;
     const leaked = resources.find(({ value }) => Buffer.from(value).includes(privateAddress));
     if (leaked !== undefined) throw new Error(`a resource of type ${typeUrl} with the address ${privateAddress}`);
   }
@@ -234,9 +234,9 @@ async function responded(stream: SotwStream): Promise<void> {
   const response = new Promise<void>((resolve) => {
     stream.onResponse = () => resolve();
   });
-  await Promise.race([response, settled(stream, maxResponseMs)]);
+  await Promise.race([response, waitUntilSettled(stream, maxResponseMs)]);
 }
 
-async function settled(stream: SotwStream, ms: number): Promise<void> {
+async function waitUntilSettled(stream: SotwStream, ms: number): Promise<void> {
   await Promise.race([stream.ended, new Promise((resolve) => setTimeout(resolve, ms))]);
 }

@@ -41,8 +41,8 @@ export const identityMaker: SubjectMaker = {
 };
 
 const trustDomain = 'cluster.local';
-const mine = `spiffe://${trustDomain}/ns/shop/sa/cart`;
-const theirs = `spiffe://${trustDomain}/ns/istio-system/sa/istiod`;
+const ownIdentity = `spiffe://${trustDomain}/ns/shop/sa/cart`;
+const controlPlaneIdentity = `spiffe://${trustDomain}/ns/istio-system/sa/istiod`;
 const newKey = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
 async function openIdentity(): Promise<FuzzSubject> {
@@ -82,7 +82,7 @@ function certificateRequest(): FuzzEdge {
     bundle: new TrustBundle(trustDomain, [material.root]),
   };
   const service = new CertificateService({
-    authenticators: [{ name: 'test', authenticate: () => ({ identities: [mine] }) }],
+    authenticators: [{ name: 'test', authenticate: () => ({ identities: [ownIdentity] }) }],
     activeAuthority: () => inForce,
     signer: {
       async sign({ request, uri, notBefore, notAfter }) {
@@ -107,7 +107,7 @@ function certificateRequest(): FuzzEdge {
     logger: silentLogger,
   });
   const keys = [newKey(), generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey];
-  const requests = keys.map((key) => createRequest(key, [theirs]));
+  const requests = keys.map((key) => createRequest(key, [controlPlaneIdentity]));
   const spkis = keys.map((key) => createPublicKey(key).export({ format: 'der', type: 'spki' }));
   return {
     name: 'certificate-request',
@@ -122,7 +122,7 @@ function certificateRequest(): FuzzEdge {
       const [leaf] = readCertificates(fromBinary(IstioCertificateResponseSchema, outcome).certChain[0]!);
       const problems = svidProblems(leaf!);
       const uris = leaf!.alternativeNames?.uris.join();
-      if (uris !== mine || problems.length > 0) throw new Error(`a certificate of ${uris}: ${problems.join()}`);
+      if (uris !== ownIdentity || problems.length > 0) throw new Error(`a certificate of ${uris}: ${problems.join()}`);
       const spki = leaf!.publicKey.export({ format: 'der', type: 'spki' });
       if (!spkis.some((requestKey) => requestKey.equals(spki)))
         throw new Error('a certificate for a key that signed nothing');
@@ -161,12 +161,12 @@ async function bearerTokens(): Promise<FuzzEdge> {
   const isRevoked = (id: string): boolean => id === 'revoked';
   const authenticator = bearerToken({ name: 'test', rule, trustDomain: () => trustDomain, isRevoked });
   const exp = Math.floor(Date.now() / 1_000) + 24 * 3_600;
-  const sign = (account: string, claims: object, by = key): Promise<string> =>
+  const sign = (account: string, claims: object, signingKey = key): Promise<string> =>
     new SignJWT({ sub: `system:serviceaccount:${account}`, iss: 'https://issuer', aud: 'istio-ca', exp, ...claims })
       .setProtectedHeader({ alg: 'ES256', kid: 'k0' })
-      .sign(by);
-  const good = await sign('shop:cart', {});
-  const bad = await Promise.all([
+      .sign(signingKey);
+  const validToken = await sign('shop:cart', {});
+  const invalidTokens = await Promise.all([
     sign('istio-system:istiod', { exp: 1 }),
     sign('istio-system:istiod', { nbf: 9e9 }),
     sign('istio-system:istiod', { aud: 'other' }),
@@ -175,17 +175,17 @@ async function bearerTokens(): Promise<FuzzEdge> {
     sign('istio-system:istiod', {}, newKey()),
   ]);
   const spki = createPublicKey(key).export({ format: 'pem', type: 'spki' }) as string;
-  const [goodHeader, goodClaims] = good.split('.') as [string, string, string];
+  const [goodHeader, goodClaims] = validToken.split('.') as [string, string, string];
   return {
     name: 'bearer-token',
     program: 'pilot-discovery',
     async attack(draw) {
-      const token = oddToken(draw, good, bad, { spki, publicKey });
+      const token = oddToken(draw, validToken, invalidTokens, { spki, publicKey });
       const peer = withHeader('authorization', `Bearer ${token}`);
       const outcome = await withinCpuLimit(abbreviated(token), () => authenticate([authenticator], peer));
       if ('failure' in outcome) return abbreviated(token);
       // Several base64 texts may encode equal bytes, also of a signature: the signed text must be the sent one.
-      if (!token.startsWith(`${goodHeader}.${goodClaims}.`) || outcome.identities.join() !== mine) {
+      if (!token.startsWith(`${goodHeader}.${goodClaims}.`) || outcome.identities.join() !== ownIdentity) {
         throw new Error(`${outcome.identities.join()} by an unsigned token: ${token}`);
       }
       return abbreviated(token);
@@ -193,34 +193,38 @@ async function bearerTokens(): Promise<FuzzEdge> {
   };
 }
 
-const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value) ?? '').toString('base64url');
+const encodeJson = (value: unknown): string => Buffer.from(JSON.stringify(value) ?? '').toString('base64url');
 
 function oddToken(
   draw: Draw,
-  good: string,
-  bad: readonly string[],
-  known: { readonly spki: string; readonly publicKey: object },
+  validToken: string,
+  invalidTokens: readonly string[],
+  knownKey: { readonly spki: string; readonly publicKey: object },
 ): string {
-  const [header, claims, signature] = good.split('.') as [string, string, string];
-  const read = (part: string): Record<string, unknown> => JSON.parse(Buffer.from(part, 'base64url').toString());
+  const [header, claims, signature] = validToken.split('.') as [string, string, string];
+  const read = (encodedPart: string): Record<string, unknown> =>
+    JSON.parse(Buffer.from(encodedPart, 'base64url').toString());
   const value = (): unknown => draw.pick([oddText(draw), 0, -1, 9e15, null, true, [], {}, ['istio-ca'], '__proto__']);
-  const changed = (part: string, names: readonly string[]): string =>
-    encoded({ ...read(part), ...Object.fromEntries(draw.list(1, 3, () => [draw.pick(names), value()])) });
-  const asOther = encoded({ ...read(claims), sub: 'system:serviceaccount:istio-system:istiod' });
+  const changePart = (encodedPart: string, names: readonly string[]): string =>
+    encodeJson({ ...read(encodedPart), ...Object.fromEntries(draw.list(1, 3, () => [draw.pick(names), value()])) });
+  const asOther = encodeJson({ ...read(claims), sub: 'system:serviceaccount:istio-system:istiod' });
   return draw.one(
-    () => mutatedBytes(draw, Buffer.from(draw.pick([good, ...bad]))).toString('latin1'),
-    () => mutatedBytes(draw, Buffer.from(good), 1).toString('latin1'),
-    () => draw.pick(bad),
-    () => `${header}.${changed(claims, ['sub', 'iss', 'aud', 'exp', 'nbf', 'jti', oddText(draw)])}.${signature}`,
-    () => `${changed(header, ['alg', 'kid', 'crit', 'b64', 'typ', 'zip', 'x5c', 'jku'])}.${claims}.${signature}`,
-    () => `${encoded({ alg: draw.pick(['none', 'None', 'HS256', '', 'ES256K', 'RS256']), kid: 'k0' })}.${asOther}.`,
+    () => mutatedBytes(draw, Buffer.from(draw.pick([validToken, ...invalidTokens]))).toString('latin1'),
+    () => mutatedBytes(draw, Buffer.from(validToken), 1).toString('latin1'),
+    () => draw.pick(invalidTokens),
+    () => `${header}.${changePart(claims, ['sub', 'iss', 'aud', 'exp', 'nbf', 'jti', oddText(draw)])}.${signature}`,
+    () => `${changePart(header, ['alg', 'kid', 'crit', 'b64', 'typ', 'zip', 'x5c', 'jku'])}.${claims}.${signature}`,
+    () => `${encodeJson({ alg: draw.pick(['none', 'None', 'HS256', '', 'ES256K', 'RS256']), kid: 'k0' })}.${asOther}.`,
     () => {
-      const head = encoded({ alg: 'HS256', kid: 'k0' });
-      const mac = createHmac('sha256', draw.pick([known.spki, JSON.stringify(known.publicKey), '']));
+      const head = encodeJson({ alg: 'HS256', kid: 'k0' });
+      const mac = createHmac('sha256', draw.pick([knownKey.spki, JSON.stringify(knownKey.publicKey), '']));
       return `${head}.${asOther}.${mac.update(`${head}.${asOther}`).digest('base64url')}`;
     },
-    () => `${encoded({ alg: 'ES256', jwk: known.publicKey, jku: 'http://127.0.0.1:1' })}.${asOther}.${signature}`,
-    () => draw.list(0, 5, () => draw.pick([header, claims, signature, ...bad.join('.').split('.'), ''])).join('.'),
+    () => `${encodeJson({ alg: 'ES256', jwk: knownKey.publicKey, jku: 'http://127.0.0.1:1' })}.${asOther}.${signature}`,
+    () =>
+      draw
+        .list(0, 5, () => draw.pick([header, claims, signature, ...invalidTokens.join('.').split('.'), '']))
+        .join('.'),
     () => `${header}.${asOther}.${draw.pick(['', Buffer.alloc(64).toString('base64url'), signature])}`,
   );
 }
@@ -235,11 +239,11 @@ function clientCertificates(): FuzzEdge {
   const { issuer, life } = authorityOf();
   const otherAuthority = authorityOf();
   const key = createPublicKey(newKey());
-  const leaf = (uris: readonly string[], dns: readonly string[] = [], by = issuer): Buffer =>
-    Buffer.from(issueLeaf(by, key, { uris: [...uris], dns: [...dns], ips: [] }, life));
-  const good = leaf([mine]);
-  const strange = leaf([theirs], [], otherAuthority.issuer);
-  const originalBody = bodyOf(good);
+  const leaf = (uris: readonly string[], dns: readonly string[] = [], leafIssuer = issuer): Buffer =>
+    Buffer.from(issueLeaf(leafIssuer, key, { uris: [...uris], dns: [...dns], ips: [] }, life));
+  const ownLeaf = leaf([ownIdentity]);
+  const foreignLeaf = leaf([controlPlaneIdentity], [], otherAuthority.issuer);
+  const originalBody = bodyOf(ownLeaf);
   const authenticator = workloadsOfMesh(clientCertificate(), () => [trustDomain]);
   return {
     name: 'client-certificate',
@@ -248,7 +252,7 @@ function clientCertificates(): FuzzEdge {
       const isHonest = draw.chance(0.4);
       const der = isHonest
         ? namedOddly(draw, leaf)
-        : mutatedBytes(draw, draw.pick([good, good, strange]), draw.int(1, 4));
+        : mutatedBytes(draw, draw.pick([ownLeaf, ownLeaf, foreignLeaf]), draw.int(1, 4));
       await withinCpuLimit(abbreviated(der), async () => {
         let certificate: ReturnType<typeof readCertificate>;
         try {
@@ -287,20 +291,20 @@ function bodyOf(der: Uint8Array): Buffer | undefined {
 
 function namedOddly(draw: Draw, leaf: (uris: readonly string[], dns: readonly string[]) => Buffer): Buffer {
   const ascii = (text: string): string => Buffer.from(text.slice(0, 500)).toString('ascii');
-  const odd = (): string =>
+  const oddHeader = (): string =>
     ascii(
       draw.one(
         () => oddText(draw),
-        () => `${oddText(draw)}, URI:${theirs}`,
-        () => `", URI:${theirs}`,
-        () => `x, URI:${theirs}, y`,
-        () => `x\\", URI:${theirs}, "`,
-        () => `${mine}\u0000${oddText(draw)}`,
-        () => `${mine}${draw.pick(['/', '?', '#x', '/..', '%2f', ' ', '\n'])}`,
-        () => draw.pick([mine, 'spiffe://other/ns/shop/sa/cart', `URI:${theirs}`]),
+        () => `${oddText(draw)}, URI:${controlPlaneIdentity}`,
+        () => `", URI:${controlPlaneIdentity}`,
+        () => `x, URI:${controlPlaneIdentity}, y`,
+        () => `x\\", URI:${controlPlaneIdentity}, "`,
+        () => `${ownIdentity}\u0000${oddText(draw)}`,
+        () => `${ownIdentity}${draw.pick(['/', '?', '#x', '/..', '%2f', ' ', '\n'])}`,
+        () => draw.pick([ownIdentity, 'spiffe://other/ns/shop/sa/cart', `URI:${controlPlaneIdentity}`]),
       ),
     );
-  return leaf(draw.list(0, 3, odd), draw.list(0, 3, odd));
+  return leaf(draw.list(0, 3, oddHeader), draw.list(0, 3, oddHeader));
 }
 
 // ---- headers of gateways
@@ -315,14 +319,21 @@ function forwarded(): FuzzEdge {
     name: 'forwarded-certificate',
     program: 'pilot-discovery',
     async attack(draw) {
-      const part = (): string =>
-        draw.pick([`URI=${mine}`, `URI="${theirs}"`, 'By=x', 'Hash=1', `Subject="CN=a;URI=${theirs}"`, oddText(draw)]);
-      const text = draw.list(0, 5, () => `${part()}${draw.pick([';', ',', '"', '\\', '', '\\"'])}`).join('');
-      const elsewhere = {
+      const headerPart = (): string =>
+        draw.pick([
+          `URI=${ownIdentity}`,
+          `URI="${controlPlaneIdentity}"`,
+          'By=x',
+          'Hash=1',
+          `Subject="CN=a;URI=${controlPlaneIdentity}"`,
+          oddText(draw),
+        ]);
+      const text = draw.list(0, 5, () => `${headerPart()}${draw.pick([';', ',', '"', '\\', '', '\\"'])}`).join('');
+      const otherRequest = {
         ...withHeader(header, text),
         host: draw.pick(['127.0.0.1', '::1', '11.0.0.1', '', ':']),
       };
-      const peers = [elsewhere, withHeader(header, text)];
+      const peers = [otherRequest, withHeader(header, text)];
       const outcomes = await withinCpuLimit(abbreviated(text), () =>
         Promise.all(peers.map((peer) => authenticate([authenticator], peer))),
       );

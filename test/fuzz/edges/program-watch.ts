@@ -26,7 +26,7 @@ const isEscaped = (line: string): boolean => stack.test(line) || fences.some((fe
 export class ProgramWatch {
   readonly #program: Program;
   readonly #limits: ProgramLimits;
-  #linesSeen = 0;
+  #readLineCount = 0;
 
   constructor(program: Program, limits: ProgramLimits) {
     this.#program = program;
@@ -37,7 +37,7 @@ export class ProgramWatch {
   async findProblems(url: string): Promise<string[]> {
     const exitReason = this.#program.hopeless();
     if (exitReason !== undefined) return [exitReason];
-    return [...(await this.#responseProblems(url)), ...this.#memory(), ...this.#complaints()];
+    return [...(await this.#responseProblems(url)), ...this.#memoryProblems(), ...this.#complaints()];
   }
 
   async #responseProblems(url: string): Promise<string[]> {
@@ -52,7 +52,7 @@ export class ProgramWatch {
     }
   }
 
-  #memory(): string[] {
+  #memoryProblems(): string[] {
     const status = readFileSync(`/proc/${this.#program.pid}/status`, 'utf8');
     const residentMiB = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1_024;
     const { maxResidentMiB } = this.#limits;
@@ -62,9 +62,9 @@ export class ProgramWatch {
   #complaints(): string[] {
     const { lines } = this.#program;
     // The program's log buffer drops its oldest lines.
-    const fresh = lines.slice(Math.min(this.#linesSeen, lines.length));
-    this.#linesSeen = lines.length;
-    return fresh
+    const newLines = lines.slice(Math.min(this.#readLineCount, lines.length));
+    this.#readLineCount = lines.length;
+    return newLines
       .filter(isEscaped)
       .slice(0, 3)
       .map((line) => `${this.#program.name} says: ${line}`);

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { Mesh } from '../../harness/mesh.ts';
 import { standInBinary } from '../../stand-in/control.ts';
 
-let recorded: Promise<readonly string[]> | undefined;
+let recordedLines: Promise<readonly string[]> | undefined;
 
 /** Lines of a start, a restart and an exit. */
 export function recordedTrace(): Promise<readonly string[]> {
-  recorded ??= record();
-  return recorded;
+  recordedLines ??= record();
+  return recordedLines;
 }
 
 async function record(): Promise<readonly string[]> {

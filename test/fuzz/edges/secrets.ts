@@ -42,9 +42,9 @@ export const secretsMaker: SubjectMaker = {
 
 const method = '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets';
 const file = 'file-root:/certs/other.pem';
-const served = ['default', 'ROOTCA', file];
-const names = [...served, 'file-cert:/a~/b', 'nobody', ''];
-const words = { resource_names: names, type_url: [secretType], response_nonce: ['1', '2'] };
+const servedNames = ['default', 'ROOTCA', file];
+const names = [...servedNames, 'file-cert:/a~/b', 'nobody', ''];
+const knownValues = { resource_names: names, type_url: [secretType], response_nonce: ['1', '2'] };
 const maxResidentMiB = 600;
 /** The server ends a stream after 5 s if the client does not read its end; the rest is reserve. */
 const settleMs = 30_000;
@@ -58,7 +58,7 @@ class SecretsSubject implements FuzzSubject {
   /** Names that the server reports as requested. */
   readonly #requested = new Set<string>();
   readonly #versions = new Map<string, string>();
-  readonly #wrong: string[] = [];
+  readonly #problems: string[] = [];
   #isListening = false;
   #connection: GrpcConnection | undefined;
 
@@ -91,14 +91,14 @@ class SecretsSubject implements FuzzSubject {
   #onReport(event: SdsReport): void {
     if (event.type === 'sds.listening') this.#isListening = true;
     if (event.type === 'sds.unsubscribed' && !this.#requested.delete(event.name))
-      this.#wrong.push(`no client requested ${event.name}`);
+      this.#problems.push(`no client requested ${event.name}`);
     if (event.type !== 'sds.subscribed') return;
     // A rejected name is requested again.
-    if (this.#requested.has(event.name) && served.includes(event.name))
-      this.#wrong.push(`${abbreviated(event.name)} is requested already`);
+    if (this.#requested.has(event.name) && servedNames.includes(event.name))
+      this.#problems.push(`${abbreviated(event.name)} is requested already`);
     this.#requested.add(event.name);
     if (event.name === file) this.#serveFile();
-    else if (!served.includes(event.name)) this.#server.refuse(event.name, 'unknown secret');
+    else if (!servedNames.includes(event.name)) this.#server.refuse(event.name, 'unknown secret');
   }
 
   #serve(name: string, version: string): void {
@@ -117,7 +117,7 @@ class SecretsSubject implements FuzzSubject {
     this.#serve('ROOTCA', this.#vault.keepRoots('ROOTCA', this.#authority.certificate));
   }
 
-  async #open(): Promise<GrpcConnection> {
+  async #openConnection(): Promise<GrpcConnection> {
     if (this.#connection === undefined || this.#connection.closeError !== undefined) {
       this.#connection = await GrpcConnection.open({ address: { path: this.#socket } });
     }
@@ -126,10 +126,10 @@ class SecretsSubject implements FuzzSubject {
 
   /** Sends valid requests in any order, with or without responses. */
   async #session(draw: Draw): Promise<string> {
-    const client = new Client(await this.#open());
+    const client = new Client(await this.#openConnection());
     // Half of the requests repeat the previous names, like acknowledgements.
     const requestedNames: (readonly string[])[] = [draw.some(names, 1, 4)];
-    for (let more = draw.int(0, 11); more > 0; more--) {
+    for (let remaining = draw.int(0, 11); remaining > 0; remaining--) {
       requestedNames.push(draw.chance(0.5) ? requestedNames.at(-1)! : draw.some(names, 0, 4));
     }
     let [previousNames, maxResponses]: [readonly string[], number] = [[], 0];
@@ -169,18 +169,18 @@ class SecretsSubject implements FuzzSubject {
       throw new Error(`${responses.length} responses; ${maxResponses} names were requested`);
     if (new Set(responses.map(({ nonce }) => nonce)).size < responses.length) throw new Error('a nonce came twice');
     for (const { resources, versionInfo } of responses) {
-      const found = resources.map(({ value }) => fromBinary(SecretSchema, value).name);
-      const [name = ''] = found;
-      if (found.length !== 1 || !requestedNames.has(name))
-        throw new Error(`${found.join()} was sent without a request`);
+      const foundNames = resources.map(({ value }) => fromBinary(SecretSchema, value).name);
+      const [name = ''] = foundNames;
+      if (foundNames.length !== 1 || !requestedNames.has(name))
+        throw new Error(`${foundNames.join()} was sent without a request`);
       if (versionInfo !== this.#versions.get(name)) throw new Error(`an outdated version of ${name} was sent`);
     }
   }
 
   /** Random frames. */
   async #bytes(draw: Draw): Promise<string> {
-    const client = new Client(await this.#open());
-    const message = (): Uint8Array => randomMessage(draw, DiscoveryRequestSchema, words);
+    const client = new Client(await this.#openConnection());
+    const message = (): Uint8Array => randomMessage(draw, DiscoveryRequestSchema, knownValues);
     const thrown = draw.list(1, 5, () =>
       draw.one<Uint8Array>(
         () => frameOf(message()),
@@ -201,7 +201,7 @@ class SecretsSubject implements FuzzSubject {
 
   async findProblems(): Promise<string[]> {
     this.#renew();
-    const wrong = this.#wrong.splice(0);
+    const problems = this.#problems.splice(0);
     const isIdle = await eventually('no secret is requested', () => this.#requested.size === 0, {
       deadlineMs: settleMs,
     }).then(
@@ -217,16 +217,18 @@ class SecretsSubject implements FuzzSubject {
     client.send(
       toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { typeUrl: secretType, resourceNames })),
     );
-    const got = await eventually('both secrets', () => client.responses.length === 2, { deadlineMs: settleMs }).then(
+    const clientProblems = await eventually('both secrets', () => client.responses.length === 2, {
+      deadlineMs: settleMs,
+    }).then(
       () => [],
       () => [`a well-behaved client received ${client.responses.length} of two secrets`],
     );
     await client.end(false);
     connection.close();
-    if (got.length === 0) this.#judgeResponses(client, new Set(resourceNames), 2);
+    if (clientProblems.length === 0) this.#judgeResponses(client, new Set(resourceNames), 2);
     const residentMiB = process.memoryUsage().rss / 2 ** 20;
-    const memory = residentMiB > maxResidentMiB ? [`${Math.round(residentMiB)} MiB are resident`] : [];
-    return [...wrong, ...isIdle, ...got, ...memory];
+    const memoryProblems = residentMiB > maxResidentMiB ? [`${Math.round(residentMiB)} MiB are resident`] : [];
+    return [...problems, ...isIdle, ...clientProblems, ...memoryProblems];
   }
 
   close(): Promise<void> {
@@ -240,12 +242,12 @@ class SecretsSubject implements FuzzSubject {
 class Client {
   readonly responses: DiscoveryResponse[] = [];
   readonly #stream: ClientHttp2Stream;
-  readonly #closed: Promise<unknown>;
+  readonly #closeEvent: Promise<unknown>;
 
   constructor(connection: GrpcConnection) {
     this.#stream = connection.start(method, {});
     this.#stream.on('error', () => {});
-    this.#closed = new Promise((resolve) => whenEnded(this.#stream, connection, resolve));
+    this.#closeEvent = new Promise((resolve) => whenEnded(this.#stream, connection, resolve));
     const reader = new FrameReader({ wholeBytes: 1 << 20 });
     this.#stream.on('data', (chunk: Buffer) =>
       reader.push(chunk, ({ bytes }) =>
@@ -268,15 +270,15 @@ class Client {
 
   /** Waits a moment for a response. */
   async something(): Promise<void> {
-    const over = new AbortController();
-    const data = once(this.#stream, 'data', { signal: over.signal }).catch(() => {});
-    await Promise.race([data, this.#closed, sleep(3)]);
-    over.abort();
+    const stopController = new AbortController();
+    const data = once(this.#stream, 'data', { signal: stopController.signal }).catch(() => {});
+    await Promise.race([data, this.#closeEvent, sleep(3)]);
+    stopController.abort();
   }
 
   async end(abruptly: boolean): Promise<void> {
     if (abruptly) this.#stream.close();
     else this.#stream.end();
-    await this.#closed;
+    await this.#closeEvent;
   }
 }

@@ -10,12 +10,12 @@ const maxCpuMs = 2_000;
  */
 export function withinCpuLimit<Outcome>(input: string, task: () => Outcome): Outcome {
   const startUsage = process.cpuUsage();
-  const judged = (outcome: Outcome): Outcome => {
+  const checkTime = (outcome: Outcome): Outcome => {
     const { user, system } = process.cpuUsage(startUsage);
     const tookMs = (user + system) / 1_000;
     if (tookMs > maxCpuMs) throw new Error(`${Math.round(tookMs)} ms over ${abbreviated(input, 600)}`);
     return outcome;
   };
   const outcome = task();
-  return outcome instanceof Promise ? (outcome.then(judged) as Outcome) : judged(outcome);
+  return outcome instanceof Promise ? (outcome.then(checkTime) as Outcome) : checkTime(outcome);
 }

@@ -12,22 +12,22 @@ const responseLimitMs = 40;
  * @returns received bytes
  */
 export async function throwBytes(port: number, bytes: Buffer, draw: Draw): Promise<Buffer> {
-  const received: Buffer[] = [];
+  const receivedChunks: Buffer[] = [];
   const socket = await openConnection(port);
   if (socket === undefined) return Buffer.alloc(0);
-  socket.on('data', (chunk) => received.push(chunk));
+  socket.on('data', (chunk) => receivedChunks.push(chunk));
   if (draw.chance(0.1)) socket.pause();
-  const cut = draw.chance(0.3) ? draw.int(0, bytes.length) : bytes.length;
-  socket.write(bytes.subarray(0, cut));
-  if (cut < bytes.length) {
+  const cutIndex = draw.chance(0.3) ? draw.int(0, bytes.length) : bytes.length;
+  socket.write(bytes.subarray(0, cutIndex));
+  if (cutIndex < bytes.length) {
     await sleep(draw.int(0, 20));
-    if (draw.chance(0.7)) socket.write(bytes.subarray(cut));
+    if (draw.chance(0.7)) socket.write(bytes.subarray(cutIndex));
   }
   if (draw.chance(0.5)) socket.end();
   await sleep(draw.int(1, responseLimitMs));
   if (draw.chance(0.3)) socket.resetAndDestroy();
   else socket.destroy();
-  return Buffer.concat(received);
+  return Buffer.concat(receivedChunks);
 }
 
 /** `undefined` if the connection is refused; a later check reports that. */

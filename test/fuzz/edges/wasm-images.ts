@@ -20,7 +20,7 @@ export async function wasmImage(draw: Draw): Promise<string> {
 }
 
 /** @returns `undefined` if the reader rejects the input */
-function rejected<T>(read: () => T): T | undefined {
+function readOrReject<T>(read: () => T): T | undefined {
   try {
     return read();
   } catch (error) {
@@ -33,18 +33,21 @@ function rejected<T>(read: () => T): T | undefined {
 function manifest(draw: Draw): string {
   const layer = { mediaType: draw.pick(Object.values(mediaTypes)), digest, size: draw.pick([0, 1, 2 ** 53, -1]) };
   const platform = { os: draw.pick(['linux', 'unknown', oddText(draw)]), architecture: 'wasm' };
-  const whole = draw.chance(0.5)
+  const manifestDocument = draw.chance(0.5)
     ? { schemaVersion: 2, mediaType: mediaTypes.ociManifest, layers: [layer, layer] }
     : { schemaVersion: 2, manifests: [{ digest, platform }] };
-  const json = JSON.stringify(draw.chance(0.8) ? mutatedValue(draw, whole) : whole) ?? '';
+  const json = JSON.stringify(draw.chance(0.8) ? mutatedValue(draw, manifestDocument) : manifestDocument) ?? '';
   const text = draw.chance(0.2) ? mutatedBytes(draw, Buffer.from(json)).toString('utf8') : json;
   withinCpuLimit(text, () => {
-    const found = rejected(() => parseManifest(text));
-    if (found === undefined) return;
-    const named = rejected(() =>
-      found.kind === 'index' ? imageOfIndex(found.manifests) : moduleLayerOf(found.layers).layer.digest,
+    const parsedManifest = readOrReject(() => parseManifest(text));
+    if (parsedManifest === undefined) return;
+    const namedDigest = readOrReject(() =>
+      parsedManifest.kind === 'index'
+        ? imageOfIndex(parsedManifest.manifests)
+        : moduleLayerOf(parsedManifest.layers).layer.digest,
     );
-    if (named !== undefined && !/^sha256:[0-9a-f]{64}$/.test(named)) throw new Error(`digest ${named}`);
+    if (namedDigest !== undefined && !/^sha256:[0-9a-f]{64}$/.test(namedDigest))
+      throw new Error(`digest ${namedDigest}`);
   });
   return text;
 }
@@ -56,18 +59,18 @@ async function archive(draw: Draw): Promise<string> {
     content: Buffer.from(draw.pick(['', '\0asm', '22 path=etc/plugin.wasm\n', '12 size=9999\n', oddText(draw)])),
     ...(draw.chance(0.2) && { size: draw.pick([0, 1, 511, 513, 2 ** 30]) }),
   });
-  const whole = tarOf(draw.list(1, 5, entry));
-  const bytes = draw.chance(0.7) ? mutatedBytes(draw, whole) : whole;
+  const tarArchive = tarOf(draw.list(1, 5, entry));
+  const bytes = draw.chance(0.7) ? mutatedBytes(draw, tarArchive) : tarArchive;
   const limits = { maxBytes: 1_000_000, maxEntries: 20 };
-  async function* pieces(): AsyncGenerator<Uint8Array> {
+  async function* chunks(): AsyncGenerator<Uint8Array> {
     for (let at = 0; at < bytes.length; at += 700) yield bytes.subarray(at, at + 700);
   }
   await withinCpuLimit('archive', async () => {
     let length = 0;
     try {
-      for await (const piece of tarFile(pieces(), 'plugin.wasm', limits)) length += piece.length;
+      for await (const chunk of tarFile(chunks(), 'plugin.wasm', limits)) length += chunk.length;
     } catch (error) {
-      rejected(() => {
+      readOrReject(() => {
         throw error;
       });
     }
@@ -80,25 +83,25 @@ function pullSecret(draw: Draw): string {
   const config = JSON.parse(dockerConfig('reg.test', 'robot', password)) as object;
   const json = JSON.stringify(draw.chance(0.8) ? mutatedValue(draw, config) : config) ?? '';
   const text = draw.chance(0.3) ? mutatedBytes(draw, Buffer.from(json)).toString('utf8') : json;
-  withinCpuLimit('pull secret', () => rejected(() => credentialsFor('reg.test', text)));
+  withinCpuLimit('pull secret', () => readOrReject(() => credentialsFor('reg.test', text)));
   return text;
 }
 
 function challenge(draw: Draw): string {
   const parameter = (): string => `${draw.pick(['realm', 'service', 'scope', oddText(draw)])}="${oddText(draw)}"`;
-  const whole = `${draw.pick(['Bearer', 'Basic', oddText(draw)])} ${draw.list(0, 4, parameter).join(',')}`;
-  const text = draw.chance(0.5) ? mutatedBytes(draw, Buffer.from(whole)).toString('latin1') : whole;
+  const challengeText = `${draw.pick(['Bearer', 'Basic', oddText(draw)])} ${draw.list(0, 4, parameter).join(',')}`;
+  const text = draw.chance(0.5) ? mutatedBytes(draw, Buffer.from(challengeText)).toString('latin1') : challengeText;
   withinCpuLimit(text, () => {
-    for (const { parameters } of challengesIn(text)) rejected(() => URL.parse(parameters.get('realm') ?? ''));
+    for (const { parameters } of challengesIn(text)) readOrReject(() => URL.parse(parameters.get('realm') ?? ''));
   });
   return text;
 }
 
 function imageUrl(draw: Draw): string {
-  const part = (good: string): string => (draw.chance(0.5) ? good : oddText(draw));
-  const url = `oci://${part('reg.test:5000')}/${part('team/plugin')}:${part('v1')}${draw.chance(0.3) ? `@${part(digest)}` : ''}`;
+  const urlPart = (validText: string): string => (draw.chance(0.5) ? validText : oddText(draw));
+  const url = `oci://${urlPart('reg.test:5000')}/${urlPart('team/plugin')}:${urlPart('v1')}${draw.chance(0.3) ? `@${urlPart(digest)}` : ''}`;
   withinCpuLimit(url, () => {
-    const image = rejected(() => parseImageUrl(url));
+    const image = readOrReject(() => parseImageUrl(url));
     if (image === undefined) return;
     const { registry, repository, reference } = image;
     // The path of a request contains the repository and nothing else.

@@ -102,11 +102,11 @@ export function oddValue(draw: Draw, depth = 3): unknown {
     () => draw.list(0, 4, () => oddValue(draw, depth - 1)),
     // Not by assignment: `__proto__` must become an own key.
     () => Object.fromEntries(draw.list(0, 4, () => [oddText(draw), oddValue(draw, depth - 1)])),
-    () => nested(draw.chance(0.1) ? draw.int(100, 3_000) : draw.int(5, 40)),
+    () => nestedValue(draw.chance(0.1) ? draw.int(100, 3_000) : draw.int(5, 40)),
   );
 }
 
-function nested(depth: number): unknown {
+function nestedValue(depth: number): unknown {
   let value: unknown = 1;
   for (let i = 0; i < depth; i++) value = i % 2 === 0 ? [value] : { a: value };
   return value;

@@ -16,7 +16,7 @@ function changedOnce(draw: Draw, bytes: Buffer): Buffer {
   if (bytes.length === 0) return randomBytes(draw, draw.int(1, 8));
   const at = draw.int(0, bytes.length - 1);
   const length = Math.min(bytes.length - at, draw.int(1, 32));
-  const [head, part, tail] = [bytes.subarray(0, at), bytes.subarray(at, at + length), bytes.subarray(at + length)];
+  const [head, middle, tail] = [bytes.subarray(0, at), bytes.subarray(at, at + length), bytes.subarray(at + length)];
   return draw.one(
     () => {
       const flipped = Buffer.from(bytes);
@@ -24,8 +24,8 @@ function changedOnce(draw: Draw, bytes: Buffer): Buffer {
       return flipped;
     },
     () => Buffer.concat([head, tail]),
-    () => Buffer.concat([head, part, part, tail]),
-    () => Buffer.concat([head, randomBytes(draw, draw.int(1, 16)), part, tail]),
+    () => Buffer.concat([head, middle, middle, tail]),
+    () => Buffer.concat([head, randomBytes(draw, draw.int(1, 16)), middle, tail]),
     () => head,
     () => Buffer.concat([head, Buffer.alloc(length, draw.pick([0, 0xff, 0x20])), tail]),
   );

@@ -67,16 +67,16 @@ export function httpRequest(draw: Draw, grammar: HttpGrammar): Buffer {
   return draw.chance(0.2) ? mutatedBytes(draw, bytes) : bytes;
 }
 
-function oneRequest(draw: Draw, { paths, methods: more = [] }: HttpGrammar): string {
+function oneRequest(draw: Draw, { paths, methods: extraMethods = [] }: HttpGrammar): string {
   const end = draw.chance(0.95) ? '\r\n' : draw.pick(['\n', '\r', '']);
-  const method = draw.chance(0.6) ? 'GET' : draw.pick([...methods, 'POST', ...more]);
+  const method = draw.chance(0.6) ? 'GET' : draw.pick([...methods, 'POST', ...extraMethods]);
   const headers = draw.list(0, draw.chance(0.02) ? 300 : 6, () => header(draw));
   const body = draw.chance(0.2) ? randomText(draw, draw.int(0, 200)) : '';
   const target =
     method === 'POST'
       ? oddTarget(
           draw,
-          paths.filter((path) => more.includes('POST') || !path.includes('quit')),
+          paths.filter((path) => extraMethods.includes('POST') || !path.includes('quit')),
         )
       : oddTarget(draw, paths);
   return [`${method} ${target} ${draw.chance(0.9) ? 'HTTP/1.1' : draw.pick(versions)}`, ...headers, '', body].join(end);

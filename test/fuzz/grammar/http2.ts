@@ -19,10 +19,10 @@ const emptySettings = frame(frameTypes.settings, 0, 0, Buffer.alloc(0));
 
 export function http2Bytes(draw: Draw): Buffer {
   if (draw.chance(0.05)) return randomBytes(draw, draw.int(1, 600));
-  const parts: Buffer[] = [draw.chance(0.95) ? preface : preface.subarray(0, draw.int(0, 23))];
-  if (draw.chance(0.95)) parts.push(emptySettings);
-  parts.push(draw.chance(0.15) ? flood(draw) : Buffer.concat(draw.list(1, 12, () => oddFrame(draw))));
-  const bytes = Buffer.concat(parts);
+  const chunks: Buffer[] = [draw.chance(0.95) ? preface : preface.subarray(0, draw.int(0, 23))];
+  if (draw.chance(0.95)) chunks.push(emptySettings);
+  chunks.push(draw.chance(0.15) ? flood(draw) : Buffer.concat(draw.list(1, 12, () => oddFrame(draw))));
+  const bytes = Buffer.concat(chunks);
   return draw.chance(0.1) ? mutatedBytes(draw, bytes) : bytes;
 }
 
@@ -57,14 +57,14 @@ function oddFrame(draw: Draw): Buffer {
 /** Many equal frames, as in an attack on a server's bookkeeping. */
 function flood(draw: Draw): Buffer {
   const count = draw.int(50, 3_000);
-  const many = (make: (stream: number) => Buffer): Buffer =>
-    Buffer.concat(Array.from({ length: count }, (_, i) => make(2 * i + 1)));
+  const repeatFrames = (createFrame: (stream: number) => Buffer): Buffer =>
+    Buffer.concat(Array.from({ length: count }, (_, i) => createFrame(2 * i + 1)));
   return draw.one(
-    () => many(() => frame(frameTypes.ping, 0, 0, Buffer.alloc(8))),
-    () => many(() => frame(frameTypes.settings, 0, 0, Buffer.from([0, 3, 0, 0, 0, 100]))),
+    () => repeatFrames(() => frame(frameTypes.ping, 0, 0, Buffer.alloc(8))),
+    () => repeatFrames(() => frame(frameTypes.settings, 0, 0, Buffer.from([0, 3, 0, 0, 0, 100]))),
     // Rapid reset: streams that are opened and reset immediately.
     () =>
-      many((stream) =>
+      repeatFrames((stream) =>
         Buffer.concat([
           frame(frameTypes.headers, 4, stream, grpcHeaders(draw)),
           frame(frameTypes.reset, 0, stream, Buffer.from([0, 0, 0, 8])),
@@ -73,10 +73,10 @@ function flood(draw: Draw): Buffer {
     () =>
       Buffer.concat([
         frame(frameTypes.headers, 0, 1, grpcHeaders(draw)),
-        many(() => frame(frameTypes.continuation, 0, 1, Buffer.from([0x0f]))),
+        repeatFrames(() => frame(frameTypes.continuation, 0, 1, Buffer.from([0x0f]))),
       ]),
-    () => many((stream) => frame(frameTypes.priority, 0, stream, Buffer.from([0, 0, 0, 0, 1]))),
-    () => many(() => frame(frameTypes.data, 0, 1, Buffer.alloc(0))),
+    () => repeatFrames((stream) => frame(frameTypes.priority, 0, stream, Buffer.from([0, 0, 0, 0, 1]))),
+    () => repeatFrames(() => frame(frameTypes.data, 0, 1, Buffer.alloc(0))),
   );
 }
 
@@ -118,9 +118,9 @@ function hpackText(text: string): Buffer {
   const bytes = Buffer.from(text, 'latin1');
   if (bytes.length < 127) return Buffer.concat([Buffer.from([bytes.length]), bytes]);
   const length: number[] = [127];
-  let rest = bytes.length - 127;
-  for (; rest >= 128; rest >>= 7) length.push((rest & 127) | 128);
-  return Buffer.concat([Buffer.from([...length, rest]), bytes]);
+  let remainder = bytes.length - 127;
+  for (; remainder >= 128; remainder >>= 7) length.push((remainder & 127) | 128);
+  return Buffer.concat([Buffer.from([...length, remainder]), bytes]);
 }
 
 /** gRPC's length-prefixed message, whose length and compression flag may be wrong. */

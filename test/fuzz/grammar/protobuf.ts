@@ -8,50 +8,50 @@ import { mutatedBytes, randomBytes } from './bytes.ts';
 /** Meaningful strings by field name. */
 export type KnownTexts = Readonly<Record<string, readonly string[]>>;
 
-export function randomMessage(draw: Draw, schema: DescMessage, known: KnownTexts): Uint8Array {
-  const bytes = message(draw, schema, known, 4);
+export function randomMessage(draw: Draw, schema: DescMessage, knownTexts: KnownTexts): Uint8Array {
+  const bytes = message(draw, schema, knownTexts, 4);
   return draw.chance(0.08) ? mutatedBytes(draw, bytes) : bytes;
 }
 
-function message(draw: Draw, schema: DescMessage, known: KnownTexts, depth: number): Uint8Array {
+function message(draw: Draw, schema: DescMessage, knownTexts: KnownTexts, depth: number): Uint8Array {
   const writer = new BinaryWriter();
   for (const field of schema.fields) {
     if (!draw.chance(0.35)) continue;
     const repeats = field.fieldKind === 'list' || field.fieldKind === 'map' || draw.chance(0.03);
     const times = repeats ? draw.int(1, draw.chance(0.05) ? 300 : 3) : 1;
-    for (let i = 0; i < times; i++) writeField(draw, writer, field, known, depth);
+    for (let i = 0; i < times; i++) writeField(draw, writer, field, knownTexts, depth);
   }
   if (draw.chance(0.03))
     writer.tag(draw.int(1, 5_000), WireType.LengthDelimited).bytes(randomBytes(draw, draw.int(0, 20)));
   return writer.finish();
 }
 
-function writeField(draw: Draw, writer: BinaryWriter, field: DescField, known: KnownTexts, depth: number): void {
+function writeField(draw: Draw, writer: BinaryWriter, field: DescField, knownTexts: KnownTexts, depth: number): void {
   if (draw.chance(0.02)) {
     writer.tag(field.number, WireType.Varint).uint64(BigInt(draw.int(0, 1e6)));
   } else if (field.fieldKind === 'map') {
     const entry = new BinaryWriter().tag(1, WireType.LengthDelimited).string(oddText(draw));
     if (field.mapKind === 'message')
-      entry.tag(2, WireType.LengthDelimited).bytes(nested(draw, field.message, known, depth));
+      entry.tag(2, WireType.LengthDelimited).bytes(nestedMessage(draw, field.message, knownTexts, depth));
     writer.tag(field.number, WireType.LengthDelimited).bytes(entry.finish());
   } else if (field.message !== undefined) {
-    writer.tag(field.number, WireType.LengthDelimited).bytes(nested(draw, field.message, known, depth));
+    writer.tag(field.number, WireType.LengthDelimited).bytes(nestedMessage(draw, field.message, knownTexts, depth));
   } else if (field.enum !== undefined) {
     writer.tag(field.number, WireType.Varint).int32(draw.pick([0, 1, 2, -1, 99]));
   } else {
-    writeScalar(draw, writer, field, known);
+    writeScalar(draw, writer, field, knownTexts);
   }
 }
 
-function nested(draw: Draw, schema: DescMessage, known: KnownTexts, depth: number): Uint8Array {
-  return depth === 0 ? new Uint8Array() : message(draw, schema, known, depth - 1);
+function nestedMessage(draw: Draw, schema: DescMessage, knownTexts: KnownTexts, depth: number): Uint8Array {
+  return depth === 0 ? new Uint8Array() : message(draw, schema, knownTexts, depth - 1);
 }
 
-function writeScalar(draw: Draw, writer: BinaryWriter, field: DescField, known: KnownTexts): void {
+function writeScalar(draw: Draw, writer: BinaryWriter, field: DescField, knownTexts: KnownTexts): void {
   const { number } = field;
   switch (field.scalar) {
     case ScalarType.STRING: {
-      const texts = known[field.name];
+      const texts = knownTexts[field.name];
       const text = texts !== undefined && draw.chance(0.7) ? draw.pick(texts) : oddText(draw);
       writer
         .tag(number, WireType.LengthDelimited)

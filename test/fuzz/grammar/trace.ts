@@ -5,14 +5,14 @@ import { mutatedBytes } from './bytes.ts';
 
 /** @param lines of a real trace; the first is its header */
 export function randomTrace(draw: Draw, lines: readonly string[]): Buffer {
-  const kept = lines.slice(0, draw.int(1, lines.length));
+  const keptLines = lines.slice(0, draw.int(1, lines.length));
   // Most lines stay well-formed, so that the reader gets beyond its first checks.
   const change = draw.chance(0.8) ? withOddParts : changedLine;
   for (let changes = draw.int(1, 4); changes > 0; changes--) {
-    const at = draw.int(0, kept.length - 1);
-    if (kept[at] !== undefined && kept[at] !== '') kept.splice(at, 1, ...change(draw, kept[at]));
+    const at = draw.int(0, keptLines.length - 1);
+    if (keptLines[at] !== undefined && keptLines[at] !== '') keptLines.splice(at, 1, ...change(draw, keptLines[at]));
   }
-  const bytes = Buffer.from(kept.join('\n') + (draw.chance(0.9) ? '\n' : ''));
+  const bytes = Buffer.from(keptLines.join('\n') + (draw.chance(0.9) ? '\n' : ''));
   return draw.chance(0.05) ? mutatedBytes(draw, bytes) : bytes;
 }
 
@@ -27,11 +27,11 @@ function withOddParts(draw: Draw, line: string): string[] {
     return [line];
   }
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return [line];
-  const parts = Object.entries(record).map(([name, value]) => [
+  const fields = Object.entries(record).map(([name, value]) => [
     name,
     !formOf.has(name) && draw.chance(0.4) ? mutatedDeeply(draw, value) : value,
   ]);
-  return [JSON.stringify(Object.fromEntries(parts))];
+  return [JSON.stringify(Object.fromEntries(fields))];
 }
 
 /** Mutates at least one inner value, if there is one. */

@@ -7,11 +7,11 @@ import { AgentWorld } from '../../simulation/agent-world.ts';
 
 type Server = Parameters<Parameters<typeof fromCallback>[0]>[0];
 
-function given() {
+function startAccessLogs() {
   const clock = new SimulatedClock();
   const reported: AccessLogsFailed[] = [];
   let server: Server['sendBack'] = () => {};
-  let opened = 0;
+  let openedCount = 0;
   const machine = accessLogsMachine.provide({
     actions: {
       reportFailed: ({ context }, { reason }) => {
@@ -20,18 +20,24 @@ function given() {
     },
     actors: {
       server: fromCallback(({ sendBack }) => {
-        opened++;
+        openedCount++;
         server = sendBack;
       }),
     },
   });
   const actor = createActor(machine, { clock, input: { socket: './ALS' } }).start();
-  const isIn = (state: object | string): boolean => actor.getSnapshot().matches(state as never);
-  return { clock, reported, isIn, tell: (event: { type: string }) => server(event), opened: () => opened };
+  const isInState = (state: object | string): boolean => actor.getSnapshot().matches(state as never);
+  return {
+    clock,
+    reported,
+    isIn: isInState,
+    tell: (event: { type: string }) => server(event),
+    opened: () => openedCount,
+  };
 }
 
 const listening = { type: 'access-log-socket.listening', socket: './ALS' };
-const failed = { type: 'access-log-socket.closed', reason: 'EACCES' };
+const failedEvent = { type: 'access-log-socket.closed', reason: 'EACCES' };
 
 test('an agent without standard metrics has no access log service', async () => {
   const world = await AgentWorld.serving();
@@ -39,29 +45,29 @@ test('an agent without standard metrics has no access log service', async () => 
 });
 
 test('a socket that cannot be opened is retried with increasing delays, which are reported', () => {
-  const { clock, reported, tell, isIn, opened } = given();
+  const { clock, reported, tell, isIn, opened } = startAccessLogs();
   for (let failures = 1; failures <= 8; failures++) {
     expect(opened()).toBe(failures);
-    tell(failed);
+    tell(failedEvent);
     expect(isIn('unavailable')).toBe(true);
     clock.increment(30_000);
   }
   expect(reported.map(({ pauseMs }) => pauseMs)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
   tell(listening);
   clock.increment(60_000);
-  tell(failed);
+  tell(failedEvent);
   expect(reported.at(-1)).toMatchObject({ reason: 'EACCES', pauseMs: 500 });
 });
 
 test('a server that reports no result is restarted', () => {
-  const { clock, reported, isIn } = given();
+  const { clock, reported, isIn } = startAccessLogs();
   clock.increment(5_000);
   expect(isIn('unavailable')).toBe(true);
   expect(reported).toMatchObject([{ reason: 'access log socket not open after 5000 ms' }]);
 });
 
 test('the state is congested from a pause in reading until the last stream ends', () => {
-  const { tell, isIn } = given();
+  const { tell, isIn } = startAccessLogs();
   tell(listening);
   expect(isIn({ available: { listening: 'idle' } })).toBe(true);
   tell({ type: 'access-log-stream.opened', open: 1 } as never);

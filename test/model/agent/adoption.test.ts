@@ -63,18 +63,18 @@ describe('a parent that exited before an adoption', () => {
   /** The supervisor has not adopted the child yet. @returns whether it considers the child orphaned */
   function isOrphanedAfter(end: { code: number | null; signal: string | null }): boolean {
     const supervisor = createActor(
-      supervisorMachine.provide({ actors: { epoch: still as never, startLimiter: still as never } }),
-      { input: { baseIds: [7], settings: defaultSettings, adoption: leftBehind } },
+      supervisorMachine.provide({ actors: { epoch: idleMachine as never, startLimiter: idleMachine as never } }),
+      { input: { baseIds: [7], settings: defaultSettings, adoption: leftAdoption } },
     ).start();
     supervisor.send({ type: 'supervisor.start' });
-    const found = { during: 'serving', reason: '', refusedByParent: false, outOfMemory: false } as const;
-    supervisor.send({ type: 'epoch.failed', name: 'epoch-0', epoch: 0, ...found, ...end });
+    const failureDefaults = { during: 'serving', reason: '', refusedByParent: false, outOfMemory: false } as const;
+    supervisor.send({ type: 'epoch.failed', name: 'epoch-0', epoch: 0, ...failureDefaults, ...end });
     const { epochs } = supervisor.getSnapshot().context;
     expect(epochs.map(({ name }) => name)).toEqual(['epoch-1']);
     return epochs[0]!.doomed;
   }
-  const still = createMachine({});
-  const leftBehind: Adoption = {
+  const idleMachine = createMachine({});
+  const leftAdoption: Adoption = {
     ...{ desired: { digest: 'd', orders: 0, binary: 'first' }, recovery: 'none', provenDigest: 'd' },
     ...{ provenBinary: 'first', epochs: [epoch(0, { phase: 'leaving' }), epoch(1)] },
   };

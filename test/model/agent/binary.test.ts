@@ -18,13 +18,13 @@ checkEveryWorld();
 const binary = { ...defaultSettings.binary, path: '/usr/bin/envoy', first: 'old' };
 const other = { binary: 'new', description: '1.40.0' };
 
-function serving(settings: Partial<AgentSettings> = {}): Promise<AgentWorld> {
+function createServingWorld(settings: Partial<AgentSettings> = {}): Promise<AgentWorld> {
   return AgentWorld.serving({ binary, ...settings });
 }
 
 /** A world in which the new Envoy serves, and its parent drains. */
-async function replaced(settings: Partial<AgentSettings> = {}): Promise<AgentWorld> {
-  const world = await serving(settings);
+async function createReplacedWorld(settings: Partial<AgentSettings> = {}): Promise<AgentWorld> {
+  const world = await createServingWorld(settings);
   await world.replaceBinary(other);
   await becomesLive(world);
   return world;
@@ -32,7 +32,7 @@ async function replaced(settings: Partial<AgentSettings> = {}): Promise<AgentWor
 
 describe('a changed Envoy binary', () => {
   test('is started by a hot restart if it is valid and unchanged for 1 s', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     expect(world.binaries).toEqual(['old']);
     await world.replaceBinary(other);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1']);
@@ -45,7 +45,7 @@ describe('a changed Envoy binary', () => {
   });
 
   test('is reported and not started if it is invalid', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     await world.replaceBinary({ refused: 'its hot restart version is 11.112' });
     expect(world.events('binary.rejected')).toEqual([
       { type: 'binary.rejected', reason: 'its hot restart version is 11.112' },
@@ -55,14 +55,14 @@ describe('a changed Envoy binary', () => {
   });
 
   test('is ignored if its content is the same', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     await world.replaceBinary({ binary: 'old', description: '1.39.3' });
     expect(world.events('binary.changed')).toEqual([]);
     expect(world.binaries).toEqual(['old']);
   });
 
   test('is not used by a certificate restart before it is checked', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     world.binary = other;
     await world.certificate('digest-1');
     expect(world.binaries).toEqual(['old', 'old']);
@@ -103,7 +103,7 @@ describe('a changed Envoy binary', () => {
   });
 
   test('is started if the previous one crashed and cannot start again', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     await ends(world, world.newest(), crashed);
     await world.pass(200);
     world.binary = other;
@@ -117,7 +117,7 @@ describe('a changed Envoy binary', () => {
   });
 
   test('is checked again with doubling delays if a check has no result', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     await world.replaceBinary({ unknown: 'it has not answered --version' });
     expect(world.events('binary.rejected')).toHaveLength(1);
     world.binary = other;
@@ -126,7 +126,7 @@ describe('a changed Envoy binary', () => {
   });
 
   test('is checked again if its check has not responded for 2 min', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     await world.replaceBinary(undefined);
     await world.pass(120_000);
     expect(world.events('binary.rejected')[0]?.reason).toContain('did not finish within 120000 ms');
@@ -136,7 +136,7 @@ describe('a changed Envoy binary', () => {
   });
 
   test('is checked after 1 min if it changes continuously', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     const checks = world.binaryChecks.length;
     for (let ms = 0; ms < 60_000; ms += 500) {
       world.touchBinary();
@@ -146,7 +146,7 @@ describe('a changed Envoy binary', () => {
   });
 
   test('is not watched if only a command can start it, and is then checked on the command', async () => {
-    const world = await serving({ binary: { ...binary, watched: false } });
+    const world = await createServingWorld({ binary: { ...binary, watched: false } });
     expect(world.binaryChecks).toEqual([]);
     world.binary = other;
     await world.orderUpgrade();
@@ -164,7 +164,7 @@ describe('a changed Envoy binary', () => {
 
 describe('a new Envoy that does not become live', () => {
   test('is given up after one attempt, and a hot restart gives the previous binary the admin interface back', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     await world.replaceBinary(other);
     await ends(world, world.newest(), { code: 1, lastOutput: 'no such filter' });
     expect(world.events('binary.withdrawn')).toMatchObject([{ binary: 'new' }]);
@@ -178,7 +178,7 @@ describe('a new Envoy that does not become live', () => {
   });
 
   test('is given up if it times out, and its parent is repaired', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     await world.replaceBinary(other);
     await world.pass(20_000);
     await ends(world, world.newest(), killed);
@@ -192,7 +192,7 @@ describe('a new Envoy that does not become live', () => {
   });
 
   test('causes no restart if it rejects the bootstrap', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     world.rejectBootstrap = 'unknown field';
     await world.replaceBinary(other);
     world.rejectBootstrap = undefined;
@@ -204,7 +204,7 @@ describe('a new Envoy that does not become live', () => {
   });
 
   test('is retried if the control plane is unreachable', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     world.unreachable = 'nobody listens';
     await world.replaceBinary(other);
     world.unreachable = undefined;
@@ -214,7 +214,7 @@ describe('a new Envoy that does not become live', () => {
   });
 
   test('is retried after a command or another change of the binary', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     world.rejectBootstrap = 'unknown field';
     await world.replaceBinary(other);
     world.rejectBootstrap = undefined;
@@ -225,7 +225,7 @@ describe('a new Envoy that does not become live', () => {
   });
 
   test('leaves a certificate pending if the certificate changed at the same time', async () => {
-    const world = await serving();
+    const world = await createServingWorld();
     world.rejectBootstrap = 'unknown field';
     await world.replaceBinary(other);
     world.changeFiles('digest-1');
@@ -238,7 +238,7 @@ describe('a new Envoy that does not become live', () => {
 
 describe('a new Envoy that exits soon after it was live', () => {
   test('is replaced immediately by the previous binary, with the same epoch number while its parent drains', async () => {
-    const world = await replaced();
+    const world = await createReplacedWorld();
     const at = world.clock.now();
     await ends(world, world.process('epoch-1'), crashed);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1']);
@@ -249,7 +249,7 @@ describe('a new Envoy that exits soon after it was live', () => {
   });
 
   test('is replaced immediately by epoch 0 of the previous binary if its parent has exited', async () => {
-    const world = await replaced({ healthyMs: 120_000 });
+    const world = await createReplacedWorld({ healthyMs: 120_000 });
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     const at = world.clock.now();
@@ -260,7 +260,7 @@ describe('a new Envoy that exits soon after it was live', () => {
   });
 
   test('is restarted with the same binary after it has served for 1 min, because the binary is proven', async () => {
-    const world = await replaced();
+    const world = await createReplacedWorld();
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     await ends(world, world.process('epoch-1'), crashed);
@@ -270,7 +270,7 @@ describe('a new Envoy that exits soon after it was live', () => {
   });
 
   test('is replaced by the previous binary even if it is a later epoch for a certificate', async () => {
-    const world = await replaced({ parentShutdownMs: 2_000 });
+    const world = await createReplacedWorld({ parentShutdownMs: 2_000 });
     await world.pass(2_000);
     await ends(world, world.process('epoch-0'));
     await world.certificate('digest-1');
@@ -281,7 +281,7 @@ describe('a new Envoy that exits soon after it was live', () => {
 });
 
 test('a previous binary that a command restores is retried as often as any other', async () => {
-  const world = await replaced({ parentShutdownMs: 2_000 });
+  const world = await createReplacedWorld({ parentShutdownMs: 2_000 });
   await world.pass(2_000);
   await ends(world, world.process('epoch-0'));
   await world.replaceBinary({ binary: 'old', description: '1.39.3' });
@@ -292,7 +292,7 @@ test('a previous binary that a command restores is retried as often as any other
 });
 
 test('a new binary is started cold if hot restarts are disabled, and the previous one when it exits', async () => {
-  const world = await serving({ hotRestart: false });
+  const world = await createServingWorld({ hotRestart: false });
   await world.replaceBinary(other);
   await world.pass(5_000);
   await ends(world, world.process('epoch-0'), killed);

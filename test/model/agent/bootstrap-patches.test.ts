@@ -5,7 +5,7 @@ import { checkEveryWorld, epochsStarted } from './scenes.ts';
 
 checkEveryWorld();
 
-const patched = { patchedBootstrap: true };
+const patchedSettings = { patchedBootstrap: true };
 const unreachable = {
   is: 'unreachable',
   reason: 'ECONNREFUSED',
@@ -22,7 +22,7 @@ test('the agent does not request bootstrap patches by default', async () => {
 test.each(['patched', 'unpatched'] as const)(
   'Envoy is started after the control plane reports that the bootstrap is %s',
   async (is) => {
-    const world = new AgentWorld(patched);
+    const world = new AgentWorld(patchedSettings);
     world.patchesResult = { is };
     await world.settle();
     expect(world.patchesCredentials).toEqual(['token']);
@@ -31,7 +31,7 @@ test.each(['patched', 'unpatched'] as const)(
 );
 
 test('an unreachable control plane is queried again after at least 1.5 s, and Envoy waits for its response', async () => {
-  const world = new AgentWorld(patched);
+  const world = new AgentWorld(patchedSettings);
   world.patchesResult = unreachable;
   await world.pass(60_000);
   expect(world.patchesCredentials.length).toBeGreaterThan(38);
@@ -43,7 +43,7 @@ test('an unreachable control plane is queried again after at least 1.5 s, and En
 });
 
 test('a control plane that rejects the agent is retried more slowly, using the certificate if it rejected the token', async () => {
-  const world = new AgentWorld(patched);
+  const world = new AgentWorld(patchedSettings);
   world.patchesResult = { ...unreachable, isRefusal: true };
   await world.pass(60_000);
   expect(world.patchesCredentials.slice(0, 3)).toEqual(['token', 'certificate', 'token']);
@@ -51,7 +51,7 @@ test('a control plane that rejects the agent is retried more slowly, using the c
 });
 
 test('a query that the control plane does not accept is retried after 20 s, without limit', async () => {
-  const world = new AgentWorld(patched);
+  const world = new AgentWorld(patchedSettings);
   world.patchesResult = undefined;
   world.acceptsPatchesRequest = false;
   await world.pass(60_000);
@@ -64,7 +64,7 @@ test('a query that the control plane does not accept is retried after 20 s, with
 });
 
 test('a control plane that accepts the query but never responds delays Envoy by 10 s, without patches', async () => {
-  const world = new AgentWorld(patched);
+  const world = new AgentWorld(patchedSettings);
   world.patchesResult = undefined;
   await world.pass(9_900);
   expect([epochsStarted(world), world.cancelledAfterMs]).toEqual([[], []]);
@@ -74,7 +74,7 @@ test('a control plane that accepts the query but never responds delays Envoy by 
 });
 
 test('the agent exits with a reason if the patches are invalid', async () => {
-  const world = new AgentWorld(patched);
+  const world = new AgentWorld(patchedSettings);
   world.patchesResult = { is: 'unusable', reason: 'it does not fit' };
   await world.settle();
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['it does not fit'] });
@@ -83,7 +83,7 @@ test('the agent exits with a reason if the patches are invalid', async () => {
 });
 
 test('the agent exits on a signal while it waits for patches', async () => {
-  const world = new AgentWorld(patched);
+  const world = new AgentWorld(patchedSettings);
   world.patchesResult = unreachable;
   await world.pass(5_000);
   world.signal('SIGTERM');

@@ -6,10 +6,10 @@ import { becomesLive, checkEveryWorld, drainingWorld, ends, epochsStarted } from
 checkEveryWorld();
 
 test('invalid or missing files do not delay the first start', async () => {
-  const broken = new AgentWorld();
-  broken.fileProblems = ['tls.crt: no start line'];
-  await broken.settle();
-  expect(epochsStarted(broken)).toEqual([0]);
+  const brokenWorld = new AgentWorld();
+  brokenWorld.fileProblems = ['tls.crt: no start line'];
+  await brokenWorld.settle();
+  expect(epochsStarted(brokenWorld)).toEqual([0]);
 
   const none = new AgentWorld();
   none.files = [];
@@ -197,7 +197,7 @@ test('files that change continuously are reported occasionally', async () => {
 test('a requested restart waits until the certificates are known to be valid, because the next Envoy could not serve', async () => {
   const world = await AgentWorld.serving();
   world.checksCertificates = true;
-  const good = world.digest;
+  const validDigest = world.digest;
   world.fileProblems = ['tls.crt: no start line'];
   await world.certificate('digest-bad');
   world.signal('SIGHUP');
@@ -209,7 +209,7 @@ test('a requested restart waits until the certificates are known to be valid, be
   });
   expect((await world.requestReadiness()).ready).toBe(true);
   world.fileProblems = [];
-  await world.certificate(good);
+  await world.certificate(validDigest);
   await world.pass(60_000);
   expect(epochsStarted(world).slice(0, 2)).toEqual([0, 1]);
 });
@@ -320,12 +320,12 @@ test('a file that can never be read delays Envoy only together with a file that 
   const world = new AgentWorld();
   world.filesMissing = true;
   await world.settle();
-  const never = '/certs/tls.key: ENOTDIR: not a directory';
-  world.filesAre(['/certs/tls.crt'], [never]);
+  const unreachableFile = '/certs/tls.key: ENOTDIR: not a directory';
+  world.filesAre(['/certs/tls.crt'], [unreachableFile]);
   await world.settle();
   expect(epochsStarted(world)).toEqual([]);
-  world.filesAre([], [never]);
+  world.filesAre([], [unreachableFile]);
   await world.settle();
   expect(epochsStarted(world)).toEqual([0]);
-  expect(world.events('files.missing')).toMatchObject([{ files: [never], awaited: false }]);
+  expect(world.events('files.missing')).toMatchObject([{ files: [unreachableFile], awaited: false }]);
 });

@@ -6,7 +6,7 @@ import { checkEveryWorld, epochsStarted } from './scenes.ts';
 checkEveryWorld();
 
 const table = { type: 'name-table.received', names: 3, skipped: 0 } as const;
-const lost = { type: 'dns-port.failed', reason: 'EBADF' } as const;
+const portFailed = { type: 'dns-port.failed', reason: 'EBADF' } as const;
 
 test('the DNS server is disabled by default', async () => {
   const world = await AgentWorld.serving();
@@ -48,14 +48,14 @@ test('a lost port is reopened with delays that double up to 30 s, without affect
   const world = await AgentWorld.serving({ dns: true });
   world.sendFromDns(table);
   world.dnsResult = 'failed';
-  world.sendFromDns(lost);
-  const opened: number[] = [];
+  world.sendFromDns(portFailed);
+  const openedTimes: number[] = [];
   for (let second = 0; second < 200; second += 0.5) {
     const openedBefore = world.dnsOpened;
     await world.pass(500);
-    if (world.dnsOpened > openedBefore) opened.push(second + 0.5);
+    if (world.dnsOpened > openedBefore) openedTimes.push(second + 0.5);
   }
-  expect(opened.slice(0, 8)).toEqual([0.5, 1.5, 3.5, 7.5, 15.5, 31.5, 61.5, 91.5]);
+  expect(openedTimes.slice(0, 8)).toEqual([0.5, 1.5, 3.5, 7.5, 15.5, 31.5, 61.5, 91.5]);
   world.dnsResult = 'listening';
   await world.pass(30_000);
   world.sendFromDns(table);
@@ -69,14 +69,14 @@ test('a lost port is reopened with delays that double up to 30 s, without affect
 test('a port that is lost after 1 min is reopened soon, and an existing table is reported before it is open', async () => {
   const world = await AgentWorld.serving({ dns: true });
   world.dnsResult = undefined;
-  world.sendFromDns(lost);
+  world.sendFromDns(portFailed);
   await world.pass(500);
   world.sendFromDns(table);
   await world.pass(5_000 + 1_000);
   world.sendFromDns({ type: 'dns-port.listening', addresses: ['127.0.0.1'], port: 15053 });
   expect(world.dnsOpened).toBe(3);
   await world.pass(60_000);
-  world.sendFromDns(lost);
+  world.sendFromDns(portFailed);
   await world.pass(500);
   expect(world.dnsOpened).toBe(4);
 });

@@ -307,10 +307,10 @@ describe('the agent', () => {
       ['agent exits: Envoy cannot be kept running', expect.stringContaining('3')],
     ],
     ['that crashes', crashed, 1, ['agent exits: Envoy cannot be kept running', expect.stringContaining('SIGSEGV')]],
-  ])('ends with policy exit like the Envoy %s', async (_, end, exitCode, trouble) => {
+  ])('ends with policy exit like the Envoy %s', async (_, end, exitCode, failureText) => {
     const world = await AgentWorld.serving({ restartPolicy: 'exit' });
     await ends(world, world.newest(), end);
-    expect(world.output()).toEqual({ exitCode, trouble });
+    expect(world.output()).toEqual({ exitCode, trouble: failureText });
   });
 
   test('ends with 0 under policy exit if Envoy exits with 0 while its child starts, and stops the child', async () => {
@@ -396,14 +396,14 @@ describe('the start limiter', () => {
     const world = await AgentWorld.serving({ ...unlimitedRetries, starts: { burst: 3, refillMs: 1_000 } });
     const startsAfter = async (crashes: number): Promise<number[]> => {
       const from = world.clock.now();
-      const after: number[] = [];
+      const startTimes: number[] = [];
       for (let crash = 0; crash < crashes; crash++) {
         await ends(world, world.newest(), { code: 1 });
         world.signal('SIGHUP');
         await world.nextStart();
-        after.push(world.clock.now() - from);
+        startTimes.push(world.clock.now() - from);
       }
-      return after;
+      return startTimes;
     };
     // The first start used one of three.
     expect(await startsAfter(2)).toEqual([0, 0]);

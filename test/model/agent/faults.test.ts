@@ -44,10 +44,10 @@ test('a new bootstrap is checked before any child attaches, even if it is proven
   await world.certificate('digest-1');
   expect(world.prepared.slice(1)).toEqual([{ epoch: 1, baseId: 7, validate: true }]);
   world.rejectBootstrap = 'no such field';
-  const refused = await AgentWorld.serving();
-  refused.rejectBootstrap = 'no such field';
-  await refused.certificate('digest-1');
-  expect(namesStarted(refused)).toEqual(['epoch-0']);
+  const refusedWorld = await AgentWorld.serving();
+  refusedWorld.rejectBootstrap = 'no such field';
+  await refusedWorld.certificate('digest-1');
+  expect(namesStarted(refusedWorld)).toEqual(['epoch-0']);
 });
 
 test('a parent that rejects every child is repaired or replaced, and does not get children forever (§2.6 F2)', async () => {
@@ -122,7 +122,7 @@ test('a child without a process at the time of a stop never starts one (§2.6 F6
   world.changeFiles('digest-1');
   const preparing = (): boolean => world.records.some((r) => r.kind === 'spawn' && r.actor === 'epoch-1/prepare');
   world.clock.advance(10_000);
-  for (let turn = 0; turn < 100 && !preparing(); turn++) await Promise.resolve();
+  for (let tick = 0; tick < 100 && !preparing(); tick++) await Promise.resolve();
   world.signal('SIGTERM');
   await world.pass(5_000);
   await ends(world, world.newest());
@@ -177,11 +177,11 @@ test('a clean exit of the current epoch counts as a failure (§2.6 F9)', async (
 });
 
 test('a stop ends its wait when all Envoys have exited, or at a second signal (§2.6 F10)', async () => {
-  const exited = await AgentWorld.serving();
-  exited.signal('SIGTERM');
-  await exited.pass(1_000);
-  await ends(exited, exited.newest());
-  expect(exited.output()).toEqual(orderedEnd);
+  const exitedWorld = await AgentWorld.serving();
+  exitedWorld.signal('SIGTERM');
+  await exitedWorld.pass(1_000);
+  await ends(exitedWorld, exitedWorld.newest());
+  expect(exitedWorld.output()).toEqual(orderedEnd);
 
   const signalled = await AgentWorld.serving();
   signalled.signal('SIGTERM');

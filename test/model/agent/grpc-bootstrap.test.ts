@@ -14,7 +14,7 @@ const withCertificates: Partial<AgentSettings> = {
   identity: { ...defaultSettings.identity, source: 'authority', socket: 's', writesOutput: true },
 };
 
-async function started(
+async function createStartedWorld(
   settings: Partial<AgentSettings>,
   script: Pick<Partial<AgentWorld>, 'grpcBootstrapResult' | 'secretServer'> = {},
 ): Promise<AgentWorld> {
@@ -25,13 +25,13 @@ async function started(
 }
 
 test('a workload that is not proxyless gets no bootstrap file, and is ready without it', async () => {
-  const world = await started({ runsEnvoy: false });
+  const world = await createStartedWorld({ runsEnvoy: false });
   expect(await world.requestReadiness()).toEqual(ready);
   expect(world.grpcBootstrapWrites).toBe(0);
 });
 
 test('the file is written once, after the certificates, and the workload is not ready before', async () => {
-  const world = await started(withCertificates);
+  const world = await createStartedWorld(withCertificates);
   await world.pass(20_000);
   expect(world.grpcBootstrapWrites).toBe(0);
   expect(await world.requestReadiness()).toEqual(notReady);
@@ -46,7 +46,7 @@ test('the file is written once, after the certificates, and the workload is not 
 });
 
 test('the workload is not ready while certificates cannot be written', async () => {
-  const world = await started(withCertificates);
+  const world = await createStartedWorld(withCertificates);
   world.reportOutput({ type: 'output.failed', reason: 'ENOSPC' });
   await world.pass(60_000);
   expect(world.grpcBootstrapWrites).toBe(0);
@@ -59,14 +59,14 @@ test('the workload is not ready while certificates cannot be written', async () 
 test('the file is written immediately if this agent writes no certificate files', async () => {
   const identity = { ...withCertificates.identity!, writesOutput: false };
   for (const settings of [proxyless, { ...withCertificates, identity }]) {
-    expect(await (await started(settings)).requestReadiness()).toEqual(ready);
+    expect(await (await createStartedWorld(settings)).requestReadiness()).toEqual(ready);
   }
-  const another = await started(withCertificates, { secretServer: 'a server' });
-  expect(await another.requestReadiness()).toEqual(ready);
+  const serverWorld = await createStartedWorld(withCertificates, { secretServer: 'a server' });
+  expect(await serverWorld.requestReadiness()).toEqual(ready);
 });
 
 test('a file that cannot be written is retried after 0.5 s, and then with delays of up to 30 s', async () => {
-  const world = await started(proxyless, { grpcBootstrapResult: 'EROFS' });
+  const world = await createStartedWorld(proxyless, { grpcBootstrapResult: 'EROFS' });
   expect(await world.requestReadiness()).toEqual(notReady);
   await world.pass(120_000);
   const pauses = world.events('grpc-bootstrap.failed').map(({ pauseMs }) => pauseMs);
@@ -78,7 +78,7 @@ test('a file that cannot be written is retried after 0.5 s, and then with delays
 });
 
 test('a write that hangs is retried after 10 s', async () => {
-  const world = await started(proxyless, { grpcBootstrapResult: 'hangs' });
+  const world = await createStartedWorld(proxyless, { grpcBootstrapResult: 'hangs' });
   await world.pass(10_000);
   expect(world.events('grpc-bootstrap.failed')).toEqual([
     {
@@ -100,7 +100,7 @@ test('an Envoy next to proxyless programs does not make the workload ready witho
 });
 
 test('a stopping agent is not ready, even if the file exists', async () => {
-  const world = await started(withCertificates);
+  const world = await createStartedWorld(withCertificates);
   world.signal('SIGTERM');
   await world.settle();
   expect(world.output()).toEqual({ exitCode: 0, trouble: [] });

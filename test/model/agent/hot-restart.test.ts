@@ -211,7 +211,7 @@ describe('signals', () => {
 });
 
 describe('SIGUSR1 and an Envoy that shuts down', () => {
-  const byReopen = { code: null, signal: 'SIGUSR1' };
+  const reopenEnd = { code: null, signal: 'SIGUSR1' };
 
   test('is not sent to a parent that can exit at any time, or to an Envoy that received an exit request', async () => {
     const world = await drainingWorld();
@@ -231,7 +231,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
   test('terminates a parent on time, which counts as a requested exit', async () => {
     const world = await drainingWorld();
     await world.pass(60_000);
-    await ends(world, world.process('epoch-0'), byReopen);
+    await ends(world, world.process('epoch-0'), reopenEnd);
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(world.events('epoch.failed')).toEqual([]);
     expect(epochsStarted(world)).toEqual([0, 1]);
@@ -240,13 +240,13 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
   test('terminates a parent too early, which orphans the child (fact 4)', async () => {
     const world = await drainingWorld();
     await world.pass(30_000);
-    await ends(world, world.process('epoch-0'), byReopen);
+    await ends(world, world.process('epoch-0'), reopenEnd);
     expect(world.newest().name).toBe('epoch-0b');
   });
 
   test('terminates a serving Envoy, which counts as a clean exit', async () => {
     const world = await AgentWorld.serving();
-    await ends(world, world.process('epoch-0'), byReopen);
+    await ends(world, world.process('epoch-0'), reopenEnd);
     await world.pass(200);
     expect(world.events('restart.decided').at(-1)).toMatchObject({ reason: 'Envoy ended' });
   });

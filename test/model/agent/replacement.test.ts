@@ -366,14 +366,14 @@ describe('an agent with one base ID', () => {
   test.each([
     ['refuses its child', () => replacingWorld({}, [7]), 'epoch-0'],
     ['is doomed', () => orphanedWorld({}, [7]), 'epoch-1'],
-  ])('drains an Envoy that %s and restarts it as epoch 0', async (_, scene, served) => {
+  ])('drains an Envoy that %s and restarts it as epoch 0', async (_, scene, servingName) => {
     const world = await scene();
     expect(world.supervisorIs()).toEqual(['draining', 'full restart']);
     expect(world.drained).toMatchObject([{ baseId: 7, replaced: false }]);
-    expect(world.process(served).signals).toEqual([]);
+    expect(world.process(servingName).signals).toEqual([]);
     await world.pass(4_500);
-    expect(world.process(served).signals).toEqual(['SIGKILL']);
-    await ends(world, world.process(served), killed);
+    expect(world.process(servingName).signals).toEqual(['SIGKILL']);
+    await ends(world, world.process(servingName), killed);
     expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
     await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);

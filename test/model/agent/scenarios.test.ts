@@ -88,13 +88,13 @@ test('two failed starts and a successful third one are all epoch 0 (§2.8 S5)', 
 });
 
 test('failing starts have doubling delays, and an exhausted budget ends the agent once, with a report (§2.8 S6)', async () => {
-  const short = new AgentWorld(budgetOf(1));
-  await short.settle();
-  await ends(short, short.newest(), { code: 1 });
-  await short.pass(200);
-  await ends(short, short.newest(), { code: 1 });
-  expect(epochsStarted(short)).toEqual([0, 0]);
-  expect(short.output()?.exitCode).toBe(1);
+  const shortBudgetWorld = new AgentWorld(budgetOf(1));
+  await shortBudgetWorld.settle();
+  await ends(shortBudgetWorld, shortBudgetWorld.newest(), { code: 1 });
+  await shortBudgetWorld.pass(200);
+  await ends(shortBudgetWorld, shortBudgetWorld.newest(), { code: 1 });
+  expect(epochsStarted(shortBudgetWorld)).toEqual([0, 0]);
+  expect(shortBudgetWorld.output()?.exitCode).toBe(1);
 
   const world = new AgentWorld();
   await world.settle();

@@ -37,7 +37,7 @@ function busiestSecond(times: readonly number[]): number {
 }
 
 describe('files of OUTPUT_CERTS', () => {
-  const begun = (): SecretsWorld => {
+  const createWorld = (): SecretsWorld => {
     const world = new SecretsWorld({ writesOutput: true, outputError: 'ENOSPC' });
     world.pass(1);
     return world;
@@ -46,7 +46,7 @@ describe('files of OUTPUT_CERTS', () => {
     all.slice(1).map(({ atMs }, index) => atMs - all[index]!.atMs);
 
   test('are retried after 0.5 s if they cannot be written, and then with delays of up to 30 s', () => {
-    const world = begun();
+    const world = createWorld();
     world.pass(130_000);
     expect(pausesOfWrites(world)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
     expect(new Set(world.outputWrites.map(({ certificate }) => certificate))).toEqual(new Set(['certificate-1']));
@@ -60,7 +60,7 @@ describe('files of OUTPUT_CERTS', () => {
   });
 
   test('are written immediately with a new certificate after a failure, and a later failure starts with 0.5 s again', () => {
-    const world = begun();
+    const world = createWorld();
     world.pass(20_000);
     const writesBefore = world.outputWrites.length;
     world.outputError = undefined;
@@ -78,7 +78,7 @@ describe('files of OUTPUT_CERTS', () => {
 });
 
 describe('a step of the wall clock', () => {
-  const begun = (): SecretsWorld => {
+  const createWorld = (): SecretsWorld => {
     const world = new SecretsWorld();
     world.pass(hourMs);
     expect(world.tries).toHaveLength(1);
@@ -88,9 +88,9 @@ describe('a step of the wall clock', () => {
   test.each([
     ['forward, past the end of the certificate', 30 * hourMs],
     ['back, to before the certificate was obtained', -30 * hourMs],
-  ])('renews the certificate immediately if it goes %s', (_, byMs) => {
-    const world = begun();
-    world.stepClock(byMs);
+  ])('renews the certificate immediately if it goes %s', (_, stepMs) => {
+    const world = createWorld();
+    world.stepClock(stepMs);
     world.pass(1);
     expect(world.tries).toHaveLength(2);
     expect(world.served.get(identityName)).toBe('certificate-2');
@@ -99,16 +99,16 @@ describe('a step of the wall clock', () => {
     expectToConform(world);
   });
 
-  test.each([minuteMs, -minuteMs, hourMs])('does not renew a certificate that is not due: %i ms', (byMs) => {
-    const world = begun();
-    world.stepClock(byMs);
+  test.each([minuteMs, -minuteMs, hourMs])('does not renew a certificate that is not due: %i ms', (stepMs) => {
+    const world = createWorld();
+    world.stepClock(stepMs);
     world.pass(minuteMs);
     expect(world.tries).toHaveLength(1);
     expectToConform(world);
   });
 
   test('withdraws an expired certificate without an authority until another certificate is signed', () => {
-    const world = begun();
+    const world = createWorld();
     world.word = () => 'away';
     world.stepClock(30 * hourMs);
     world.pass(1);
@@ -120,7 +120,7 @@ describe('a step of the wall clock', () => {
   });
 
   test('ends the delay after a failure', () => {
-    const world = begun();
+    const world = createWorld();
     world.word = () => 'away';
     world.renew();
     world.pass(20 * minuteMs);
@@ -163,19 +163,19 @@ describe('renewal', () => {
     expect(Math.min(...times)).toBeGreaterThan(11.75);
     expect(Math.max(...times)).toBeLessThan(12.26);
     expect(Math.max(...times) - Math.min(...times)).toBeGreaterThan(0.4);
-    const long = new SecretsWorld({ records: false });
-    long.lifeMs = 2 * 365 * 24 * hourMs;
+    const longWorld = new SecretsWorld({ records: false });
+    longWorld.lifeMs = 2 * 365 * 24 * hourMs;
     // The first certificate has the default lifetime.
-    long.renew();
-    long.pass(300 * 24 * hourMs);
-    expect(long.tries).toHaveLength(2);
-    long.pass(80 * 24 * hourMs);
-    expect(long.tries).toHaveLength(3);
+    longWorld.renew();
+    longWorld.pass(300 * 24 * hourMs);
+    expect(longWorld.tries).toHaveLength(2);
+    longWorld.pass(80 * 24 * hourMs);
+    expect(longWorld.tries).toHaveLength(3);
   });
 });
 
 describe('an authority that is unreachable for 24 hours', () => {
-  function away(machines: Partial<SecretMachines> = {}): SecretsWorld {
+  function createUnreachableWorld(machines: Partial<SecretMachines> = {}): SecretsWorld {
     const world = new SecretsWorld({ machines });
     world.pass(11 * hourMs);
     world.word = () => 'away';
@@ -183,7 +183,7 @@ describe('an authority that is unreachable for 24 hours', () => {
   }
 
   test('does not invalidate the current certificate before it expires, and is followed by limited, jittered retries', () => {
-    const world = away();
+    const world = createUnreachableWorld();
     world.pass(13 * hourMs - 1);
     expect(world.served.get('default')).toBe('certificate-1');
     const whileValid = pausesOf(world, hourMs);
@@ -196,9 +196,9 @@ describe('an authority that is unreachable for 24 hours', () => {
     // A new Envoy gets no certificate, because the last one has expired.
     expect(world.served.has('default')).toBe(false);
     expect(world.events('secret.expired')).toHaveLength(1);
-    const after = pausesOf(world, 24 * hourMs + 3 * minuteMs);
-    expect(Math.max(...after)).toBeLessThanOrEqual(60_000);
-    expect(Math.min(...after)).toBeGreaterThan(15_000);
+    const pausesAfter = pausesOf(world, 24 * hourMs + 3 * minuteMs);
+    expect(Math.max(...pausesAfter)).toBeLessThanOrEqual(60_000);
+    expect(Math.min(...pausesAfter)).toBeGreaterThan(15_000);
     world.word = () => 'signs';
     world.pass(minuteMs);
     expect(world.served.get('default')).toBe('certificate-2');
@@ -206,7 +206,7 @@ describe('an authority that is unreachable for 24 hours', () => {
   });
 
   test('is queried soon after the certificate has expired, then with growing pauses', () => {
-    const world = away();
+    const world = createUnreachableWorld();
     world.pass(13 * hourMs + minuteMs);
     const pauses = pausesOf(world, 24 * hourMs);
     expect(pauses[0]).toBeLessThanOrEqual(750);
@@ -219,7 +219,7 @@ describe('an authority that is unreachable for 24 hours', () => {
   });
 
   test('is called too often if retries have no delay, which this simulation detects', () => {
-    const world = away({ secret: secretMachine.provide({ delays: { pause: 100 } }) });
+    const world = createUnreachableWorld({ secret: secretMachine.provide({ delays: { pause: 100 } }) });
     world.pass(hourMs + 20 * minuteMs);
     expect(Math.min(...pausesOf(world, hourMs))).toBeLessThan(500);
   });
@@ -232,12 +232,12 @@ describe('hundreds of agents', () => {
     full: { agents: 1_000, back: 30, without: 60 },
   });
 
-  const together = (clock: VirtualClock, word: 'signs' | 'away'): SecretsWorld[] =>
+  const createWorlds = (clock: VirtualClock, word: 'signs' | 'away'): SecretsWorld[] =>
     Array.from({ length: agents }, (_, seed) => new SecretsWorld({ clock, seed, word, records: false }));
 
   test('spread their renewals over 10 min if they start together, a few per second', () => {
     const clock = new VirtualClock();
-    const worlds = together(clock, 'signs');
+    const worlds = createWorlds(clock, 'signs');
     passTime(clock, 11.5 * hourMs);
     for (const world of worlds) world.word = () => 'away';
     passTime(clock, 2.5 * hourMs);
@@ -256,7 +256,7 @@ describe('hundreds of agents', () => {
 
   test('send few requests at a time after 15 min without a certificate, and all have one within 1 min', () => {
     const clock = new VirtualClock();
-    const worlds = together(clock, 'away');
+    const worlds = createWorlds(clock, 'away');
     passTime(clock, 15 * minuteMs);
     const from = clock.now();
     passTime(clock, 5 * minuteMs);
@@ -272,7 +272,7 @@ describe('hundreds of agents', () => {
 describe('the credential for the authority', () => {
   test('is the token at first, then the certificate while it is valid, and never an expired one', () => {
     const world = new SecretsWorld();
-    world.word = (shown) => (shown === 'token' ? 'not known' : 'signs');
+    world.word = (shownCredential) => (shownCredential === 'token' ? 'not known' : 'signs');
     world.pass(12.5 * hourMs);
     expect(world.tries.slice(1).map(({ shown }) => shown)).toEqual(['token', 'certificate']);
     expect(world.served.get('default')).toBe('certificate-2');
@@ -340,10 +340,10 @@ describe('a certificate with other roots', () => {
     const hung = rotated();
     hung.pass(10_000);
     expect(hung.served.get('default')).toBe('certificate-2');
-    const withoutEnvoy = rotated();
-    withoutEnvoy.leave();
-    expect(withoutEnvoy.served.get('default')).toBe('certificate-2');
-    for (const world of [hung, withoutEnvoy]) expectToConform(world);
+    const worldWithoutEnvoy = rotated();
+    worldWithoutEnvoy.leave();
+    expect(worldWithoutEnvoy.served.get('default')).toBe('certificate-2');
+    for (const world of [hung, worldWithoutEnvoy]) expectToConform(world);
   });
 
   test('is replaced when the previous roots return', () => {
@@ -440,7 +440,7 @@ describe('the report of a served certificate', () => {
 });
 
 describe('a tainted root', () => {
-  const tainted = (world: SecretsWorld): void => {
+  const taintRoot = (world: SecretsWorld): void => {
     world.root = 'root-2';
     world.bundle('bundle-1', ['root-1']);
   };
@@ -448,7 +448,7 @@ describe('a tainted root', () => {
   test('invalidates certificates that it signed within 30 s, and keeps newer ones', () => {
     const world = new SecretsWorld();
     world.pass(hourMs);
-    tainted(world);
+    taintRoot(world);
     world.pass(31_000);
     expect(world.served.get('default')).toBe('certificate-2');
     world.bundle('bundle-1', ['root-1']);
@@ -473,9 +473,9 @@ describe('a tainted root', () => {
     expect(Math.min(...pausesOf(world, 1))).toBeGreaterThanOrEqual(500);
     world.root = 'root-2';
     world.pass(31_000);
-    const after = world.tries.length;
+    const triesAfter = world.tries.length;
     world.pass(hourMs);
-    expect(world.tries).toHaveLength(after);
+    expect(world.tries).toHaveLength(triesAfter);
     expectToConform(world);
   });
 
@@ -496,7 +496,7 @@ describe('a tainted root', () => {
       (_, seed) => new SecretsWorld({ clock, seed, records: false, machines }),
     );
     passTime(clock, hourMs);
-    for (const world of worlds) tainted(world);
+    for (const world of worlds) taintRoot(world);
     passTime(clock, 31_000);
     expect(worlds.filter(({ served }) => served.get('default') !== 'certificate-2')).toEqual([]);
     return worlds.flatMap(({ tries }) => tries.map(({ atMs }) => atMs)).filter((time) => time >= hourMs);
@@ -587,11 +587,11 @@ describe('secrets with any events in any order', () => {
       { secrets: secretsMachine.provide({ actions: { serveDeferredCertificate: () => {} } }) },
     ],
   ])('the invariants detect a chart that %s', (fault, machines) => {
-    const found =
+    const finding =
       fault === 'shows a certificate that has ended'
         ? showsWhatHasEnded(machines)
         : all(3).some((schedule) => violationsOf(schedule, machines).length > 0);
-    expect(found).toBe(true);
+    expect(finding).toBe(true);
   });
 
   /** Whether Envoy has an expired certificate without an event about it. */

@@ -59,18 +59,18 @@ test('an Envoy with a missing listener is live as soon as it gets the listener, 
   await gets.settle();
   expect(gets.supervisorIs()).toEqual(['settled']);
 
-  const lost = new AgentWorld();
-  await lost.settle();
-  lost.probeResult = 'not live';
-  lost.newest().lacks('LIVE without tls');
-  await lost.pass(25_000);
-  expect(lost.events('epoch.not-live')).toHaveLength(1);
-  expect(lost.supervisorIs()).toEqual(['no serving epoch', 'starting']);
-  await lost.pass(30_000);
-  expect(lost.events('epoch.waiting')).toHaveLength(2);
-  lost.newest().live();
-  await lost.settle();
-  expect(lost.supervisorIs()).toEqual(['settled']);
+  const lostWorld = new AgentWorld();
+  await lostWorld.settle();
+  lostWorld.probeResult = 'not live';
+  lostWorld.newest().lacks('LIVE without tls');
+  await lostWorld.pass(25_000);
+  expect(lostWorld.events('epoch.not-live')).toHaveLength(1);
+  expect(lostWorld.supervisorIs()).toEqual(['no serving epoch', 'starting']);
+  await lostWorld.pass(30_000);
+  expect(lostWorld.events('epoch.waiting')).toHaveLength(2);
+  lostWorld.newest().live();
+  await lostWorld.settle();
+  expect(lostWorld.supervisorIs()).toEqual(['settled']);
 });
 
 test('an epoch whose preparation does not respond is given up and retried after 40 s', async () => {

@@ -125,13 +125,13 @@ test('an Envoy whose application ports are an empty list is not checked for port
 
 test('the agent with DNS is ready after the first table, and reports problems with Envoy first (§6.3, §9)', async () => {
   const world = await AgentWorld.serving({ dns: true, xdsSocket: './XDS' });
-  const withoutNames = { ready: false, reason: 'control plane has not sent the DNS name table yet' };
-  expect(await world.requestReadiness()).toEqual(withoutNames);
+  const missingNames = { ready: false, reason: 'control plane has not sent the DNS name table yet' };
+  expect(await world.requestReadiness()).toEqual(missingNames);
   world.envoyLive = false;
   expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
   world.envoyLive = true;
   await world.certificate('digest-1');
-  expect(await world.requestReadiness()).toEqual(withoutNames);
+  expect(await world.requestReadiness()).toEqual(missingNames);
   world.sendFromDns({ type: 'name-table.received', names: 0, skipped: 0 });
   expect(await world.requestReadiness()).toEqual(ready);
   // The control plane may send another table, or be unreachable: the last one is kept.
@@ -155,16 +155,16 @@ test('the agent is ready without DNS names if a user-provided bootstrap is used'
 });
 
 const tls = { name: 'tls', reason: 'no certificate' };
-const late = { name: 'late', reason: 'no such field' };
+const lateResource = { name: 'late', reason: 'no such field' };
 
 test('a resource that is missing since the start is reported until Envoy has it, unlike a later rejection (§6.3)', async () => {
   const world = await AgentWorld.serving();
   expect(await world.requestReadiness()).toEqual(ready);
-  world.refused = [late];
+  world.refused = [lateResource];
   expect(await world.requestReadiness()).toEqual(ready);
   // Nor does the later rejection count for the successor, which lacks another listener.
   await world.certificate('digest-1');
-  world.refused = [late, tls];
+  world.refused = [lateResource, tls];
   await becomesLive(world);
   const notReady = { ready: false, reason: 'Envoy rejected listeners: tls: no certificate' };
   expect(await world.requestReadiness()).toEqual(notReady);
@@ -257,17 +257,17 @@ test('an Envoy that does not respond for 5 s is not ready, and its late response
   const world = await AgentWorld.serving();
   world.respondsLate = true;
   await world.requestReadiness();
-  const late = world.respond;
+  const lateRespond = world.respond;
   await world.pass(4_999);
   expect(world.readiness).toEqual([]);
   await world.pass(1);
-  const silent = { ready: false, reason: 'no response within 5000 ms' };
-  expect(world.readiness).toEqual([silent]);
+  const noResponse = { ready: false, reason: 'no response within 5000 ms' };
+  expect(world.readiness).toEqual([noResponse]);
   await world.requestReadiness();
-  late();
-  expect(world.readiness).toEqual([silent]);
+  lateRespond();
+  expect(world.readiness).toEqual([noResponse]);
   world.respond();
-  expect(world.readiness).toEqual([silent, ready]);
+  expect(world.readiness).toEqual([noResponse, ready]);
 });
 
 test('the limit of 5 s is not reset when another Envoy starts serving', async () => {
@@ -352,10 +352,10 @@ test('the agent without Envoy is ready immediately or after the first awaited DN
 
 test.each(['SIGTERM', 'quit'] as const)(
   'the agent without Envoy exits immediately with 0 on %s (§1.3 DISABLE_ENVOY)',
-  async (how) => {
+  async (stopKind) => {
     const world = new AgentWorld({ runsEnvoy: false });
     await world.settle();
-    if (how === 'quit') world.quit();
+    if (stopKind === 'quit') world.quit();
     else world.signal('SIGTERM');
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });

@@ -131,7 +131,7 @@ describe('a stop at any time', () => {
     await ends(world, world.newest(), { code: 1 });
     return world;
   };
-  const givenUp = async (): Promise<AgentWorld> => {
+  const createGivenUpWorld = async (): Promise<AgentWorld> => {
     const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
@@ -183,7 +183,7 @@ describe('a stop at any time', () => {
     ['a crashed child is started again', secondChild, ['no serving epoch', 'starting'], 0],
     ['a child is being killed', aborting, ['aborting'], 1],
     ['a retry is pending', backingOff, ['backing off'], 1],
-    ['retries are exhausted', givenUp, ['retries exhausted'], 1],
+    ['retries are exhausted', createGivenUpWorld, ['retries exhausted'], 1],
     ['a replacement starts', () => replacingWorld(), ['beside the serving epoch', 'starting'], 1],
     ['a replacement of an orphaned epoch starts', () => orphanedWorld(), ['beside the serving epoch', 'starting'], 1],
     ['a replaced epoch retires', () => replacedWorld(), ['settled'], 2],
@@ -193,7 +193,7 @@ describe('a stop at any time', () => {
   ])('drains serving Envoys immediately and ends all Envoys while %s', async (_, scene, state, drains) => {
     const world = await scene();
     expect(world.supervisorIs()).toEqual(state);
-    const started = namesStarted(world);
+    const startedNames = namesStarted(world);
     world.signal('SIGTERM');
     await world.settle();
     expect(world.supervisorIs()).toContainEqual(expect.stringMatching(/^(stopping|gone)$/));
@@ -208,7 +208,7 @@ describe('a stop at any time', () => {
     await world.settle();
     expect(world.output()).toEqual(orderedEnd);
     expect(world.alive.size).toBe(0);
-    expect(namesStarted(world)).toEqual(started);
+    expect(namesStarted(world)).toEqual(startedNames);
   });
 
   test('cancels a repair that is in progress', async () => {
@@ -236,7 +236,7 @@ describe('a stop at any time', () => {
     const world = new AgentWorld();
     // The base IDs are claimed and the watcher has read the files: the bootstrap is being generated.
     const preparing = (): boolean => world.records.some((r) => r.kind === 'spawn' && r.actor === 'epoch-0/prepare');
-    for (let turn = 0; turn < 100 && !preparing(); turn++) await Promise.resolve();
+    for (let tick = 0; tick < 100 && !preparing(); tick++) await Promise.resolve();
     expect(preparing()).toBe(true);
     world.signal('SIGTERM');
     await world.settle();
@@ -282,7 +282,7 @@ describe('a second signal', () => {
 });
 
 describe('a stop that waits for requests in flight (§2.5)', () => {
-  const waiting = async (inFlight: number | undefined): Promise<AgentWorld> => {
+  const createWaitingWorld = async (inFlight: number | undefined): Promise<AgentWorld> => {
     const world = await AgentWorld.serving({ exitOnZeroActiveConnections: true, minimumDrainMs: 3_000 });
     world.requestsInFlight = inFlight;
     world.signal('SIGTERM');
@@ -291,7 +291,7 @@ describe('a stop that waits for requests in flight (§2.5)', () => {
   };
 
   test('does not count requests before the minimum time has passed', async () => {
-    const world = await waiting(0);
+    const world = await createWaitingWorld(0);
     expect(world.drained).toHaveLength(1);
     await world.pass(2_999);
     expect(world.counted).toEqual([]);
@@ -302,7 +302,7 @@ describe('a stop that waits for requests in flight (§2.5)', () => {
   });
 
   test('counts requests once per second, without a limit', async () => {
-    const world = await waiting(1);
+    const world = await createWaitingWorld(1);
     await world.pass(3_000);
     expect(world.counted).toHaveLength(1);
     await world.pass(999);
@@ -316,13 +316,13 @@ describe('a stop that waits for requests in flight (§2.5)', () => {
   });
 
   test('stops an Envoy without statistics', async () => {
-    const world = await waiting(-1);
+    const world = await createWaitingWorld(-1);
     await world.pass(3_000);
     expect(world.newest().signals).toEqual(['SIGTERM']);
   });
 
   test('queries an unresponsive Envoy four more times, and then stops it', async () => {
-    const world = await waiting(undefined);
+    const world = await createWaitingWorld(undefined);
     await world.pass(6_999);
     expect(world.counted).toHaveLength(4);
     expect(world.newest().signals).toEqual([]);
@@ -332,7 +332,7 @@ describe('a stop that waits for requests in flight (§2.5)', () => {
   });
 
   test('resets the count of missing responses after a response', async () => {
-    const world = await waiting(undefined);
+    const world = await createWaitingWorld(undefined);
     await world.pass(6_000);
     world.requestsInFlight = 2;
     await world.pass(1_000);
@@ -344,14 +344,14 @@ describe('a stop that waits for requests in flight (§2.5)', () => {
   });
 
   test('ends its wait at a second signal', async () => {
-    const world = await waiting(5);
+    const world = await createWaitingWorld(5);
     await world.pass(10_000);
     world.signal('SIGTERM');
     expect(world.newest().signals).toEqual(['SIGKILL']);
   });
 
   test('ends its wait when all Envoys have exited', async () => {
-    const world = await waiting(5);
+    const world = await createWaitingWorld(5);
     await world.pass(10_000);
     await ends(world, world.newest(), crashed);
     expect(world.output()).toEqual(orderedEnd);

@@ -36,16 +36,16 @@ async function fetching(
     on: { '*': { actions: ({ event }) => void reports.push(event) } },
   });
   const actor = createActor(stream, { clock }).start();
-  const settle = async (): Promise<void> => {
-    for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+  const flushMicrotasks = async (): Promise<void> => {
+    for (let tick = 0; tick < 10; tick++) await Promise.resolve();
   };
-  await settle();
+  await flushMicrotasks();
   return {
     reports: () => reports.filter(({ type }) => type.startsWith('module.')),
     attempts: () => attempts,
     pass: async (ms: number) => {
       clock.increment(ms);
-      await settle();
+      await flushMicrotasks();
     },
     stop: () => actor.stop(),
   };

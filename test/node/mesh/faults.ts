@@ -11,7 +11,7 @@ import { EndpointChanges } from './endpoint-changes.ts';
 import { type InstalledMesh, systemNamespace } from './installed-mesh.ts';
 import { rollOut, scale } from './rollouts.ts';
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const controlPlane = { name: 'istiod', namespace: systemNamespace };
 const rollouts = 50;
 /** A rollout takes 12 s on idle processors, and 40 s next to ten other programs. */
@@ -49,9 +49,9 @@ export function testFaults(mesh: () => InstalledMesh): void {
     it('both replicas of the control plane are replaced', async () => {
       const previous = await names('istiod', systemNamespace);
       await rollOut(mesh().node, controlPlane);
-      const after = await readyPods(mesh().node, 'istiod', 2, systemNamespace);
+      const podsAfter = await readyPods(mesh().node, 'istiod', 2, systemNamespace);
       expect(previous).toHaveLength(2);
-      expect(after.filter(({ metadata }) => previous.includes(metadata.name))).toEqual([]);
+      expect(podsAfter.filter(({ metadata }) => previous.includes(metadata.name))).toEqual([]);
     });
 
     it('kubelet and containerd are killed and restarted, and no container restarts', async () => {
@@ -92,8 +92,8 @@ export function testFaults(mesh: () => InstalledMesh): void {
       for (const policy of ['Fail', 'Ignore']) {
         await setPolicy(mesh(), policy);
         const outcome = await eventually('the API server uses the policy', async () => {
-          const written = await write(mesh());
-          return written.isAccepted === (policy === 'Ignore') && written;
+          const writeResult = await write(mesh());
+          return writeResult.isAccepted === (policy === 'Ignore') && writeResult;
         });
         expect(outcome.message).toMatch(policy === 'Ignore' ? /^$/ : /failed calling webhook "validation.istio.io"/);
       }
@@ -123,7 +123,7 @@ async function failedCreation({ node: { cluster } }: InstalledMesh): Promise<str
   const query = { fieldSelector: 'reason=FailedCreate' };
   const { items } = (await cluster.admin.request(
     { method: 'GET', resource, namespace: cluster.namespace, query },
-    never,
+    neverAborted,
   )) as unknown as { items: readonly { message: string }[] };
   return items.find(({ message }) => message.includes('failed calling webhook'))?.message;
 }
@@ -131,7 +131,7 @@ async function failedCreation({ node: { cluster } }: InstalledMesh): Promise<str
 async function setPolicy({ node: { cluster } }: InstalledMesh, policy: string): Promise<void> {
   const [name, resource] = ['istiod-default-validator', validatingWebhookConfigurations];
   const body = [{ op: 'replace', path: '/webhooks/0/failurePolicy', value: policy }];
-  await cluster.admin.request({ method: 'PATCH', patch: 'json', resource, name, body }, never);
+  await cluster.admin.request({ method: 'PATCH', patch: 'json', resource, name, body }, neverAborted);
 }
 
 async function write({ node: { cluster } }: InstalledMesh): Promise<{ isAccepted: boolean; message: string }> {

@@ -68,13 +68,13 @@ export class InstalledMesh {
   async install(name: string, { values = {}, namespace = systemNamespace, replicas = 1 }: Release = {}): Promise<void> {
     const { node } = this;
     await applyManifests(node, JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }));
-    const given = JSON.stringify({ ...imageValues, replicas, ...values });
+    const chartValues = JSON.stringify({ ...imageValues, replicas, ...values });
     const args = ['template', name, 'deploy/chart', '--namespace', namespace, '--values', '-'];
-    const running = run(this.#helm, args, {
+    const helmRun = run(this.#helm, args, {
       ...{ cwd: packageRoot(), env: { PATH: process.env.PATH, HOME: node.folder }, maxBuffer: 1 << 24 },
     });
-    running.child.stdin!.end(given);
-    await applyManifests(node, (await running).stdout);
+    helmRun.child.stdin!.end(chartValues);
+    await applyManifests(node, (await helmRun).stdout);
     const { revision = 'default' } = values;
     await readyPods(node, `istiod,istio.io/rev=${revision}`, replicas, namespace);
   }

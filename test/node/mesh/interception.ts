@@ -96,8 +96,11 @@ export function testInterception(mesh: () => InstalledMesh): void {
 
     it('covers each address of a dual-stack Service, and each address of a pod from outside of the mesh', async () => {
       const { cluster } = mesh().node;
-      const reading = { method: 'GET', resource: resourceOf('Service'), namespace: cluster.namespace } as const;
-      const { spec } = await cluster.admin.request({ ...reading, name: 'server-dual' }, new AbortController().signal);
+      const getRequest = { method: 'GET', resource: resourceOf('Service'), namespace: cluster.namespace } as const;
+      const { spec } = await cluster.admin.request(
+        { ...getRequest, name: 'server-dual' },
+        new AbortController().signal,
+      );
       const { clusterIPs } = spec as { clusterIPs: readonly string[] };
       expect(clusterIPs.map((address) => address.includes(':'))).toEqual([false, true]);
       for (const address of clusterIPs) {
@@ -116,8 +119,8 @@ export function testInterception(mesh: () => InstalledMesh): void {
       const { headers, from } = await echo('http://tproxy');
       expect(headers[clientCertificate]).toContain('sa/client');
       expect(from.replace('::ffff:', '')).toBe(client);
-      const sent = await echo('http://server', 'tproxy');
-      expect(sent.headers[clientCertificate]).toContain('sa/tproxy');
+      const echoResponse = await echo('http://server', 'tproxy');
+      expect(echoResponse.headers[clientCertificate]).toContain('sa/tproxy');
     });
 
     it('omits connections to excluded ports', async () => {
@@ -153,8 +156,8 @@ export function testInterception(mesh: () => InstalledMesh): void {
       });
       await order('become?url=ready');
       const pod = await eventually('the pod is ready', async () => {
-        const found = await podOf('probed');
-        return hasCondition(found, 'Ready') && found;
+        const probedPod = await podOf('probed');
+        return hasCondition(probedPod, 'Ready') && probedPod;
       });
       const { containerStatuses } = pod.status as { containerStatuses: { name: string; restartCount: number }[] };
       expect(containerStatuses.map(({ restartCount }) => restartCount)).toEqual(containerStatuses.map(() => 0));

@@ -37,9 +37,10 @@ const client =
 const fixed = (command: string) => () => split(command);
 /** Expects each of these in standard output. */
 const shows =
-  (...parts: (string | RegExp | ((world: IstioctlWorld) => string))[]) =>
+  (...patterns: (string | RegExp | ((world: IstioctlWorld) => string))[]) =>
   ({ stdout }: IstioctlOutput, world: IstioctlWorld): void => {
-    for (const part of parts) expect(stdout).toMatch(typeof part === 'function' ? new RegExp(part(world)) : part);
+    for (const pattern of patterns)
+      expect(stdout).toMatch(typeof pattern === 'function' ? new RegExp(pattern(world)) : pattern);
   };
 const ctrlz = '--ctrlz_port 15014';
 

@@ -52,8 +52,8 @@ function memoryOf({ metadata, status }: KubernetesObject, container: string): Co
 
 function line(title: string, { usageBytes, rssBytes, pssBytes, processes }: ContainerMemory): string {
   const mb = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
-  const parts = Object.entries(processes).map(([name, bytes]) => `${name} ${mb(bytes)}`);
-  return `${title}: cgroup ${mb(usageBytes)} (rss ${mb(rssBytes)}), PSS ${mb(pssBytes)} (${parts.join(', ')})`;
+  const processTexts = Object.entries(processes).map(([name, bytes]) => `${name} ${mb(bytes)}`);
+  return `${title}: cgroup ${mb(usageBytes)} (rss ${mb(rssBytes)}), PSS ${mb(pssBytes)} (${processTexts.join(', ')})`;
 }
 
 const { values } = parseArgs({ options: { pods: { type: 'string', default: '10' } } });
@@ -67,10 +67,10 @@ try {
   await scale(node, { name: 'web' }, pods);
   const all = await readyPods(node, 'web', pods);
   const age = ({ status }: KubernetesObject): string => String((status as { startTime: string }).startTime);
-  const later = all.filter(({ metadata }) => metadata.name !== first!.metadata.name);
-  const last = later.toSorted((one, other) => age(one).localeCompare(age(other))).at(-1)!;
-  const measured = all.map((pod) => memoryOf(pod, 'istio-proxy'));
-  const meanPss = measured.reduce((sum, { pssBytes }) => sum + pssBytes, 0) / pods;
+  const laterPods = all.filter(({ metadata }) => metadata.name !== first!.metadata.name);
+  const last = laterPods.toSorted((one, other) => age(one).localeCompare(age(other))).at(-1)!;
+  const memoryUsages = all.map((pod) => memoryOf(pod, 'istio-proxy'));
+  const meanPss = memoryUsages.reduce((sum, { pssBytes }) => sum + pssBytes, 0) / pods;
   console.log(line(`sidecar of the first of ${pods} pods`, memoryOf(first!, 'istio-proxy')));
   console.log(line(`sidecar of pod ${pods}`, memoryOf(last, 'istio-proxy')));
   console.log(`memory of ${pods} sidecars: mean PSS ${(meanPss / 1e6).toFixed(1)} MB`);

@@ -53,9 +53,9 @@ async function injected(manifests: string): Promise<string> {
 it('a sidecar on a node sends requests by the name of a Service over mutual TLS to another sidecar', async () => {
   const { namespace } = node.cluster;
   const responses = await eventually('both pods of the server respond', async () => {
-    const sent = await Promise.all(Array.from({ length: 8 }, () => mesh.call('http://server')));
-    expect(sent.map(({ status }) => status)).toEqual(sent.map(() => 200));
-    const parsed = sent.map(({ body }) => JSON.parse(body) as { pod: string; headers: Record<string, string> });
+    const callResults = await Promise.all(Array.from({ length: 8 }, () => mesh.call('http://server')));
+    expect(callResults.map(({ status }) => status)).toEqual(callResults.map(() => 200));
+    const parsed = callResults.map(({ body }) => JSON.parse(body) as { pod: string; headers: Record<string, string> });
     return new Set(parsed.map(({ pod }) => pod)).size === 2 && parsed;
   });
   const identity = (account: string): string => `spiffe://cluster.local/ns/${namespace}/sa/${account}`;

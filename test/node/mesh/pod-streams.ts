@@ -50,7 +50,7 @@ export class PodStreams {
 
   async exec(pod: PodName, container: string, command: readonly string[]): Promise<CommandResult> {
     const query = new URLSearchParams({ container, stdout: 'true', stderr: 'true' });
-    for (const word of command) query.append('command', word);
+    for (const argument of command) query.append('command', argument);
     const socket = await this.#connect(pod, `exec?${query}`, 'v5.channel.k8s.io');
     const texts = ['', '', '', ''];
     socket.addEventListener('message', ({ data }) => {
@@ -80,15 +80,15 @@ export class PodStreams {
    */
   async portForward(pod: PodName, port: number, path: string): Promise<string> {
     const socket = await this.#connect(pod, `portforward?ports=${port}`, 'v4.channel.k8s.io');
-    const received = ['', ''];
+    const receivedTexts = ['', ''];
     socket.addEventListener('message', ({ data }) => {
       const [number = 0, ...bytes] = new Uint8Array(data as ArrayBuffer);
-      received[number] += Buffer.from(bytes).toString('latin1');
+      receivedTexts[number] += Buffer.from(bytes).toString('latin1');
     });
     const request = `GET ${path} HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n`;
     socket.send(Buffer.concat([Buffer.from([channel.stdin]), Buffer.from(request)]));
     await once(socket, 'close');
-    const [data = '', error = ''] = received.map((text) => text.slice(portBytes));
+    const [data = '', error = ''] = receivedTexts.map((text) => text.slice(portBytes));
     if (error !== '') throw new Error(`port-forward: ${error}`);
     return data;
   }

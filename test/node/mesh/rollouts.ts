@@ -5,7 +5,7 @@ import { resources } from '../resources.ts';
 import type { RunningNode } from '../start-node.ts';
 import { podsOf } from '../workloads.ts';
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 /** Maximum duration in milliseconds on two processors that run ten other programs. */
 const rolloutLimitMs = 300_000;
 
@@ -29,7 +29,7 @@ export function patchDeployment(
 ): Promise<KubernetesObject> {
   return cluster.admin.request(
     { method: 'PATCH', patch, resource: resources.Deployment, namespace, name, body },
-    never,
+    neverAborted,
   );
 }
 
@@ -45,7 +45,7 @@ export async function rollOut(node: RunningNode, deployment: DeploymentName): Pr
 /** Resolves when the last change of a Deployment has taken effect. */
 export async function isRolledOut(node: RunningNode, { name, namespace }: DeploymentName): Promise<void> {
   const { admin, namespace: ownNamespace } = node.cluster;
-  const reading = {
+  const getRequest = {
     method: 'GET',
     resource: resources.Deployment,
     namespace: namespace ?? ownNamespace,
@@ -55,7 +55,7 @@ export async function isRolledOut(node: RunningNode, { name, namespace }: Deploy
   await eventually(
     `${name} is rolled out`,
     async () => {
-      last = await admin.request(reading, never);
+      last = await admin.request(getRequest, neverAborted);
       const expected = (last.spec as { replicas: number }).replicas;
       const status = (last.status ?? {}) as DeploymentStatus;
       if (status.observedGeneration !== last.metadata.generation) return false;

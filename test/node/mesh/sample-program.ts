@@ -22,7 +22,7 @@ interface Response {
 /** Each request has its own connection. */
 function send(url: string): Promise<Response> {
   return new Promise((resolve, reject) => {
-    const sent = get(url, { agent: false }, (response) => {
+    const clientRequest = get(url, { agent: false }, (response) => {
       let body = '';
       response.on('data', (data) => {
         body += data;
@@ -30,7 +30,7 @@ function send(url: string): Promise<Response> {
       response.on('error', reject);
       response.on('end', () => resolve({ status: response.statusCode, body }));
     });
-    sent.on('error', reject);
+    clientRequest.on('error', reject);
   });
 }
 

@@ -61,8 +61,8 @@ export class TaskContext {
   readonly mesh: InstalledMesh;
   readonly samples: SampleFiles;
   readonly findings: CheckFinding[] = [];
-  readonly #running = new Set<ApplicationName>();
-  readonly #applied = new Map<string, KubernetesObject>();
+  readonly #runningApplications = new Set<ApplicationName>();
+  readonly #appliedObjects = new Map<string, KubernetesObject>();
   readonly #streams: PodStreams;
   readonly #print: (line: string) => void;
 
@@ -83,12 +83,12 @@ export class TaskContext {
 
   /** Starts applications that are not running, and waits for their pods. They stay for the next task. */
   async start(names: readonly ApplicationName[]): Promise<void> {
-    const added = names.filter((name) => !this.#running.has(name));
-    for (const name of added) {
-      this.#running.add(name);
+    const addedNames = names.filter((name) => !this.#runningApplications.has(name));
+    for (const name of addedNames) {
+      this.#runningApplications.add(name);
       for (const file of applications[name].files) await this.#write(this.samples.read(file), this.namespace);
     }
-    const pods = added.flatMap((name) => Object.entries(applications[name].pods));
+    const pods = addedNames.flatMap((name) => Object.entries(applications[name].pods));
     await Promise.all(pods.map(([app, count]) => readyPods(this.node, app, count)));
   }
 
@@ -96,7 +96,7 @@ export class TaskContext {
   async apply(manifests: string, namespace = this.namespace): Promise<void> {
     for (const object of await this.#write(manifests, namespace)) {
       const { kind, metadata } = object;
-      this.#applied.set(`${kind} ${metadata.namespace} ${metadata.name}`, object);
+      this.#appliedObjects.set(`${kind} ${metadata.namespace} ${metadata.name}`, object);
     }
   }
 
@@ -107,16 +107,16 @@ export class TaskContext {
 
   async delete(kind: string, name: string, namespace = this.namespace): Promise<void> {
     const key = `${kind} ${namespace} ${name}`;
-    const object = this.#applied.get(key);
+    const object = this.#appliedObjects.get(key);
     if (object === undefined) throw new Error(`${key} was not applied`);
-    this.#applied.delete(key);
+    this.#appliedObjects.delete(key);
     await this.node.cluster.delete(resourceOfObject(object), name, namespace);
   }
 
   /** Removes the objects of the task in reverse order. */
   async removeApplied(): Promise<void> {
-    for (const [key, object] of [...this.#applied].reverse()) {
-      this.#applied.delete(key);
+    for (const [key, object] of [...this.#appliedObjects].reverse()) {
+      this.#appliedObjects.delete(key);
       await this.node.cluster.delete(resourceOfObject(object), object.metadata.name, object.metadata.namespace);
     }
   }
@@ -190,9 +190,9 @@ export class TaskContext {
    * Records a result for the report.
    * @param detail text that does not fit into a table
    */
-  record(description: string, seen: string, documented: string, ok: boolean, detail?: string): void {
-    this.findings.push({ check: description, seen, expected: documented, ok, ...(detail && { detail }) });
-    this.#print(`  ${ok ? 'ok  ' : 'FAIL'} ${description}: ${seen}${ok ? '' : ` (expected: ${documented})`}`);
+  record(description: string, observedText: string, documented: string, ok: boolean, detail?: string): void {
+    this.findings.push({ check: description, seen: observedText, expected: documented, ok, ...(detail && { detail }) });
+    this.#print(`  ${ok ? 'ok  ' : 'FAIL'} ${description}: ${observedText}${ok ? '' : ` (expected: ${documented})`}`);
   }
 
   /** Repeats a request until the result is as documented, and records the last result. */
@@ -202,24 +202,24 @@ export class TaskContext {
     attempt: () => Promise<Value>,
     { isExpected, describe = String, limitMs = convergenceLimitMs }: Expectation<Value>,
   ): Promise<void> {
-    let seen = 'nothing';
-    const begun = performance.now();
+    let observedText = 'nothing';
+    const startedAt = performance.now();
     const ok = await eventually(
       description,
       async () => {
         try {
           const value = await attempt();
-          seen = describe(value);
+          observedText = describe(value);
           return isExpected(value);
         } catch (error) {
-          seen = messageOf(error);
+          observedText = messageOf(error);
           return false;
         }
       },
       { deadlineMs: limitMs },
     ).catch(() => false);
-    const seconds = ((performance.now() - begun) / 1000).toFixed(1);
-    this.record(description, `${seen} (${seconds} s)`, documented, ok);
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+    this.record(description, `${observedText} (${seconds} s)`, documented, ok);
   }
 
   /** Repeats a request until it has a status. */
@@ -240,14 +240,14 @@ function curlResult({ code, stdout }: CommandResult): CurlResult {
   return { status: Number(status), seconds: Number(seconds), body: stdout.slice(0, Math.max(0, end)), code };
 }
 
-export function countOf(words: readonly string[]): Readonly<Record<string, number>> {
+export function countOf(outcomeTexts: readonly string[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {};
-  for (const word of words) counts[word] = (counts[word] ?? 0) + 1;
+  for (const outcomeText of outcomeTexts) counts[outcomeText] = (counts[outcomeText] ?? 0) + 1;
   return counts;
 }
 
 export const countsText = (counts: Readonly<Record<string, number>>): string =>
   Object.entries(counts)
     .toSorted(([one], [other]) => one.localeCompare(other))
-    .map(([word, count]) => `${word}: ${count}`)
+    .map(([outcomeText, count]) => `${outcomeText}: ${count}`)
     .join(', ');

@@ -34,11 +34,11 @@ spec:
       containers: [{ name: istio-proxy, image: auto }]
 `;
 
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 async function read(tasks: TaskContext, kind: 'Service' | 'KubernetesGateway', name: string, namespace: string) {
   const resource = resourceOf(kind);
-  return tasks.node.cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
+  return tasks.node.cluster.admin.request({ method: 'GET', resource, namespace, name }, neverAborted);
 }
 
 /**
@@ -91,8 +91,8 @@ export const ingressGateways: Task = {
     await tasks.delete('Gateway', 'httpbin-gateway');
     await tasks.applySample('helloworld/helloworld-gateway.yaml');
     const versions = async () => {
-      const sent = Array.from({ length: 10 }, () => get('/hello'));
-      return countOf((await Promise.all(sent)).map(({ body }) => /version: (\w+)/.exec(body)?.[1] ?? 'none'));
+      const sentRequests = Array.from({ length: 10 }, () => get('/hello'));
+      return countOf((await Promise.all(sentRequests)).map(({ body }) => /version: (\w+)/.exec(body)?.[1] ?? 'none'));
     };
     await tasks.converges('versions of helloworld', 'v1 and v2', versions, {
       isExpected: ({ v1 = 0, v2 = 0 }) => v1 > 0 && v2 > 0 && v1 + v2 === 10,
@@ -100,7 +100,7 @@ export const ingressGateways: Task = {
     });
     await tasks.applySample('bookinfo-networking/bookinfo-gateway.yaml');
     await tasks.converges('title of /productpage', title, async () => titleOf((await get('/productpage')).body), {
-      isExpected: (seen) => seen === title,
+      isExpected: (pageTitle) => pageTitle === title,
     });
     await tasks.status('/details/0 of bookinfo, which has no route', 404, () => get('/details/0'));
   },
@@ -145,7 +145,7 @@ export const gatewayApiIngress: Task = {
     const url = `http://${(service.spec as { clusterIP: string }).clusterIP}`;
     const get = (path: string, args: readonly string[] = []) => tasks.curlFromNode([...args, `${url}${path}`]);
     await tasks.converges('title of /productpage', title, async () => titleOf((await get('/productpage')).body), {
-      isExpected: (seen) => seen === title,
+      isExpected: (pageTitle) => pageTitle === title,
     });
     await tasks.status('/details/0, which has no route', 404, () => get('/details/0'));
     await tasks.apply(httpbinRoute);
@@ -167,7 +167,7 @@ async function serviceState(tasks: TaskContext, name: string): Promise<string> {
   const { items } = await tasks.node.cluster.admin.list(
     resourceOf('Service'),
     { namespace: tasks.namespace, limit: 500 },
-    never,
+    neverAborted,
   );
   return items.some(({ metadata }) => metadata.name === name) ? 'exists' : 'deleted';
 }

@@ -28,7 +28,7 @@ export const circuitBreaking: Task = {
   page: 'tasks/traffic-management/circuit-breaking',
   needs: ['curl', 'httpbin'],
   async run(tasks) {
-    const outcome = (
+    const expectOutcome = (
       description: string,
       expected: string,
       connections: number,
@@ -38,20 +38,25 @@ export const circuitBreaking: Task = {
         isExpected,
         describe: countsText,
       });
-    await outcome('4 connections without a limit', '200: 40', 4, (counts) => counts['200'] === 40);
+    await expectOutcome('4 connections without a limit', '200: 40', 4, (counts) => counts['200'] === 40);
     await tasks.apply(circuitBreaker);
     await tasks.status('1 request', 200, () => tasks.curl(['http://httpbin:8000/get']));
-    await outcome(
+    await expectOutcome(
       '4 connections',
       'some 503',
       4,
-      ({ 200: ok = 0, 503: refused = 0 }) => ok > 0 && refused > 0 && ok + refused === 40,
+      ({ 200: ok = 0, 503: refusedCount = 0 }) => ok > 0 && refusedCount > 0 && ok + refusedCount === 40,
     );
-    await outcome('1 connection', '200: 10', 1, (counts) => counts['200'] === 10);
+    await expectOutcome('1 connection', '200: 10', 1, (counts) => counts['200'] === 10);
     // The client's Envoy marks requests that it did not send.
-    const marked = await load(tasks, 4, 40, '%{http_code} overloaded=%header{x-envoy-overloaded}');
-    const { '503 overloaded=true': refused = 0, '200 overloaded=': sent = 0 } = marked;
-    tasks.record('header x-envoy-overloaded', countsText(marked), 'in each 503', refused > 0 && refused + sent === 40);
+    const overloadCounts = await load(tasks, 4, 40, '%{http_code} overloaded=%header{x-envoy-overloaded}');
+    const { '503 overloaded=true': refusedCount = 0, '200 overloaded=': acceptedCount = 0 } = overloadCounts;
+    tasks.record(
+      'header x-envoy-overloaded',
+      countsText(overloadCounts),
+      'in each 503',
+      refusedCount > 0 && refusedCount + acceptedCount === 40,
+    );
   },
 };
 
@@ -143,27 +148,27 @@ export const localityLoadBalancing: Task = {
     });
     await tasks.apply(distribution, namespace);
     await tasks.converges('distribute 70, 20, 10', '28 ± 12, 8 ± 8, 4 ± 4', versions, {
-      isExpected: ({ 'region1.zone1': near = 0, 'region2.zone3': none = 0, 'region3.zone4': far = 0 }) =>
-        Math.abs(near - 28) <= 12 && none === 0 && far > 0 && far <= 12,
+      isExpected: ({ 'region1.zone1': nearCount = 0, 'region2.zone3': none = 0, 'region3.zone4': farCount = 0 }) =>
+        Math.abs(nearCount - 28) <= 12 && none === 0 && farCount > 0 && farCount <= 12,
       describe: countsText,
     });
-    const only = (description: string, locality: string, limitMs?: number) =>
+    const expectLocality = (description: string, locality: string, limitMs?: number) =>
       tasks.converges(description, `${locality}: ${requests}`, versions, {
         isExpected: (counts) => counts[locality] === requests,
         describe: countsText,
         ...(limitMs !== undefined && { limitMs }),
       });
-    const [nearest = '', sameRegion = '', ofRule = '', last = ''] = localities;
+    const [nearest = '', sameRegion = '', ruleRegion = '', last = ''] = localities;
     await tasks.apply(failover(), namespace);
-    await only('failover rule', nearest);
+    await expectLocality('failover rule', nearest);
     await drain(tasks, nearest);
-    await only(`${nearest} is drained`, sameRegion, unreadyLimitMs);
+    await expectLocality(`${nearest} is drained`, sameRegion, unreadyLimitMs);
     await tasks.apply(failover(', maxEjectionPercent: 100'), namespace);
-    await only('maxEjectionPercent: 100', sameRegion);
+    await expectLocality('maxEjectionPercent: 100', sameRegion);
     await drain(tasks, sameRegion);
-    await only(`${sameRegion} is drained`, ofRule, ejectionLimitMs);
-    await drain(tasks, ofRule);
-    await only(`${ofRule} is drained`, last, ejectionLimitMs);
+    await expectLocality(`${sameRegion} is drained`, ruleRegion, ejectionLimitMs);
+    await drain(tasks, ruleRegion);
+    await expectLocality(`${ruleRegion} is drained`, last, ejectionLimitMs);
   },
 };
 

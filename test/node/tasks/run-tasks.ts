@@ -39,7 +39,7 @@ export async function* runTasks(
 
 async function runTask(context: TaskContext, task: Task, report: (line: string) => void): Promise<TaskResult> {
   report(`${task.name} (https://istio.io/latest/docs/${task.page}/)`);
-  const begun = performance.now();
+  const startedAt = performance.now();
   try {
     await context.start(task.needs);
     await task.run(context);
@@ -49,5 +49,5 @@ async function runTask(context: TaskContext, task: Task, report: (line: string) 
     context.record('run', line, 'no error', false, furtherLines.join('\n'));
     await context.removeApplied().catch(() => {});
   }
-  return { task, findings: context.findings.splice(0), seconds: (performance.now() - begun) / 1000 };
+  return { task, findings: context.findings.splice(0), seconds: (performance.now() - startedAt) / 1000 };
 }

@@ -20,7 +20,7 @@ const usage = `usage: npm run test:tasks -- [--only TASK,…] [--samples FOLDER]
   --samples FOLDER   manifests that Istio publishes (bookinfo-kube/, httpbin/, …), instead of our own objects with the same names`;
 
 const print = (line: string): void => console.log(line);
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 /** Reports whether the API server accepts each file unchanged, as a dry run. */
 async function acceptSamples({ node }: InstalledMesh, folder: string): Promise<CheckFinding[]> {
@@ -33,36 +33,36 @@ async function acceptSamples({ node }: InstalledMesh, folder: string): Promise<C
       const query = { fieldManager: 'test', force: 'true', dryRun: 'All' };
       const request = { method: 'PATCH', patch: 'apply', name, namespace, body: object, query } as const;
       await node.cluster.admin
-        .request({ ...request, resource: resourceOfObject(object) }, never)
+        .request({ ...request, resource: resourceOfObject(object) }, neverAborted)
         .catch((error: unknown) => rejections.push(`${file}: ${object.kind} ${name}: ${messageOf(error)}`));
     }
   }
   const detail = rejections.length === 0 ? {} : { detail: rejections.join('\n') };
   const expected = `${files.length} files, 0 rejected objects`;
-  const seen = `${files.length} files, ${rejections.length} rejected objects`;
-  return [{ check: 'samples are accepted', seen, expected, ok: rejections.length === 0, ...detail }];
+  const summary = `${files.length} files, ${rejections.length} rejected objects`;
+  return [{ check: 'samples are accepted', seen: summary, expected, ok: rejections.length === 0, ...detail }];
 }
 
 function formatTasks(results: readonly TaskResult[]): string {
   const rows = results.map(({ task, findings, seconds }) => {
-    const failed = findings.filter(({ ok }) => !ok).length;
-    const state = failed === 0 ? 'passed' : 'FAILED';
-    return `${state}  ${task.name.padEnd(24)}  ${seconds.toFixed(1).padStart(6)} s  ${findings.length - failed} of ${findings.length} results as documented`;
+    const failedCount = findings.filter(({ ok }) => !ok).length;
+    const state = failedCount === 0 ? 'passed' : 'FAILED';
+    return `${state}  ${task.name.padEnd(24)}  ${seconds.toFixed(1).padStart(6)} s  ${findings.length - failedCount} of ${findings.length} results as documented`;
   });
   return rows.join('\n');
 }
 
-async function run(only: readonly string[], folder: string | undefined): Promise<boolean> {
-  const begun = performance.now();
-  const seconds = (): string => `${((performance.now() - begun) / 1000).toFixed(0)} s`;
+async function run(selectedNames: readonly string[], folder: string | undefined): Promise<boolean> {
+  const startedAt = performance.now();
+  const seconds = (): string => `${((performance.now() - startedAt) / 1000).toFixed(0)} s`;
   const mesh = await InstalledMesh.start();
   try {
     await prepareSamples(mesh);
     print(`node, control plane and images: ${seconds()}`);
     const findings = folder === undefined ? [] : await acceptSamples(mesh, folder);
     const results: TaskResult[] = [];
-    const selected = tasks.filter(({ name }) => only.length === 0 || only.includes(name));
-    for await (const result of runTasks(mesh, selected, new SampleFiles(folder), print)) results.push(result);
+    const selectedTasks = tasks.filter(({ name }) => selectedNames.length === 0 || selectedNames.includes(name));
+    for await (const result of runTasks(mesh, selectedTasks, new SampleFiles(folder), print)) results.push(result);
     for (const { task, findings: taskFindings } of results) {
       findings.push(...taskFindings.map((finding) => ({ ...finding, check: `${task.name}: ${finding.check}` })));
     }
@@ -78,14 +78,14 @@ async function run(only: readonly string[], folder: string | undefined): Promise
 const { values } = parseArgs({
   options: { only: { type: 'string' }, samples: { type: 'string' }, help: { type: 'boolean', default: false } },
 });
-const only = values.only?.split(',') ?? [];
-const unknown = only.filter((name) => !names.includes(name));
-if (values.help || unknown.length > 0) {
-  console.error(unknown.length > 0 ? `no such task: ${unknown.join(', ')}\n${usage}` : usage);
+const selectedNames = values.only?.split(',') ?? [];
+const unknownNames = selectedNames.filter((name) => !names.includes(name));
+if (values.help || unknownNames.length > 0) {
+  console.error(unknownNames.length > 0 ? `no such task: ${unknownNames.join(', ')}\n${usage}` : usage);
   process.exit(values.help ? 0 : 2);
 }
 try {
-  process.exitCode = (await run(only, values.samples)) ? 0 : 1;
+  process.exitCode = (await run(selectedNames, values.samples)) ? 0 : 1;
 } catch (error) {
   console.error(explainError(error));
   process.exitCode = 1;

@@ -97,11 +97,15 @@ const virtualService = (host: string, ...http: object[]): object => ({
   spec: { hosts: [host], http },
 });
 
-const ofJason = { match: [{ headers: { 'end-user': { exact: 'jason' } } }] };
+const jasonMatch = { match: [{ headers: { 'end-user': { exact: 'jason' } } }] };
 const percentage = { value: 100 };
 
 const ratingsFault = (fault: object): object[] => [
-  virtualService('ratings', { ...ofJason, fault, ...to('ratings', { subset: 'v1' }) }, to('ratings', { subset: 'v1' })),
+  virtualService(
+    'ratings',
+    { ...jasonMatch, fault, ...to('ratings', { subset: 'v1' }) },
+    to('ratings', { subset: 'v1' }),
+  ),
 ];
 
 const gateway = (name: string, number: number): object => ({
@@ -159,7 +163,7 @@ const ownManifests: Readonly<Record<string, readonly object[]>> = {
     virtualService(app, to(app, { subset: 'v1' })),
   ),
   'bookinfo-networking/virtual-service-reviews-test-v2.yaml': [
-    virtualService('reviews', { ...ofJason, ...to('reviews', { subset: 'v2' }) }, to('reviews', { subset: 'v1' })),
+    virtualService('reviews', { ...jasonMatch, ...to('reviews', { subset: 'v2' }) }, to('reviews', { subset: 'v1' })),
   ],
   'bookinfo-networking/virtual-service-reviews-50-v3.yaml': [
     virtualService('reviews', to('reviews', { subset: 'v1', weight: 50 }, { subset: 'v3', weight: 50 })),
@@ -174,7 +178,9 @@ const ownManifests: Readonly<Record<string, readonly object[]>> = {
   'bookinfo-networking/bookinfo-gateway.yaml': [
     gateway('bookinfo-gateway', 8080),
     gatewayRoute('bookinfo', 'bookinfo-gateway', {
-      match: Object.entries(pagePaths).flatMap(([how, paths]) => paths.map((path) => ({ uri: { [how]: path } }))),
+      match: Object.entries(pagePaths).flatMap(([matchKind, paths]) =>
+        paths.map((path) => ({ uri: { [matchKind]: path } })),
+      ),
       route: [{ destination: { host: 'productpage', port: { number: 9080 } } }],
     }),
   ],

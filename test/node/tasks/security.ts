@@ -48,16 +48,16 @@ export const mutualTlsMigration: Task = {
       );
       return results.flat().join(', ') || 'all 200';
     };
-    const outcome = (description: string, expected: string) =>
-      tasks.converges(description, expected, requests, { isExpected: (seen) => seen === expected });
-    await outcome('requests of foo, bar, legacy to foo, bar', 'all 200');
+    const expectOutcome = (description: string, expected: string) =>
+      tasks.converges(description, expected, requests, { isExpected: (result) => result === expected });
+    await expectOutcome('requests of foo, bar, legacy to foo, bar', 'all 200');
     await tasks.apply(strict);
-    await outcome('STRICT in foo', 'legacy to foo: 0');
+    await expectOutcome('STRICT in foo', 'legacy to foo: 0');
     await tasks.apply(strict, systemNamespace);
-    await outcome('STRICT in the mesh', 'legacy to foo: 0, legacy to bar: 0');
+    await expectOutcome('STRICT in the mesh', 'legacy to foo: 0, legacy to bar: 0');
     await tasks.delete('PeerAuthentication', 'default');
     await tasks.delete('PeerAuthentication', 'default', systemNamespace);
-    await outcome('without PeerAuthentication', 'all 200');
+    await expectOutcome('without PeerAuthentication', 'all 200');
   },
 };
 
@@ -79,9 +79,11 @@ const pageUrl = 'http://productpage:9080/productpage';
 /** Lists the missing parts of a page. */
 function describePage(status: number, html: string): string {
   if (status !== 200) return `${status} ${html}`;
-  const missing = ['details', 'reviews'].filter((part) => html.includes(`Error fetching product ${part}!`));
-  if (html.includes('Ratings service is currently unavailable')) missing.push('ratings');
-  return missing.length === 0 ? 'complete' : `without ${missing.join(', ')}`;
+  const missingSections = ['details', 'reviews'].filter((sectionName) =>
+    html.includes(`Error fetching product ${sectionName}!`),
+  );
+  if (html.includes('Ratings service is currently unavailable')) missingSections.push('ratings');
+  return missingSections.length === 0 ? 'complete' : `without ${missingSections.join(', ')}`;
 }
 
 export const authorization: Task = {
@@ -93,26 +95,26 @@ export const authorization: Task = {
       `from: [{ source: { principals: ["cluster.local/ns/${tasks.namespace}/sa/${name}"] } }],`;
     // One of three pages has reviews without ratings.
     const pages = async (): Promise<string> => {
-      const seen = new Set<string>();
+      const observedResults = new Set<string>();
       for (let i = 0; i < 9; i++) {
         const { status, body } = await tasks.curl([pageUrl]);
-        seen.add(describePage(status, body));
+        observedResults.add(describePage(status, body));
       }
-      return [...seen].sort().join(' or ');
+      return [...observedResults].sort().join(' or ');
     };
-    const outcome = (description: string, expected: string) =>
-      tasks.converges(description, expected, pages, { isExpected: (seen) => seen === expected });
-    await outcome('without a policy', 'complete');
+    const expectOutcome = (description: string, expected: string) =>
+      tasks.converges(description, expected, pages, { isExpected: (result) => result === expected });
+    await expectOutcome('without a policy', 'complete');
     await tasks.apply(policy('allow-nothing', '{}'));
-    await outcome('allow-nothing', '403 RBAC: access denied');
+    await expectOutcome('allow-nothing', '403 RBAC: access denied');
     await tasks.apply(viewer('productpage', ''));
-    await outcome('productpage-viewer', 'without details, reviews');
+    await expectOutcome('productpage-viewer', 'without details, reviews');
     await tasks.apply(viewer('details', account('bookinfo-productpage')));
-    await outcome('details-viewer', 'without reviews');
+    await expectOutcome('details-viewer', 'without reviews');
     await tasks.apply(viewer('reviews', account('bookinfo-productpage')));
-    await outcome('reviews-viewer', 'complete or without ratings');
+    await expectOutcome('reviews-viewer', 'complete or without ratings');
     await tasks.apply(viewer('ratings', account('bookinfo-reviews')));
-    await outcome('ratings-viewer', 'complete');
+    await expectOutcome('ratings-viewer', 'complete');
     await tasks.status('POST to the page', 403, () => tasks.curl(['-X', 'POST', pageUrl]));
     await tasks.status('client to ratings', 403, () => tasks.curl(['http://ratings:9080/ratings/0']));
   },
@@ -129,10 +131,10 @@ spec:
   jwtRules: [{ issuer: ${issuer}, ${keys} }]
 `;
 
-const requireJwt = (when = ''): string =>
+const requireJwt = (condition = ''): string =>
   policy(
     'require-jwt',
-    `{ selector: { matchLabels: { app: httpbin } }, action: ALLOW, rules: [{ from: [{ source: { requestPrincipals: ["${issuer}/${issuer}"] } }], ${when} }] }`,
+    `{ selector: { matchLabels: { app: httpbin } }, action: ALLOW, rules: [{ from: [{ source: { requestPrincipals: ["${issuer}/${issuer}"] } }], ${condition} }] }`,
   );
 
 export const jwt: Task = {
@@ -149,7 +151,7 @@ export const jwt: Task = {
         .setSubject(issuer)
         .setExpirationTime('1h')
         .sign(key);
-    const [valid, ofGroup, foreign] = await Promise.all([
+    const [valid, groupToken, foreignToken] = await Promise.all([
       token(),
       token({ groups: ['group1', 'group2'] }),
       generateKeyPair('RS256').then((other) => token({}, other.privateKey)),
@@ -160,7 +162,7 @@ export const jwt: Task = {
       tasks.status(description, expected, send(bearer));
     await tasks.apply(requestAuthentication(`jwks: '${keySet}'`));
     await status('invalid token', 401, 'invalidToken');
-    await status('token of another key', 401, foreign);
+    await status('token of another key', 401, foreignToken);
     await status('no token, no policy', 200);
     await status('valid token', 200, valid);
     await tasks.apply(requireJwt());
@@ -168,8 +170,8 @@ export const jwt: Task = {
     await status('valid token, requestPrincipals required', 200, valid);
     await tasks.apply(requireJwt('when: [{ key: "request.auth.claims[groups]", values: [group1] }]'));
     await status('token without group1', 403, valid);
-    await status('token with group1', 200, ofGroup);
-    await jwtByUri({ tasks, keySet, status, valid: ofGroup });
+    await status('token with group1', 200, groupToken);
+    await jwtByUri({ tasks, keySet, status, valid: groupToken });
   },
 };
 

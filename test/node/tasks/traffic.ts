@@ -109,8 +109,8 @@ async function pageWithin(
 ): Promise<void> {
   const { stars, from, to } = expected;
   await tasks.converges(description, `${stars}, ${from}–${to} s`, () => timedPage(tasks, args), {
-    isExpected: (seen) => seen.stars === stars && seen.seconds >= from && seen.seconds <= to,
-    describe: (seen) => `${seen.stars}, ${seen.seconds.toFixed(2)} s`,
+    isExpected: (result) => result.stars === stars && result.seconds >= from && result.seconds <= to,
+    describe: (result) => `${result.stars}, ${result.seconds.toFixed(2)} s`,
   });
 }
 
@@ -183,7 +183,7 @@ export const mirroring: Task = {
     const requests = 10;
     let round = 0;
     /** Counts requests with a certain path, by version and host. */
-    const received = async () => {
+    const countReceived = async () => {
       const path = `anything/${round++}`;
       await tasks.statuses(`http://httpbin:8000/${path}?u=[1-${requests}]`);
       // A mirrored request is sent without waiting for its response.
@@ -202,11 +202,11 @@ export const mirroring: Task = {
       describe: countsText,
     });
     const all = `v1 httpbin:8000: ${requests}`;
-    await tasks.converges('requests by version and host', all, received, isExactly(all));
+    await tasks.converges('requests by version and host', all, countReceived, isExactly(all));
     const mirror = 'mirror: { host: httpbin, subset: v2 }, mirrorPercentage: { value: 100 }';
     await tasks.apply(virtualService('httpbin', `{ ${toV1}, ${mirror} }`));
     const mirrored = `${all}, v2 httpbin-shadow:8000: ${requests}`;
-    await tasks.converges('with a mirror', mirrored, received, isExactly(mirrored));
+    await tasks.converges('with a mirror', mirrored, countReceived, isExactly(mirrored));
     const statuses = await tasks.statuses(`http://httpbin:8000/status/418?u=[1-${requests}]`);
     tasks.record(
       'the client gets one response for each request',

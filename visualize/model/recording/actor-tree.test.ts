@@ -11,13 +11,13 @@ import {
   maxKindsOfSiblings,
 } from './actor-tree.ts';
 
-const actor = (name: string, more: Partial<ActorSnapshot> = {}): ActorSnapshot => ({
+const actor = (name: string, overrides: Partial<ActorSnapshot> = {}): ActorSnapshot => ({
   actor: name,
   machine: name.replace(/-\d+b?$/, ''),
   state: 'live',
   spawned: 1,
   spawnedAt: 0,
-  ...more,
+  ...overrides,
 });
 const effect = (name: string, parent: string): ActorSnapshot => ({
   actor: name,
@@ -26,7 +26,7 @@ const effect = (name: string, parent: string): ActorSnapshot => ({
   spawned: 1,
   spawnedAt: 0,
 });
-const treeOf = (...actors: ActorSnapshot[]) => actorTree(new Map(actors.map((each) => [each.actor, each])));
+const treeOf = (...actors: ActorSnapshot[]) => actorTree(new Map(actors.map((snapshot) => [snapshot.actor, snapshot])));
 const rowsOf = (...actors: ActorSnapshot[]): readonly ActorRow[] => treeOf(...actors).rows;
 const names = (rows: readonly ActorRow[]): string[] =>
   rows.map((row) => `${' '.repeat(row.depth)}${isGroup(row) ? `${row.name} ×${row.actors.length}` : row.actor.actor}`);
@@ -52,10 +52,10 @@ test('a chart with an ended parent, and an effect without a parent, are roots of
 });
 
 test('many actors of a kind form one group with counts by state, while a few do not', () => {
-  const many = Array.from({ length: 300 }, (_, i) =>
+  const manyActors = Array.from({ length: 300 }, (_, i) =>
     actor(`ads-connection-${i}`, { state: i % 3 === 0 ? 'streaming.waiting' : 'streaming.caught up' }),
   );
-  const rows = rowsOf(actor('discovery'), ...many, actor('push'));
+  const rows = rowsOf(actor('discovery'), ...manyActors, actor('push'));
   expect(names(rows)).toEqual(['discovery', 'ads-connection ×300', 'push']);
   expect((rows[1] as ActorGroup).counts).toEqual([
     { state: 'streaming.caught up', n: 200 },
@@ -72,15 +72,18 @@ test('a group of actors can be filtered by number and by state', () => {
   const group = rowsOf(
     ...Array.from({ length: 20 }, (_, i) => actor(`ads-connection-${i}`, { state: i === 5 ? 'closing' : 'open' })),
   )[0] as ActorGroup;
-  expect(filterGroup(group, '17').map((each) => each.actor)).toEqual(['ads-connection-17']);
-  expect(filterGroup(group, ' Closing ').map((each) => each.actor)).toEqual(['ads-connection-5']);
+  expect(filterGroup(group, '17').map((member) => member.actor)).toEqual(['ads-connection-17']);
+  expect(filterGroup(group, ' Closing ').map((member) => member.actor)).toEqual(['ads-connection-5']);
   expect(filterGroup(group, '')).toHaveLength(20);
 });
 
 /** Names without a number. */
 const letters = (i: number): string => `${i}`.replaceAll(/\d/g, (digit) => String.fromCharCode(97 + Number(digit)));
-const unrelatedActors = (count: number, more: (i: number) => Partial<ActorSnapshot> = () => ({})): ActorSnapshot[] =>
-  Array.from({ length: count }, (_, i) => actor(letters(i), { machine: 'worker', ...more(i) }));
+const unrelatedActors = (
+  count: number,
+  overridesOf: (i: number) => Partial<ActorSnapshot> = () => ({}),
+): ActorSnapshot[] =>
+  Array.from({ length: count }, (_, i) => actor(letters(i), { machine: 'worker', ...overridesOf(i) }));
 
 test('siblings of too many kinds form one group per machine', () => {
   expect(rowsOf(...unrelatedActors(maxKindsOfSiblings))).toHaveLength(maxKindsOfSiblings);
@@ -88,11 +91,11 @@ test('siblings of too many kinds form one group per machine', () => {
 });
 
 test('the first rows of too many actors are shown, and the others are counted', () => {
-  const each = unrelatedActors(10_000, (i) => ({ machine: `machine ${i}` }));
-  const tree = treeOf(...each);
+  const distinctActors = unrelatedActors(10_000, (i) => ({ machine: `machine ${i}` }));
+  const tree = treeOf(...distinctActors);
   expect([tree.rows.length, tree.omittedActors]).toEqual([maxActorRows, 10_000 - maxActorRows]);
   // This is exactly the limit.
-  expect(treeOf(...each.slice(0, maxActorRows)).omittedActors).toBe(0);
+  expect(treeOf(...distinctActors.slice(0, maxActorRows)).omittedActors).toBe(0);
 });
 
 test('each actor in a long chain of parents is a level, and the chain does not exhaust the stack', () => {
@@ -107,14 +110,14 @@ test('each actor in a long chain of parents is a level, and the chain does not e
 
 test('an actor is found by its name, state or machine, with an exact match of the name first', () => {
   const all = unrelatedActors(10_000, (i) => ({ state: i === 7 ? 'waiting.for lock' : 'live' }));
-  const found = (text: string) => {
+  const searchResult = (text: string) => {
     const { rows, omittedActors } = findActors(all, text);
     return [rows.length, omittedActors, names(rows)[0]];
   };
-  expect(found('for LOCK')).toEqual([1, 0, 'h']);
-  expect(found(' worker ')).toEqual([maxActorRows, 10_000 - maxActorRows, 'a']);
+  expect(searchResult('for LOCK')).toEqual([1, 0, 'h']);
+  expect(searchResult(' worker ')).toEqual([maxActorRows, 10_000 - maxActorRows, 'a']);
   expect(findActors(all, 'j').omittedActors).toBeGreaterThan(1_000);
   expect(names(findActors(all, 'jjjj').rows)).toEqual(['jjjj']);
   expect(names(findActors([...all].reverse(), 'j').rows)[0]).toBe('j');
-  expect(found('nowhere')).toEqual([0, 0, undefined]);
+  expect(searchResult('nowhere')).toEqual([0, 0, undefined]);
 });

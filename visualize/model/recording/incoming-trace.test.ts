@@ -5,8 +5,8 @@ import { InvalidTraceLine, TraceParser } from './incoming-trace.ts';
 
 const header = headerWith();
 const timer = (seq: number): object => ({ seq, t: seq, kind: 'timer', actor: 'supervisor', timer: 'backoff' });
-const lines = (...things: object[]): string => things.map((thing) => `${JSON.stringify(thing)}\n`).join('');
-const always = (): boolean => true;
+const lines = (...values: object[]): string => values.map((value) => `${JSON.stringify(value)}\n`).join('');
+const alwaysContinue = (): boolean => true;
 
 test('a trace is read correctly from chunks of any length', () => {
   const text = lines(header, timer(1), timer(2), timer(3));
@@ -15,7 +15,7 @@ test('a trace is read correctly from chunks of any length', () => {
     const seqs: number[] = [];
     for (let at = 0; at < text.length; at += size) {
       stream.push(text.slice(at, at + size));
-      seqs.push(...stream.read(always).records.map(({ seq }) => seq));
+      seqs.push(...stream.read(alwaysContinue).records.map(({ seq }) => seq));
     }
     expect(seqs).toEqual([1, 2, 3]);
     expect(stream.header?.program).toBe('test');
@@ -29,14 +29,14 @@ test('the parser of a trace stops when requested, and continues at the same posi
   stream.push(lines(header, ...Array.from({ length: 200 }, (_, i) => timer(i + 1))));
   const { records: first } = stream.read(() => false);
   expect(first.length).toBeLessThan(100);
-  const { records: rest } = stream.read(always);
-  expect([...first, ...rest].map(({ seq }) => seq)).toEqual(Array.from({ length: 200 }, (_, i) => i + 1));
+  const { records: restRecords } = stream.read(alwaysContinue);
+  expect([...first, ...restRecords].map(({ seq }) => seq)).toEqual(Array.from({ length: 200 }, (_, i) => i + 1));
 });
 
 test('an incomplete last line is skipped, and its number is reported', () => {
   const stream = new TraceParser();
   stream.push(`${lines(header, timer(1))}{"seq":2,"t":`);
-  expect(stream.read(always).records).toHaveLength(1);
+  expect(stream.read(alwaysContinue).records).toHaveLength(1);
   expect(stream.end().records).toEqual([]);
   expect(stream.cutOff).toEqual([3]);
 });
@@ -44,7 +44,7 @@ test('an incomplete last line is skipped, and its number is reported', () => {
 test('a last line without newline is a record', () => {
   const stream = new TraceParser();
   stream.push(lines(header, timer(1)) + JSON.stringify(timer(2)));
-  expect(stream.read(always).records).toHaveLength(1);
+  expect(stream.read(alwaysContinue).records).toHaveLength(1);
   expect(stream.end().records.map(({ seq }) => seq)).toEqual([2]);
   expect(stream.cutOff).toEqual([]);
 });
@@ -52,14 +52,14 @@ test('a last line without newline is a record', () => {
 test('an unreadable line is reported with its position after the records before it are returned', () => {
   const stream = new TraceParser();
   stream.push(`${lines(header, timer(1))}oops\n${lines(timer(2))}`);
-  expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1]);
-  expect(() => stream.read(always)).toThrow('line 3: the line is not valid JSON');
+  expect(stream.read(alwaysContinue).records.map(({ seq }) => seq)).toEqual([1]);
+  expect(() => stream.read(alwaysContinue)).toThrow('line 3: the line is not valid JSON');
 });
 
 test('a line cut by a full disk, and the missing records after it, are skipped', () => {
   const stream = new TraceParser();
   stream.push(`${lines(header, timer(1))}{"seq":2,"t":\n${lines(timer(4), timer(5))}`);
-  expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1, 4, 5]);
+  expect(stream.read(alwaysContinue).records.map(({ seq }) => seq)).toEqual([1, 4, 5]);
   expect(stream.end().records).toEqual([]);
   expect(stream.cutOff).toEqual([3]);
 });
@@ -73,35 +73,35 @@ test.each([
     /line 3: records out of order: record 1 follows record 2/,
   ],
   ['another run', lines(header, timer(1), { ...header, pid: 2 }), /line 3: second header/],
-])('the parser of a trace rejects %s', (_, text, why) => {
+])('the parser of a trace rejects %s', (_, text, reason) => {
   const stream = new TraceParser();
   stream.push(text);
   const readAll = (): void => {
-    while (stream.read(always).records.length > 0);
+    while (stream.read(alwaysContinue).records.length > 0);
   };
   expect(readAll).toThrow(InvalidTraceLine);
-  const again = new TraceParser();
-  again.push(text);
+  const secondParser = new TraceParser();
+  secondParser.push(text);
   expect(() => {
-    while (again.read(always).records.length > 0);
-  }).toThrow(why);
+    while (secondParser.read(alwaysContinue).records.length > 0);
+  }).toThrow(reason);
 });
 
 test('the header of a rotated part of the same run is skipped', () => {
   const stream = new TraceParser();
   stream.push(lines(header, timer(1), header, timer(2)));
-  expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1, 2]);
+  expect(stream.read(alwaysContinue).records.map(({ seq }) => seq)).toEqual([1, 2]);
 });
 
 test('each record is returned with its text in the current format', () => {
   const stream = new TraceParser();
   stream.push(lines(header, timer(1), timer(2)));
-  expect(stream.read(always).lines.map((line) => JSON.parse(line))).toEqual([timer(1), timer(2)]);
-  const older = new TraceParser();
+  expect(stream.read(alwaysContinue).lines.map((line) => JSON.parse(line))).toEqual([timer(1), timer(2)]);
+  const olderParser = new TraceParser();
   const { level: _, machines: __, ...first } = { ...header, version: 1 };
   const step = { seq: 1, t: 0, kind: 'transition', actor: 'a', from: 'x', to: 'y', cause: 'go' };
-  older.push(lines(first, step));
-  expect(JSON.parse(older.read(always).lines[0]!)).toEqual({
+  olderParser.push(lines(first, step));
+  expect(JSON.parse(olderParser.read(alwaysContinue).lines[0]!)).toEqual({
     seq: 1,
     t: 0,
     kind: 'transition',
@@ -120,7 +120,7 @@ test('a long line in many chunks is parsed in linear time', () => {
   let records = 0;
   for (let at = 0; at < line.length; at += 2_000) {
     stream.push(line.slice(at, at + 2_000));
-    records += stream.read(always).records.length;
+    records += stream.read(alwaysContinue).records.length;
   }
   expect(records).toBe(1);
 });
@@ -128,20 +128,20 @@ test('a long line in many chunks is parsed in linear time', () => {
 test('a line longer than any record is reported before it fills the memory', () => {
   const stream = new TraceParser();
   stream.push(lines(header, timer(1)));
-  expect(stream.read(always).records).toHaveLength(1);
-  const piece = 'x'.repeat(1_000_000);
-  let pieces = 0;
+  expect(stream.read(alwaysContinue).records).toHaveLength(1);
+  const textChunk = 'x'.repeat(1_000_000);
+  let chunkCount = 0;
   expect(() => {
-    for (; pieces < 100; pieces++) {
-      stream.push(piece);
-      stream.read(always);
+    for (; chunkCount < 100; chunkCount++) {
+      stream.push(textChunk);
+      stream.read(alwaysContinue);
     }
   }).toThrow('line 3: the line is longer than 64 million characters');
-  expect(pieces * piece.length).toBeLessThan(maxLineLength + 1_000_000);
+  expect(chunkCount * textChunk.length).toBeLessThan(maxLineLength + 1_000_000);
 });
 
 test('an infinite time is invalid', () => {
   const stream = new TraceParser();
   stream.push(`${lines(header)}{"seq":1,"t":1e999,"kind":"timer","actor":"a","timer":"b"}\n`);
-  expect(() => stream.read(always)).toThrow("line 2: invalid field 't' of the timer record: Infinity");
+  expect(() => stream.read(alwaysContinue)).toThrow("line 2: invalid field 't' of the timer record: Infinity");
 });

@@ -21,7 +21,7 @@ function lanesOf(bodies: readonly TraceBody[], of = header): Lanes {
   });
   return lanes;
 }
-const named = (lanes: Lanes, name: string): Lane => lanes.lanes.find((lane) => lane.name === name)!;
+const laneNamed = (lanes: Lanes, name: string): Lane => lanes.lanes.find((lane) => lane.name === name)!;
 const spansOf = (lane: Lane): unknown[] => lane.spans.map(({ phase, from, to }) => [phase, from, to]);
 
 const spawn = (actor: string, machine?: string): TraceBody => ({
@@ -49,7 +49,7 @@ test('the life of an epoch is a lane of phases', () => {
     enters('epoch-0', 'exited'),
     stop('epoch-0'),
   ]);
-  expect(spansOf(named(lanes, 'epoch-0'))).toEqual([
+  expect(spansOf(laneNamed(lanes, 'epoch-0'))).toEqual([
     ['starting', 0, 30],
     ['live', 30, 40],
     ['draining', 40, 60],
@@ -59,7 +59,7 @@ test('the life of an epoch is a lane of phases', () => {
 test('an actor of a machine without states is a bar from its spawn to its end', () => {
   const flat = headerWith({ program: 'any', machines: [statechartOf(createMachine({ id: 'flat' }))] });
   const lanes = lanesOf([spawn('counter', 'flat'), event('inc'), stop('counter')], flat);
-  expect(spansOf(named(lanes, 'counter'))).toEqual([['running', 0, 20]]);
+  expect(spansOf(laneNamed(lanes, 'counter'))).toEqual([['running', 0, 20]]);
 });
 
 test('all lives of an epoch with a reused number are in one lane, and epochs are ordered by number', () => {
@@ -70,7 +70,7 @@ test('all lives of an epoch with a reused number are in one lane, and epochs are
     spawn('epoch-2', 'epoch'),
   ]);
   expect(lanes.lanes.map(({ name }) => name)).toEqual(['epoch-2', 'epoch-10']);
-  expect(spansOf(named(lanes, 'epoch-2'))).toEqual([
+  expect(spansOf(laneNamed(lanes, 'epoch-2'))).toEqual([
     ['starting', 10, 20],
     ['starting', 30, undefined],
   ]);
@@ -99,14 +99,14 @@ test('signals, changes, restarts and retries are marks, and a failure is a mark 
     event('restart.decided', { name: 'epoch-0', how: 'cold start', reason: 'Envoy crashed', attempt: 2 }),
     event('signal.received', { signal: 'SIGHUP' }),
   ]);
-  expect(named(lanes, 'program').marks.map(({ kind, index }) => [kind, index])).toEqual([
+  expect(laneNamed(lanes, 'program').marks.map(({ kind, index }) => [kind, index])).toEqual([
     ['change', 1],
     ['restart', 2],
     ['retry', 5],
     ['retry', 6],
     ['signal', 7],
   ]);
-  expect(named(lanes, 'epoch-0').marks).toMatchObject([
+  expect(laneNamed(lanes, 'epoch-0').marks).toMatchObject([
     { kind: 'failure', t: 40, title: 'epoch-0 failed while serving: exit code 139' },
   ]);
 });
@@ -117,7 +117,7 @@ test('an epoch that the supervisor marks as doomed has one mark', () => {
     change: [{ path: '/epochs', value: [{ name: 'epoch-1', doomed: true }] }],
   } as TraceBody;
   const lanes = lanesOf([spawn('supervisor', 'supervisor'), spawn('epoch-1', 'epoch'), orphaned, orphaned]);
-  expect(named(lanes, 'epoch-1').marks).toHaveLength(1);
+  expect(laneNamed(lanes, 'epoch-1').marks).toHaveLength(1);
 });
 
 test('actors that were running before the first record have lanes', () => {
@@ -125,7 +125,7 @@ test('actors that were running before the first record have lanes', () => {
     ...header,
     actors: [{ actor: 'epoch-3', machine: 'epoch', state: 'running.live', spawned: 1, spawnedAt: -500 }],
   });
-  expect(spansOf(named(lanes, 'epoch-3'))).toEqual([
+  expect(spansOf(laneNamed(lanes, 'epoch-3'))).toEqual([
     ['live', -500, 0],
     ['draining', 0, 10],
   ]);
@@ -149,10 +149,10 @@ test('a control plane shows sources, pushes and the number of connections, and n
     controlPlane,
   );
   expect(lanes.lanes.map(({ name }) => name)).toEqual(['sources', 'pushes', 'connections']);
-  expect(named(lanes, 'sources').marks).toMatchObject([{ title: '2 configuration objects changed' }]);
-  expect(named(lanes, 'pushes').marks.map(({ kind }) => kind)).toEqual(['request', 'push']);
-  expect(spansOf(named(lanes, 'pushes'))).toEqual([['building', 70, 80]]);
-  const connections = named(lanes, 'connections');
+  expect(laneNamed(lanes, 'sources').marks).toMatchObject([{ title: '2 configuration objects changed' }]);
+  expect(laneNamed(lanes, 'pushes').marks.map(({ kind }) => kind)).toEqual(['request', 'push']);
+  expect(spansOf(laneNamed(lanes, 'pushes'))).toEqual([['building', 70, 80]]);
+  const connections = laneNamed(lanes, 'connections');
   expect([30, 40, 95, 100].map((t) => connections.counts.findLast((count) => count.t <= t)?.n)).toEqual([1, 2, 2, 1]);
 });
 
@@ -162,9 +162,9 @@ test('only visible changes increase the version of the lanes', () => {
     lanes.feed({ seq: 1, t: 0, ...body } as TraceRecord, 0);
     return lanes.version;
   };
-  const begin = lanes.version;
-  expect(feed(event('probe.passed'))).toBe(begin);
-  expect(feed(event('signal.received', { signal: 'SIGTERM' }))).toBeGreaterThan(begin);
+  const initialVersion = lanes.version;
+  expect(feed(event('probe.passed'))).toBe(initialVersion);
+  expect(feed(event('signal.received', { signal: 'SIGTERM' }))).toBeGreaterThan(initialVersion);
 });
 
 test('reading an unchanged file again does not change the lanes', () => {
@@ -174,7 +174,7 @@ test('reading an unchanged file again does not change the lanes', () => {
     event('config.changed', { digest: 'two', files: 1 }),
     event('config.changed', { digest: 'one', files: 1 }),
   ]);
-  expect(named(lanes, 'program').marks.map(({ index }) => index)).toEqual([0, 2, 3]);
+  expect(laneNamed(lanes, 'program').marks.map(({ index }) => index)).toEqual([0, 2, 3]);
 });
 
 test('the legend lists the existing phases and marks', () => {
@@ -197,7 +197,7 @@ test('a machine without lane definitions has a lane for each actor, with the nam
     machines: [lock],
   });
   expect(lanes.lanes.map(({ name }) => name)).toEqual(['lock']);
-  expect(spansOf(named(lanes, 'lock'))).toEqual([
+  expect(spansOf(laneNamed(lanes, 'lock'))).toEqual([
     ['locked', 10, 20],
     ['open', 20, 30],
   ]);
@@ -208,7 +208,7 @@ test('the first of ten thousand actors of a machine without lane definitions hav
   const bodies = Array.from({ length: 10_000 }, (_, i) => spawn(`lock-${i}`, 'lock'));
   const lanes = lanesOf([...bodies, stop('lock-9999'), stop('lock-0')], { ...header, machines: [lock] });
   expect(lanes.lanes).toHaveLength(25);
-  expect(named(lanes, 'more lock').counts.at(-1)?.n).toBe(10_000 - 24 - 1);
+  expect(laneNamed(lanes, 'more lock').counts.at(-1)?.n).toBe(10_000 - 24 - 1);
 });
 
 test('actors of undefined machines have a limited number of lanes, and the others are counted', () => {
@@ -217,7 +217,7 @@ test('actors of undefined machines have a limited number of lanes, and the other
   const lanesOfOthers = 24;
   const withLane = maxUnknownMachines + lanesOfOthers;
   expect(lanes.lanes.filter(({ spans, counts }) => spans.length + counts.length === 0)).toHaveLength(withLane);
-  expect(named(lanes, 'more actors').counts.at(-1)?.n).toBe(10_000 - withLane - 1);
+  expect(laneNamed(lanes, 'more actors').counts.at(-1)?.n).toBe(10_000 - withLane - 1);
 });
 
 test('a header can list more actors than a function has arguments', () => {
@@ -229,7 +229,7 @@ test('a header can list more actors than a function has arguments', () => {
     spawnedAt: i,
   }));
   const lanes = new Lanes({ ...header, actors });
-  expect(named(lanes, 'more lock').counts).toEqual([{ t: 299_999, n: 300_000 - 24 }]);
+  expect(laneNamed(lanes, 'more lock').counts).toEqual([{ t: 299_999, n: 300_000 - 24 }]);
 });
 
 test('the actors beyond the limit of a machine with a lane for each actor are counted', () => {
@@ -237,7 +237,7 @@ test('the actors beyond the limit of a machine with a lane for each actor are co
   const last = `epoch-${maxActorLanes + 9}`;
   const lanes = lanesOf([...bodies, enters(last, 'running.live'), stop(last), stop('epoch-0')]);
   expect(lanes.lanes.filter(({ spans }) => spans.length > 0)).toHaveLength(maxActorLanes);
-  expect(named(lanes, 'more epoch').counts.map(({ n }) => n)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 9]);
+  expect(laneNamed(lanes, 'more epoch').counts.map(({ n }) => n)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 9]);
 });
 
 test('mark rules of a machine come from the header, not from the name of a program', () => {
@@ -256,8 +256,8 @@ test('mark rules of a machine come from the header, not from the name of a progr
     ],
     { ...header, machines: [{ ...lock, timeline: { marks } } as never] },
   );
-  expect(named(lanes, 'lock-1').marks).toMatchObject([{ kind: 'change', title: 'Ann turns 1 key' }]);
-  expect(named(lanes, 'program').marks.map(({ title }) => title)).toEqual(['Bob turns 0 keys', 'Nobody came']);
+  expect(laneNamed(lanes, 'lock-1').marks).toMatchObject([{ kind: 'change', title: 'Ann turns 1 key' }]);
+  expect(laneNamed(lanes, 'program').marks.map(({ title }) => title)).toEqual(['Bob turns 0 keys', 'Nobody came']);
 });
 
 test('each machine of chartpilot defines the lanes of its actors', () => {
@@ -266,13 +266,13 @@ test('each machine of chartpilot defines the lanes of its actors', () => {
 });
 
 test('a mark of a merged trace is on the lane of its own program', () => {
-  const failed = event(
+  const failureEvent = event(
     'epoch.failed',
     { name: 'epoch-0', during: 'serving', reason: 'x' },
     'b:epoch-0',
     'b:supervisor',
   );
-  const lanes = lanesOf([spawn('a:epoch-0', 'epoch'), spawn('b:epoch-0', 'epoch'), failed]);
+  const lanes = lanesOf([spawn('a:epoch-0', 'epoch'), spawn('b:epoch-0', 'epoch'), failureEvent]);
   expect(lanes.lanes.map(({ name, marks }) => [name, marks.length])).toEqual([
     ['a:epoch-0', 0],
     ['b:epoch-0', 1],

@@ -7,8 +7,8 @@ const fields = (count: number, value: unknown): Record<string, unknown> =>
 test('short lists and objects are initially open, while long ones are open only if they contain a new value', () => {
   const value = { short: { a: [1] }, long: fields(13, { b: 1 }), 'a/b': {} };
   expect([...openedAtFirst(value, '', undefined)]).toEqual(['/short', '/a~1b', '/short/a']);
-  const marked = new Map([['/long/k3/b', 0]]);
-  expect([...openedAtFirst(value, '', marked)].filter((pointer) => pointer.startsWith('/long'))).toEqual(
+  const markedPointers = new Map([['/long/k3/b', 0]]);
+  expect([...openedAtFirst(value, '', markedPointers)].filter((pointer) => pointer.startsWith('/long'))).toEqual(
     [
       '/long',
       '/long/k3',
@@ -20,9 +20,9 @@ test('short lists and objects are initially open, while long ones are open only 
 test('a limited number of fields, preferably near the top, is open in a payload that is wide on each level', () => {
   let value: unknown = 1;
   for (let level = 0; level < 6; level++) value = fields(12, value);
-  const opened = [...openedAtFirst(value as object, '', undefined)];
-  expect(opened.length * 12).toBeLessThanOrEqual(maxOpenedFields);
-  expect(opened.slice(0, 12)).toEqual(Array.from({ length: 12 }, (_, i) => `/k${i}`));
+  const openedPointers = [...openedAtFirst(value as object, '', undefined)];
+  expect(openedPointers.length * 12).toBeLessThanOrEqual(maxOpenedFields);
+  expect(openedPointers.slice(0, 12)).toEqual(Array.from({ length: 12 }, (_, i) => `/k${i}`));
 });
 
 test('only the first entries of a million are shown', () => {

@@ -104,9 +104,14 @@ test('deviations are found by their index, and by stepping from one to the next'
     'sequenceDiagram\n  participant a\n  participant b\n  a->>b: go.on\n  b->>a: went.on\n',
     'd.mmd',
   );
-  const wrong = eventTo('b', 'not.declared');
+  const undeclaredEvent = eventTo('b', 'not.declared');
   const recording = recordingOf(
-    [eventTo('b', 'go.on'), wrong, { kind: 'event', from: 'b', to: 'a', event: { type: 'went.on' } }, wrong],
+    [
+      eventTo('b', 'go.on'),
+      undeclaredEvent,
+      { kind: 'event', from: 'b', to: 'a', event: { type: 'went.on' } },
+      undeclaredEvent,
+    ],
     [diagram],
   );
   expect(recording.deviations.map(({ index }) => index)).toEqual([1, 3]);
@@ -160,25 +165,26 @@ test('the cached states have no more entries than the trace has records, regardl
   copies.mockRestore();
   expect(entries).toBeLessThanOrEqual(recording.length);
   // The requested place is still near a cached state.
-  const applied = vi.spyOn(TraceState.prototype, 'apply');
+  const applySpy = vi.spyOn(TraceState.prototype, 'apply');
   expect(recording.stateAt(18_765).actors.get('a-2765')?.state).toBe('s-3');
   expect(recording.stateAt(9_999).actors.get('a-1999')?.state).toBe('s-1');
-  expect(applied.mock.calls.length).toBeLessThanOrEqual(2 * actors);
-  applied.mockRestore();
+  expect(applySpy.mock.calls.length).toBeLessThanOrEqual(2 * actors);
+  applySpy.mockRestore();
 });
 
 test('only the first of several backward steps far from a cached state replays all records in between', () => {
   const recording = new PageRecording(header);
   recording.append(stamped([...Array(60_000).keys()].map((i) => spawn(`a-${i}`))));
-  const applied = vi.spyOn(TraceState.prototype, 'apply');
-  const cost = (place: number): number => {
-    applied.mockClear();
-    expect(recording.stateAt(place).actors.size).toBe(place + 1);
-    return applied.mock.calls.length;
+  const applySpy = vi.spyOn(TraceState.prototype, 'apply');
+  const cost = (recordIndex: number): number => {
+    applySpy.mockClear();
+    expect(recording.stateAt(recordIndex).actors.size).toBe(recordIndex + 1);
+    return applySpy.mock.calls.length;
   };
   expect(cost(50_000)).toBeGreaterThan(5_000);
-  for (let place = 49_999; place > 49_980; place--) expect(cost(place)).toBeLessThanOrEqual(1_000);
-  applied.mockRestore();
+  for (let recordIndex = 49_999; recordIndex > 49_980; recordIndex--)
+    expect(cost(recordIndex)).toBeLessThanOrEqual(1_000);
+  applySpy.mockRestore();
 });
 
 test('findings are collected while the recording is being read', () => {

@@ -32,9 +32,9 @@ describe.each(readdirSync(folder))('the stored trace %s', (file) => {
   const lines = readFileSync(join(folder, file), 'utf8').trimEnd().split('\n').length;
 
   test('is read completely, and converted to the current version', async () => {
-    const reading = await openTrace(join(folder, file));
-    expect(reading.header.version).toBe(traceVersion);
-    const { records } = await readRecords(reading.records);
+    const openedTrace = await openTrace(join(folder, file));
+    expect(openedTrace.header.version).toBe(traceVersion);
+    const { records } = await readRecords(openedTrace.records);
     expect(records).toHaveLength(lines - 1);
     expect(streamed(file).records).toEqual(records);
     for (const record of records) if (record.kind === 'transition') expect(record.on).toEqual(expect.any(String));

@@ -1,32 +1,32 @@
 import { expect, test } from 'vitest';
 import { completeView, moved, ticks, tickText, viewShowing, zoomed } from './axis.ts';
 
-const whole = { from: 0, to: 100_000 };
+const fullRange = { from: 0, to: 100_000 };
 
 test('zooming the timeline keeps the time under the pointer in place', () => {
   const previous = { from: 20_000, to: 60_000 };
-  const after = zoomed(previous, 30_000, 0.5, whole);
-  expect((30_000 - after.from) / (after.to - after.from)).toBeCloseTo(
+  const zoomedRange = zoomed(previous, 30_000, 0.5, fullRange);
+  expect((30_000 - zoomedRange.from) / (zoomedRange.to - zoomedRange.from)).toBeCloseTo(
     (30_000 - previous.from) / (previous.to - previous.from),
   );
-  expect(after.to - after.from).toBeCloseTo(20_000);
+  expect(zoomedRange.to - zoomedRange.from).toBeCloseTo(20_000);
 });
 
 test('zooming the timeline is limited by the length of the trace and by the precision of its clock', () => {
-  expect(zoomed({ from: 20_000, to: 60_000 }, 30_000, 100, whole)).toEqual(whole);
-  const near = zoomed({ from: 10, to: 20 }, 15, 0.0001, whole);
-  expect(near.to - near.from).toBeCloseTo(5);
+  expect(zoomed({ from: 20_000, to: 60_000 }, 30_000, 100, fullRange)).toEqual(fullRange);
+  const smallestRange = zoomed({ from: 10, to: 20 }, 15, 0.0001, fullRange);
+  expect(smallestRange.to - smallestRange.from).toBeCloseTo(5);
 });
 
 test('the view of the timeline cannot be moved beyond the ends of the trace', () => {
-  expect(moved({ from: 10_000, to: 30_000 }, -50_000, whole)).toEqual({ from: 0, to: 20_000 });
-  expect(moved({ from: 10_000, to: 30_000 }, 500_000, whole)).toEqual({ from: 80_000, to: 100_000 });
+  expect(moved({ from: 10_000, to: 30_000 }, -50_000, fullRange)).toEqual({ from: 0, to: 20_000 });
+  expect(moved({ from: 10_000, to: 30_000 }, 500_000, fullRange)).toEqual({ from: 80_000, to: 100_000 });
 });
 
 test('the timeline scrolls only to show a hidden time, which is then in the middle', () => {
   const view = { from: 10_000, to: 20_000 };
-  expect(viewShowing(view, 15_000, whole)).toBe(view);
-  expect(viewShowing(view, 50_000, whole)).toEqual({ from: 45_000, to: 55_000 });
+  expect(viewShowing(view, 15_000, fullRange)).toBe(view);
+  expect(viewShowing(view, 50_000, fullRange)).toEqual({ from: 45_000, to: 55_000 });
 });
 
 test('a trace with a single time can be displayed', () => {
@@ -39,9 +39,9 @@ test.each([
   [{ from: 0, to: 60_000 }, 1_000, 10_000],
   [{ from: 0, to: 86_400_000 }, 1_000, 21_600_000],
 ])('ticks of %j over %d pixels are %d ms apart', (view, width, step) => {
-  const found = ticks(view, width);
-  expect(found.step).toBe(step);
-  expect(found.times.every((t) => t % step === 0 && t >= view.from && t <= view.to)).toBe(true);
+  const timeTicks = ticks(view, width);
+  expect(timeTicks.step).toBe(step);
+  expect(timeTicks.times.every((t) => t % step === 0 && t >= view.from && t <= view.to)).toBe(true);
 });
 
 test.each([

@@ -13,13 +13,13 @@ import {
 } from './drawn-lane.ts';
 import { FoldedClock, TimeAxis } from './time-axis.ts';
 
-const lane = (parts: Partial<Lane>): Lane => ({
+const lane = (overrides: Partial<Lane>): Lane => ({
   name: 'epoch-0',
   title: 'epoch 0',
   spans: [],
   marks: [],
   counts: [],
-  ...parts,
+  ...overrides,
 });
 const axis = new TimeAxis(new FoldedClock([], 0), { from: 0, to: 1_000 }, 500);
 
@@ -64,8 +64,8 @@ test('marks that are too close together become one of the worst kind, with as ma
     ['signal', 1],
   ]);
   expect(clusterTitle(clusters[0]!, String)).toBe('10  restart 10\n11  failure 11\n12  change 12');
-  const many = clustersOf(lane({ marks: Array.from({ length: 1_000 }, () => mark(5, 'push')) }), axis);
-  expect(clusterTitle(many[0]!, String).split('\n')).toHaveLength(9);
+  const manyClusters = clustersOf(lane({ marks: Array.from({ length: 1_000 }, () => mark(5, 'push')) }), axis);
+  expect(clusterTitle(manyClusters[0]!, String).split('\n')).toHaveLength(9);
 });
 
 test('counts begin with the value before the view, and show the maximum of each pixel', () => {
@@ -89,23 +89,23 @@ test('only epochs with content in the view are shown of a hundred, while a few e
   const names = (lanes: readonly Lane[]): string[] => lanes.map(({ name }) => name);
   expect(names(lanesIn(epochs, { from: 1_020, to: 1_180 }))).toEqual(['epoch-9', 'epoch-10', 'epoch-11']);
   expect(lanesIn(epochs.slice(0, 5), { from: 9_000, to: 9_100 })).toHaveLength(5);
-  const marked = lane({ name: 'signals', marks: [{ t: 1_100, index: 1, kind: 'signal', title: 'SIGHUP' }] });
-  expect(names(lanesIn([...epochs, marked], { from: 1_090, to: 1_120 }))).toContain('signals');
-  expect(names(lanesIn([...epochs, marked], { from: 1_110, to: 1_120 }))).not.toContain('signals');
+  const markedLane = lane({ name: 'signals', marks: [{ t: 1_100, index: 1, kind: 'signal', title: 'SIGHUP' }] });
+  expect(names(lanesIn([...epochs, markedLane], { from: 1_090, to: 1_120 }))).toContain('signals');
+  expect(names(lanesIn([...epochs, markedLane], { from: 1_110, to: 1_120 }))).not.toContain('signals');
 });
 
 test('the selected lane, lanes with bad marks and the first lanes are drawn if there are too many in the view', () => {
-  const failed = (t: number): Mark => ({ t, index: 1, kind: 'failure', title: 'broke' });
+  const failureMark = (t: number): Mark => ({ t, index: 1, kind: 'failure', title: 'broke' });
   const epochs = Array.from({ length: 5_000 }, (_, i) =>
-    lane({ name: `epoch-${i}`, marks: i % 1_000 === 999 ? [failed(i)] : [] }),
+    lane({ name: `epoch-${i}`, marks: i % 1_000 === 999 ? [failureMark(i)] : [] }),
   );
   const { lanes, leftOut } = drawnLanes(epochs, { from: 500, to: 3_500 }, 'epoch-4321');
   const names = lanes.map(({ name }) => name);
   expect([names.length, leftOut]).toEqual([maxDrawnLanes, 5_000 - maxDrawnLanes]);
   expect(names.slice(-4)).toEqual(['epoch-999', 'epoch-1999', 'epoch-2999', 'epoch-4321']);
   expect(names[0]).toBe('epoch-0');
-  const few = epochs.slice(0, maxDrawnLanes);
-  expect(drawnLanes(few, { from: 0, to: 1 }, undefined)).toEqual({ lanes: few, leftOut: 0 });
+  const fewLanes = epochs.slice(0, maxDrawnLanes);
+  expect(drawnLanes(fewLanes, { from: 0, to: 1 }, undefined)).toEqual({ lanes: fewLanes, leftOut: 0 });
 });
 
 test('a mark has a label if it fits without covering the next mark or a bar', () => {
@@ -116,8 +116,8 @@ test('a mark has a label if it fits without covering the next mark or a bar', ()
     title: 'Decided: hot restart of epoch-1: configuration changed',
   });
   const labels = (marks: readonly Mark[], spans: PhaseSpan[] = []): string[] => {
-    const drawn = lane({ marks: [...marks], spans });
-    return labelsOf(clustersOf(drawn, axis), barsOf(drawn, axis, 1_000), 500).map(({ text }) => text);
+    const drawnLane = lane({ marks: [...marks], spans });
+    return labelsOf(clustersOf(drawnLane, axis), barsOf(drawnLane, axis, 1_000), 500).map(({ text }) => text);
   };
   expect(labels([mark(0)])).toEqual(['Decided: hot restart of epoch-1: configuration changed']);
   expect(labels([mark(0), mark(350)])).toEqual([

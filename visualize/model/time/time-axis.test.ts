@@ -7,11 +7,11 @@ import { axisTicks, FoldedClock, foldedClock, TimeAxis } from './time-axis.ts';
 const hour = 3_600_000;
 /** A minute of activity every twelve hours, `times` times. */
 function restarts(times: number): IdleTimes {
-  const found = new IdleTimes();
+  const idleTimes = new IdleTimes();
   for (let i = 0; i < times; i++) {
-    for (const ms of [0, 1_200, 46_000, 60_000]) found.note(i * 12 * hour + ms);
+    for (const ms of [0, 1_200, 46_000, 60_000]) idleTimes.note(i * 12 * hour + ms);
   }
-  return found;
+  return idleTimes;
 }
 const startedAt = '2026-11-21T03:00:00.000Z';
 
@@ -33,9 +33,9 @@ describe('the folded clock', () => {
     [7_000, 1_075],
     [12_000, 1_100],
     [13_000, 2_100],
-  ])('the folded clock shows %d at %d, and converts it back', (t, shown) => {
-    expect(clock.shown(t)).toBeCloseTo(shown);
-    expect(clock.timeOf(shown)).toBeCloseTo(t);
+  ])('the folded clock shows %d at %d, and converts it back', (t, clockMs) => {
+    expect(clock.shown(t)).toBeCloseTo(clockMs);
+    expect(clock.timeOf(clockMs)).toBeCloseTo(t);
   });
 
   test('the folded clock never runs backwards', () => {
@@ -64,21 +64,21 @@ describe('the folded times', () => {
 
   test('folds never take more than half of the screen, regardless of their number', () => {
     const end = 399 * 12 * hour + 60_000;
-    const found = foldsOf(restarts(400).until(end), { from: 0, to: end }, 1_000);
-    expect(found.folds.length * found.pixels).toBeLessThanOrEqual(500);
+    const foldLayout = foldsOf(restarts(400).until(end), { from: 0, to: end }, 1_000);
+    expect(foldLayout.folds.length * foldLayout.pixels).toBeLessThanOrEqual(500);
   });
 });
 
 test('each restart of a week is wide enough to read and has its date', () => {
   const end = 13 * 12 * hour + 60_000;
-  const whole = { from: 0, to: end };
+  const fullRange = { from: 0, to: end };
   const width = 1_300;
-  const { folds, pixels } = foldsOf(restarts(14).until(end), whole, width);
-  const clock = foldedClock(folds, pixels, whole, width);
+  const { folds, pixels } = foldsOf(restarts(14).until(end), fullRange, width);
+  const clock = foldedClock(folds, pixels, fullRange, width);
   const axis = new TimeAxis(clock, completeView(clock.shown(0), clock.shown(end)), width);
   for (let i = 0; i < 14; i++) {
-    const begin = i * 12 * hour;
-    expect(axis.xOf(begin + 60_000) - axis.xOf(begin)).toBeGreaterThan(40);
+    const startMs = i * 12 * hour;
+    expect(axis.xOf(startMs + 60_000) - axis.xOf(startMs)).toBeGreaterThan(40);
   }
   const ticks = axisTicks(axis, startedAt);
   const dated = ticks.filter(({ wall }) => /^Nov 2\d( \d\d:\d\d(:\d\d)?)?$/.test(wall));

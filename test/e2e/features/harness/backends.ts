@@ -40,7 +40,7 @@ export class HttpBackend {
   private constructor(name: string, { respond, tls, http2, address = '127.0.0.1' }: HttpBackendOptions) {
     this.name = name;
     this.address = address;
-    this.respond = respond ?? ((seen, response) => void response.end(JSON.stringify(seen)));
+    this.respond = respond ?? ((seenRequest, response) => void response.end(JSON.stringify(seenRequest)));
     const handle = (request: IncomingMessage, response: ServerResponse): void =>
       // A client that disconnects before its request is complete is ignored.
       void this.#respond(request, response).catch(() => response.destroy());
@@ -71,10 +71,10 @@ export class HttpBackend {
     for await (const chunk of request.setEncoding('utf8')) body += chunk as string;
     const headers = Object.fromEntries(Object.entries(request.headers).map(([key, value]) => [key, String(value)]));
     const { method = '', url = '' } = request;
-    const seen = { backend: this.name, method, url, headers, body };
-    this.seen.push(seen);
+    const seenRequest = { backend: this.name, method, url, headers, body };
+    this.seen.push(seenRequest);
     response.setHeader('x-backend', this.name);
-    await this.respond(seen, response);
+    await this.respond(seenRequest, response);
   }
 }
 

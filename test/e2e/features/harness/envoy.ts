@@ -69,7 +69,7 @@ export class FeatureEnvoy {
   readonly program: Program;
   readonly #admin: string;
 
-  constructor({ root, name, settings, ip, xdsPort, adminPort, secretsPort, args: more }: FeatureEnvoyOptions) {
+  constructor({ root, name, settings, ip, xdsPort, adminPort, secretsPort, args: extraArgs }: FeatureEnvoyOptions) {
     this.name = name;
     this.node = nodeOf(name, settings, ip);
     this.#admin = `http://127.0.0.1:${adminPort}`;
@@ -79,7 +79,7 @@ export class FeatureEnvoy {
     writeFileSync(file, JSON.stringify({ ...base, layered_runtime: runtime, ...settings.bootstrap }));
     // The access log is flushed often, because each request is compared with the result of explain.
     const args = ['-c', file, '--disable-hot-restart', '--concurrency', '1', '-l', 'warning'];
-    args.push('--file-flush-interval-msec', '20', ...more);
+    args.push('--file-flush-interval-msec', '20', ...extraArgs);
     // Access logs may be written to /dev/stdout, which a process can open if it is a file but not if it is a socket.
     const shell = [
       '-c',
@@ -97,7 +97,7 @@ export class FeatureEnvoy {
 
   /** A counter or gauge; 0 if Envoy has none of this name. */
   async stat(name: string): Promise<number> {
-    const text = await this.admin(`/stats?filter=^${encodeURIComponent(escaped(name))}$`);
+    const text = await this.admin(`/stats?filter=^${encodeURIComponent(escapeRegExp(name))}$`);
     return Number(/: (\d+)/.exec(text)?.[1] ?? 0);
   }
 
@@ -134,6 +134,6 @@ function secretsCluster({ static_resources: { clusters } }: Bootstrap, port: num
   return JSON.parse(text.replaceAll(/"port_value":\d+/g, `"port_value":${port}`)) as { name: string };
 }
 
-function escaped(text: string): string {
+function escapeRegExp(text: string): string {
   return text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }

@@ -34,7 +34,7 @@ export class Explained {
   #pending: Pending[] = [];
   #compared = 0;
   /** Length of the log that was already compared: later connections may reuse a port. */
-  #seen = 0;
+  #readOffset = 0;
 
   constructor(options: ExplainedOptions) {
     this.#options = options;
@@ -61,7 +61,7 @@ export class Explained {
     if (pending.length === 0) return;
     const { configDir, meshConfigFile: meshConfig, env } = this.#options;
     const mesh = await readOfflineMesh(resolveDiscoveryOptions({ registries: '', configDir, meshConfig }, env));
-    const logged = await this.#loggedFor(pending);
+    const logEntries = await this.#loggedFor(pending);
     const configurations = new Map<string, ProxyConfiguration>();
     for (const one of pending) {
       const { node } = this.#options.envoys.get(one.proxy)!;
@@ -69,7 +69,7 @@ export class Explained {
       const configuration =
         configurations.get(one.proxy) ?? configurationFor({ ...node, labels }, mesh.context).configuration;
       configurations.set(one.proxy, configuration);
-      const line = logged.get(connectionOf(one));
+      const line = logEntries.get(connectionOf(one));
       const explanation = explain(configuration, questionAbout(one));
       const differences = line === undefined ? ['Envoy logged nothing'] : differencesOf(explanation, line);
       this.#compared++;
@@ -86,14 +86,14 @@ export class Explained {
   /** Reads the last line of each connection; Envoy writes lines shortly after the response. */
   async #loggedFor(pending: readonly Pending[]): Promise<ReadonlyMap<string, Logged>> {
     let lines = new Map<string, Logged>();
-    let end = this.#seen;
+    let end = this.#readOffset;
     const complete = (): boolean => {
-      ({ lines, end } = readLog(this.#options.accessLog, this.#seen));
+      ({ lines, end } = readLog(this.#options.accessLog, this.#readOffset));
       return pending.every((one) => lines.has(connectionOf(one)));
     };
     // A request without a log line is reported. The deadline allows for a busy machine.
     await eventually('all requests are logged', complete, { everyMs: 20, deadlineMs: 30_000 }).catch(() => {});
-    this.#seen = end;
+    this.#readOffset = end;
     return lines;
   }
 }
@@ -104,11 +104,11 @@ const connectionOf = ({ localPort, requested }: Pending): string => `${localPort
 const portOf = (address: unknown): string => String(address).split(':').at(-1)!;
 
 /** Reads the complete lines from an offset on, by {@link connectionOf}, and the offset of their end. */
-function readLog(file: string, begin: number): { lines: Map<string, Logged>; end: number } {
-  if (!existsSync(file)) return { lines: new Map(), end: begin };
+function readLog(file: string, startOffset: number): { lines: Map<string, Logged>; end: number } {
+  if (!existsSync(file)) return { lines: new Map(), end: startOffset };
   const text = readFileSync(file, 'utf8');
-  const whole = text.slice(begin).split('\n').slice(0, -1);
-  const lines = whole.map((line) => JSON.parse(line) as Logged);
+  const completeLines = text.slice(startOffset).split('\n').slice(0, -1);
+  const lines = completeLines.map((line) => JSON.parse(line) as Logged);
   return {
     lines: new Map(lines.map((line) => [`${portOf(line.remote)} to ${portOf(line.local)}`, line])),
     end: text.lastIndexOf('\n') + 1,

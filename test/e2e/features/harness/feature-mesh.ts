@@ -92,17 +92,17 @@ export class FeatureMesh {
   }
 
   async ports<Names extends string>(...names: Names[]): Promise<Record<Names, number>> {
-    const found = await freePorts(names.length);
-    return Object.fromEntries(names.map((name, index) => [name, found[index]])) as Record<Names, number>;
+    const foundPorts = await freePorts(names.length);
+    return Object.fromEntries(names.map((name, index) => [name, foundPorts[index]])) as Record<Names, number>;
   }
 
   /** An HTTP application; it is closed by the next {@link FeatureMesh.reset}, or at the end. */
   async http(name: string, options: HttpBackendOptions = {}): Promise<HttpBackend> {
-    return this.#keep(await HttpBackend.start(name, options));
+    return this.#register(await HttpBackend.start(name, options));
   }
 
   async tcp(name: string, options: TcpBackendOptions = {}): Promise<TcpBackend> {
-    return this.#keep(await TcpBackend.start(name, options));
+    return this.#register(await TcpBackend.start(name, options));
   }
 
   /**
@@ -154,9 +154,9 @@ export class FeatureMesh {
 
   async connect(proxy: string, to: ConnectTo): Promise<ReceivedData> {
     this.envoy(proxy);
-    const received = await openConnection(to);
-    this.#explained?.requested(proxy, { ...to, kind: 'tcp' }, received.localPort);
-    return received;
+    const connection = await openConnection(to);
+    this.#explained?.requested(proxy, { ...to, kind: 'tcp' }, connection.localPort);
+    return connection;
   }
 
   envoy(name: string): FeatureEnvoy {
@@ -296,7 +296,7 @@ export class FeatureMesh {
       },
       { hopeless },
     );
-    await eventually('every Envoy has acknowledged it', () => this.#acknowledged(countOf(version), mayReject), {
+    await eventually('every Envoy has acknowledged it', () => this.#isAcknowledged(countOf(version), mayReject), {
       hopeless: () => hopeless() ?? this.#endedEnvoy() ?? this.#refusal(mayReject),
     }).catch((error: Error) => {
       throw new Error(`${error.message}\n${version} ${this.#lastStates}`);
@@ -310,11 +310,11 @@ export class FeatureMesh {
   #rejection: string | undefined;
   #lastStates = '';
 
-  async #acknowledged(count: number, mayReject: boolean): Promise<boolean> {
+  async #isAcknowledged(count: number, mayReject: boolean): Promise<boolean> {
     const all = JSON.parse(await this.page('/debug/proxyz')) as ProxyState[];
     // A test may connect other clients.
     const proxies = all.filter(({ proxy }) => this.#envoys.has(proxy.slice(0, proxy.indexOf('.'))));
-    const rejected = proxies
+    const rejectedTypes = proxies
       .filter(({ context }) => countOf(context) >= count)
       .flatMap(({ proxy, types }) =>
         types
@@ -323,7 +323,7 @@ export class FeatureMesh {
           .filter(({ pending }) => pending === undefined)
           .flatMap((type) => (type.rejected ? [`${proxy} rejected ${type.type}: ${type.rejected}`] : [])),
       );
-    this.#rejection = rejected.join('\n') || undefined;
+    this.#rejection = rejectedTypes.join('\n') || undefined;
     this.#lastStates = JSON.stringify(proxies);
     const isDone = ({ context, types }: ProxyState): boolean =>
       countOf(context) >= count &&
@@ -338,7 +338,7 @@ export class FeatureMesh {
 
   /** The last output of an Envoy that crashed on its configuration. */
   #endedEnvoy(): string | undefined {
-    return [...this.#envoys.values()].map(({ program }) => program.hopeless()).find((words) => words !== undefined);
+    return [...this.#envoys.values()].map(({ program }) => program.hopeless()).find((reason) => reason !== undefined);
   }
 
   #refusal(mayReject: boolean): string | undefined {
@@ -357,7 +357,7 @@ export class FeatureMesh {
     renameSync(join(this.#configDir, `.${name}.saving`), join(this.#configDir, name));
   }
 
-  #keep<Backend extends { close(): Promise<void> }>(backend: Backend): Backend {
+  #register<Backend extends { close(): Promise<void> }>(backend: Backend): Backend {
     this.#backends.push(backend);
     return backend;
   }

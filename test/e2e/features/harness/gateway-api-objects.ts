@@ -9,9 +9,13 @@ const apiVersion = 'gateway.networking.k8s.io/v1';
 /** A listener; other fields are set by the test. */
 export type WrittenListener = Readonly<Record<string, unknown>> & { readonly port: number };
 
-export function kubernetesGateway(listeners: readonly WrittenListener[], more: object = {}): string {
-  const named = listeners.map((one, index) => ({ name: `l${index}`, protocol: 'HTTP', ...one }));
-  return object(apiVersion, 'Gateway', 'shop', 'front', { gatewayClassName: 'istio', listeners: named, ...more });
+export function kubernetesGateway(listeners: readonly WrittenListener[], extraSpec: object = {}): string {
+  const namedListeners = listeners.map((one, index) => ({ name: `l${index}`, protocol: 'HTTP', ...one }));
+  return object(apiVersion, 'Gateway', 'shop', 'front', {
+    gatewayClassName: 'istio',
+    listeners: namedListeners,
+    ...extraSpec,
+  });
 }
 
 export interface RouteOptions {
@@ -63,4 +67,4 @@ export function serviceOf(
 }
 
 /** A backend reference to a Service of the route's namespace. */
-export const to = (name: string, more: object = {}): object => ({ name, port: servicePort, ...more });
+export const to = (name: string, extraFields: object = {}): object => ({ name, port: servicePort, ...extraFields });

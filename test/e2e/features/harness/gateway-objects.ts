@@ -12,9 +12,9 @@ export const frontAddress = '10.99.0.1';
 export const all = (...documents: string[]): string => documents.join('\n---\n');
 
 /** A TLS Secret of namespace shop. */
-export function secret(name: string, { certificate, privateKey }: IssuedCertificate, more: object = {}): string {
+export function secret(name: string, { certificate, privateKey }: IssuedCertificate, extraData: object = {}): string {
   const metadata = { name, namespace: 'shop' };
-  const stringData = { 'tls.crt': certificate, 'tls.key': privateKey, ...more };
+  const stringData = { 'tls.crt': certificate, 'tls.key': privateKey, ...extraData };
   return stringify({ apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/tls', stringData });
 }
 

@@ -65,12 +65,12 @@ async function sendHttp1(to: RequestTo): Promise<BackendResponse> {
   const options = { host: address, port, path, method, agent: false, headers: { ...(host && { host }), ...headers } };
   let localPort = 0;
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const sent = tls ? httpsRequest({ ...options, ...asTls(tls) }) : httpRequest(options);
-    sent.setTimeout(timeoutMs, () => sent.destroy(new Error(`no answer in ${timeoutMs} ms`)));
-    sent.on('socket', (socket: Socket) => socket.on('connect', () => (localPort = socket.localPort ?? 0)));
-    sent.on('error', reject);
-    sent.on('response', resolve);
-    sent.end(to.body);
+    const clientRequest = tls ? httpsRequest({ ...options, ...asTls(tls) }) : httpRequest(options);
+    clientRequest.setTimeout(timeoutMs, () => clientRequest.destroy(new Error(`no answer in ${timeoutMs} ms`)));
+    clientRequest.on('socket', (socket: Socket) => socket.on('connect', () => (localPort = socket.localPort ?? 0)));
+    clientRequest.on('error', reject);
+    clientRequest.on('response', resolve);
+    clientRequest.end(to.body);
   });
   let body = '';
   for await (const chunk of response.setEncoding('utf8')) body += chunk as string;
@@ -91,16 +91,18 @@ async function sendHttp2(to: RequestTo): Promise<BackendResponse> {
         [constants.HTTP2_HEADER_PATH]: path,
         ...headers,
       });
-      let got: IncomingHttpHeaders = {};
+      let receivedHeaders: IncomingHttpHeaders = {};
       let body = '';
       stream.setTimeout(timeoutMs, () => reject(new Error(`no answer in ${timeoutMs} ms`)));
       stream.setEncoding('utf8');
       stream.on('error', reject);
-      stream.on('response', (responseHeaders) => (got = responseHeaders as never));
+      stream.on('response', (responseHeaders) => (receivedHeaders = responseHeaders as never));
       stream.on('data', (chunk: string) => (body += chunk));
       stream.on('end', () => {
-        const status = Number((got as Record<string, unknown>)[':status'] ?? 0);
-        resolve(responseOf({ status, headers: got, body, begunAt, localPort: session.socket?.localPort ?? 0 }));
+        const status = Number((receivedHeaders as Record<string, unknown>)[':status'] ?? 0);
+        resolve(
+          responseOf({ status, headers: receivedHeaders, body, begunAt, localPort: session.socket?.localPort ?? 0 }),
+        );
       });
       stream.end(to.body);
     });
@@ -109,8 +111,10 @@ async function sendHttp2(to: RequestTo): Promise<BackendResponse> {
   }
 }
 
-function responseOf(got: Omit<BackendResponse, 'seen' | 'durationMs'> & { readonly begunAt: number }): BackendResponse {
-  const { begunAt, ...response } = got;
+function responseOf(
+  rawResponse: Omit<BackendResponse, 'seen' | 'durationMs'> & { readonly begunAt: number },
+): BackendResponse {
+  const { begunAt, ...response } = rawResponse;
   return {
     ...response,
     durationMs: performance.now() - begunAt,

@@ -29,7 +29,9 @@ export class TokenIssuer {
     const now = Math.floor(Date.now() / 1_000);
     const header = { alg: 'ES256', typ: 'JWT', kid: this.#kid(this.#count) };
     const payload = { iss: this.name, sub: 'user', iat: now, exp: now + 3_600, ...claims };
-    const text = [header, payload].map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.');
+    const text = [header, payload]
+      .map((segment) => Buffer.from(JSON.stringify(segment)).toString('base64url'))
+      .join('.');
     const signature = sign('sha256', Buffer.from(text), { key: this.#key, dsaEncoding: 'ieee-p1363' });
     return `${text}.${signature.toString('base64url')}`;
   }

@@ -25,11 +25,12 @@ export async function startWorkloadSecrets(
   authority: CertificateAuthority,
   identities: ReadonlyMap<string, string>,
 ): Promise<WorkloadSecrets> {
-  const issued = new Map<string, IssuedCertificate>();
+  const certificatesByNode = new Map<string, IssuedCertificate>();
   const certificateOf = (node: string): IssuedCertificate => {
-    const known = issued.get(node) ?? authority.issue([identities.get(node) ?? 'spiffe://unknown']);
-    issued.set(node, known);
-    return known;
+    const nodeCertificate =
+      certificatesByNode.get(node) ?? authority.issue([identities.get(node) ?? 'spiffe://unknown']);
+    certificatesByNode.set(node, nodeCertificate);
+    return nodeCertificate;
   };
   const serve = (stream: Stream): void => {
     let node = '';

@@ -19,7 +19,7 @@ function forwardedHeaders(headers: IncomingHttpHeaders): Record<string, string> 
 /** @throws Error if there is no response with status 200 within the time */
 async function fetchJson(url: string, headers: Record<string, string>, timeoutMs: number): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-  const sent = get(url, { headers, signal: AbortSignal.timeout(timeoutMs) }, (response) => {
+  const clientRequest = get(url, { headers, signal: AbortSignal.timeout(timeoutMs) }, (response) => {
     const { statusCode } = response;
     if (statusCode === 200) text(response).then((body) => resolve(JSON.parse(body)), reject);
     else {
@@ -27,7 +27,7 @@ async function fetchJson(url: string, headers: Record<string, string>, timeoutMs
       reject(new Error(`${url} responded with ${statusCode}`));
     }
   });
-  sent.on('error', reject);
+  clientRequest.on('error', reject);
   return promise;
 }
 
@@ -108,12 +108,12 @@ async function productPage(user: string | undefined, headers: Record<string, str
   const detailsHtml = book
     ? `<h4>Book Details</h4><pre>${JSON.stringify(book)}</pre>`
     : '<h4>Error fetching product details!</h4><p>Sorry, product details are currently unavailable for this book.</p>';
-  const parts = [
+  const htmlParts = [
     ...['<!DOCTYPE html>', '<html><head><title>Simple Bookstore App</title></head><body>'],
     ...[`<p>${user ?? 'Sign in'}</p>`, `<h3>${books[0]!.title}</h3>`, detailsHtml, '<h4>Book Reviews</h4>'],
     ...[`<p>Reviews served by: ${reviews?.podname ?? ''}</p>`, ...reviewsHtml, '</body></html>'],
   ];
-  return `${parts.join('\n')}\n`;
+  return `${htmlParts.join('\n')}\n`;
 }
 
 async function respondAsProductPage({ method, url, message, body }: Request): Promise<Response> {
@@ -122,11 +122,11 @@ async function respondAsProductPage({ method, url, message, body }: Request): Pr
   const redirect = (cookie: string): Response => ({
     ...{ status: 302, headers: { location: '/productpage', 'set-cookie': `${cookie}; Path=/; HttpOnly` } },
   });
-  const [id, part] = /^\/api\/v1\/products\/(\d+)(?:\/(\w+))?$/.exec(url.pathname)?.slice(1) ?? [];
-  if (id !== undefined && part === undefined)
+  const [id, subresource] = /^\/api\/v1\/products\/(\d+)(?:\/(\w+))?$/.exec(url.pathname)?.slice(1) ?? [];
+  if (id !== undefined && subresource === undefined)
     return { body: await fetchJson(`http://details:${port}/details/${id}`, headers, attemptTimeoutMs) };
-  if (part === 'reviews') return unavailable(await fetchReviews(Number(id), headers), 'reviews');
-  if (part === 'ratings') {
+  if (subresource === 'reviews') return unavailable(await fetchReviews(Number(id), headers), 'reviews');
+  if (subresource === 'ratings') {
     const ratings = fetchJson(`http://ratings:${port}/ratings/${id}`, headers, attemptTimeoutMs);
     return unavailable(await ratings.catch(() => undefined), 'ratings');
   }

@@ -17,7 +17,7 @@ function headersOf({ message }: Request): Record<string, string[]> {
   return Object.fromEntries(entries);
 }
 
-function described(request: Request): object {
+function describeRequest(request: Request): object {
   const { method, url, message } = request;
   const args = Object.fromEntries([...url.searchParams.keys()].map((name) => [name, url.searchParams.getAll(name)]));
   const origin = message.headers['x-forwarded-for'] ?? message.socket.remoteAddress;
@@ -35,7 +35,7 @@ async function respond(request: Request): Promise<Response> {
       return { status: Number(argument) };
     case 'delay':
       await sleep(Math.min(Number(argument), maxDelaySeconds) * 1000);
-      return { body: described(request) };
+      return { body: describeRequest(request) };
     case 'ip':
       return { body: { origin: message.headers['x-forwarded-for'] ?? message.socket.remoteAddress } };
     case 'user-agent':
@@ -48,11 +48,11 @@ async function respond(request: Request): Promise<Response> {
     case 'base64':
       return { body: Buffer.from(argument, 'base64').toString() };
     case 'post':
-      return method === 'POST' ? { body: { ...described(request), data: request.body } } : { status: 405 };
+      return method === 'POST' ? { body: { ...describeRequest(request), data: request.body } } : { status: 405 };
     case '':
     case 'get':
     case 'anything':
-      return { body: described(request) };
+      return { body: describeRequest(request) };
     default:
       return { status: 404 };
   }
