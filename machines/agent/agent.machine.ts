@@ -26,10 +26,10 @@ const onPartFailure = {
 
 const onActorError = { target: releasing, actions: recordError };
 
-function openTimeout(part: string, limitMs: number) {
+function openTimeout(partName: string, limitMs: number) {
   return {
     target: releasing,
-    actions: { type: 'addFailure' as const, params: { trouble: `${part} not open after ${limitMs} ms` } },
+    actions: { type: 'addFailure' as const, params: { trouble: `${partName} not open after ${limitMs} ms` } },
   };
 }
 
@@ -42,7 +42,7 @@ const recordTakenClaim = [
   // A new predecessor actor is spawned when this agent can be replaced again.
   'stopPredecessor' as const,
 ];
-const onClaimTaken = [
+const onIdsClaimed = [
   {
     guard: {
       type: 'hasAdoptedEpochs' as const,
@@ -261,8 +261,8 @@ export const agentMachine = agentSetup.createMachine({
               },
               description: 'Another agent is active: an older one that hands over, or a newer one that took over.',
               on: {
-                'succession.taken': onClaimTaken,
-                'succession.failed': onClaimTaken,
+                'succession.taken': onIdsClaimed,
+                'succession.failed': onIdsClaimed,
                 'succession.refused': onPartFailure,
                 'succession.done': { target: releasing, actions: 'recordSuccession' },
                 ...deferExitRequest,

@@ -3,7 +3,7 @@ import type { MarkRule, Timeline } from '../timeline.ts';
 
 export const noLane: Timeline = { lane: 'none' };
 
-const failed = (event: string): MarkRule => ({ event, kind: 'failure', text: '{type}: {reason}' });
+const failureMark = (event: string): MarkRule => ({ event, kind: 'failure', text: '{type}: {reason}' });
 
 export const agentTimeline: Timeline = {
   lane: 'none',
@@ -11,24 +11,24 @@ export const agentTimeline: Timeline = {
   marks: [
     { event: 'signal.received', kind: 'signal', text: 'Signal {signal}' },
     { event: 'quit.requested', kind: 'signal', text: 'POST /quitquitquit' },
-    failed('http.failed'),
-    failed('status.failed'),
+    failureMark('http.failed'),
+    failureMark('status.failed'),
   ],
 };
 
 export const dnsTimeline: Timeline = {
   lane: 'none',
-  marks: [failed('dns-port.failed'), failed('dns.failed')],
+  marks: [failureMark('dns-port.failed'), failureMark('dns.failed')],
 };
 
 export const accessLogsTimeline: Timeline = {
   lane: 'none',
-  marks: [failed('access-logs.failed')],
+  marks: [failureMark('access-logs.failed')],
 };
 
 export const grpcBootstrapTimeline: Timeline = {
   lane: 'none',
-  marks: [failed('grpc-bootstrap.failed')],
+  marks: [failureMark('grpc-bootstrap.failed')],
 };
 
 export const certWatcherTimeline: Timeline = {
@@ -58,8 +58,8 @@ export const secretsTimeline: Timeline = {
     { event: 'secret.unavailable', kind: 'failure', text: 'Certificate {name} unavailable: {reason}' },
     { event: 'secret.expired', kind: 'failure', text: 'Certificate {name} expired' },
     { event: 'sds.rejected', kind: 'rejected', text: 'Envoy rejected certificate {name}: {reason}' },
-    failed('sds.failed'),
-    failed('output.failed'),
+    failureMark('sds.failed'),
+    failureMark('output.failed'),
   ],
 };
 

@@ -230,8 +230,8 @@ export const discoverySetup = setup({
     }),
     stopWebhooks: stopChild('webhook-server'),
     unwatchCluster: enqueueActions(({ enqueue }) => {
-      const ofCluster = ['shared-authority', 'registrations', 'remote-clusters', 'distribution', 'secret-access'];
-      for (const actor of [...ofCluster, 'api-server-0']) enqueue.stopChild(actor);
+      const clusterActors = ['shared-authority', 'registrations', 'remote-clusters', 'distribution', 'secret-access'];
+      for (const actor of [...clusterActors, 'api-server-0']) enqueue.stopChild(actor);
     }),
     joinElections: enqueueActions(({ context: { settings }, enqueue }) => {
       if (settings.elections !== null) enqueue.sendTo('elections', { type: 'elections.join' });

@@ -3,8 +3,8 @@ import type { MarkRule, Timeline } from '../timeline.ts';
 
 export const noLane: Timeline = { lane: 'none' };
 
-const failed = (event: string): MarkRule => ({ event, kind: 'failure', text: '{type}: {reason}' });
-const rejected = (event: string): MarkRule => ({
+const failureMark = (event: string): MarkRule => ({ event, kind: 'failure', text: '{type}: {reason}' });
+const rejectionMark = (event: string): MarkRule => ({
   event,
   kind: 'rejected',
   text: 'New configuration rejected, old one kept: {reason|problems.0.message}',
@@ -15,8 +15,8 @@ export const discoveryTimeline: Timeline = {
   lanes: [{ name: 'program' }, { name: 'sources' }, { name: 'pushes' }, { name: 'connections' }],
   marks: [
     { event: 'signal.received', kind: 'signal', text: 'Signal {signal}' },
-    failed('http.failed'),
-    failed('ads.failed'),
+    failureMark('http.failed'),
+    failureMark('ads.failed'),
   ],
 };
 
@@ -27,7 +27,7 @@ export const pushTimeline: Timeline = {
     { child: 'endpoints', lane: 'pushes', phase: 'building' },
   ],
   marks: [
-    failed('context.failed'),
+    failureMark('context.failed'),
     { event: 'push.request', lane: 'pushes', kind: 'request', text: 'Push requested by {from}' },
     {
       event: 'clients.push',
@@ -52,7 +52,7 @@ const source = (...marks: readonly MarkRule[]): Timeline => ({
   marks: [...marks, { event: '*', lane: 'sources', kind: 'change', text: '{from}: {type}' }],
 });
 
-export const meshConfigTimeline = source(rejected('settings.rejected'));
+export const meshConfigTimeline = source(rejectionMark('settings.rejected'));
 export const configControllerTimeline = source(
   {
     event: 'configs.changed',
@@ -60,10 +60,10 @@ export const configControllerTimeline = source(
     kind: 'change',
     text: '{changes:configuration object} changed',
   },
-  rejected('configs.rejected'),
-  failed('configs.failed'),
+  rejectionMark('configs.rejected'),
+  failureMark('configs.failed'),
 );
-export const serviceRegistryTimeline = source(failed('services.failed'));
+export const serviceRegistryTimeline = source(failureMark('services.failed'));
 export const jwksTimeline = source();
 export const trustBundlesTimeline = source({
   event: 'trust-bundle.failed',
@@ -139,7 +139,7 @@ export const serverCertificateTimeline: Timeline = {
 export const authorityTimeline: Timeline = {
   lane: 'none',
   marks: [
-    failed('authority.failed'),
+    failureMark('authority.failed'),
     { event: 'rotation.start', kind: 'request', text: 'Rotation of the root requested by {from}' },
     { event: 'rotation.taint', kind: 'request', text: 'Root marked as tainted by {from}' },
     { event: 'rotation.proceed', kind: 'request', text: 'Rotation forced by {from}, without waiting for all proxies' },

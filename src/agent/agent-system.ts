@@ -69,12 +69,12 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     entry: agentLog(),
   });
   recorder.observe((record) => metrics.observe(record));
-  const living = new RunningEpochs();
-  recorder.observe((record) => living.observe(record));
+  const runningEpochs = new RunningEpochs();
+  recorder.observe((record) => runningEpochs.observe(record));
   const ending = new RunEnd('agent');
   const stopFollowing = recorder.observe((record) => ending.take(record));
   try {
-    const { machine, firstValidation } = await agentWithEffects(program, net, { metrics, xds, living });
+    const { machine, firstValidation } = await agentWithEffects(program, net, { metrics, xds, living: runningEpochs });
     const actor = startRoot(machine, {
       id: 'agent',
       input: { settings: agentSettings(program) },
@@ -111,8 +111,10 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
 
 /** The exit code includes orders received after the charts ended. */
 function exitCodeWith(exitCode: number, { counts, waiting }: SignalInbox): number {
-  const due = dueOrdersOf(exitCode);
-  return due === undefined ? exitCode : successionExitCodeOf([...due, ...waiting.filter(isDueOrder)], counts);
+  const dueOrders = dueOrdersOf(exitCode);
+  return dueOrders === undefined
+    ? exitCode
+    : successionExitCodeOf([...dueOrders, ...waiting.filter(isDueOrder)], counts);
 }
 
 /**
@@ -122,7 +124,7 @@ function exitCodeWith(exitCode: number, { counts, waiting }: SignalInbox): numbe
  */
 function recordChanges(agent: AnyActorRef, record: AgentRecord): () => void {
   let supervisor: AnyActorRef | undefined;
-  const follow = (): void => {
+  const followSupervisor = (): void => {
     const nextSupervisor = agent.system.get('supervisor') as ActorRefFrom<typeof supervisorMachine> | undefined;
     if (nextSupervisor === undefined || nextSupervisor === supervisor) return;
     supervisor = nextSupervisor;
@@ -133,8 +135,8 @@ function recordChanges(agent: AnyActorRef, record: AgentRecord): () => void {
     write(nextSupervisor.getSnapshot());
     nextSupervisor.subscribe(write);
   };
-  follow();
-  const { unsubscribe } = agent.subscribe(follow);
+  followSupervisor();
+  const { unsubscribe } = agent.subscribe(followSupervisor);
   return unsubscribe;
 }
 

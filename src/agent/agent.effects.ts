@@ -64,7 +64,7 @@ export async function agentWithEffects(
   const probing = parentDeathGuard();
   const hasCredentialServer = await isCredentialServerReachable();
   const names = options.dns && new DnsTables(options.dns.workload);
-  const turns = new FileTurns();
+  const fileTurns = new FileTurns();
   const vault = new SecretVault();
   const counts = new SecretCounts(vault);
   metrics.withSecrets(counts);
@@ -76,11 +76,11 @@ export async function agentWithEffects(
   const patches = new BootstrapPatches(storedFiles);
   const credentialTurns = new FileTurns();
   const connections = controlPlaneConnections(program, { vault, distributedRoots, turns: credentialTurns });
-  const prepared = options.runsEnvoy
+  const prepareEnvironment = options.runsEnvoy
     ? buildPrepareEnvironment(program, net, {
         admin,
         guard: setprivGuard,
-        turns,
+        turns: fileTurns,
         scratch: scratchFolders(runDir, config),
         hasCredentialServer,
         patches,
@@ -88,17 +88,17 @@ export async function agentWithEffects(
     : undefined;
   // Validate while other components are created, but not for an adopted Envoy, which was already validated.
   const isFirst = net.record?.exists !== true;
-  const firstValidation = prepared && isFirst ? new FirstValidation(prepared) : undefined;
-  const preparation = prepared && { ...prepared, guard: await probing };
+  const firstValidation = prepareEnvironment && isFirst ? new FirstValidation(prepareEnvironment) : undefined;
+  const preparation = prepareEnvironment && { ...prepareEnvironment, guard: await probing };
   const ownership = new Ownership(program.succeeds !== true);
   const needed = patchesBootstrap(options) ? (['bootstrap-patches'] as const) : [];
   const passedOn = { table, baseIds, binaries, runDir, ownership, needed, log: log.scope('agent') };
   const inheritance = record && storedFiles && { ...passedOn, record, storedFiles: storedFiles };
   await restoreNames(names, storedFiles);
-  if (prepared && patchesBootstrap(options)) await restorePatches(patches, prepared, program);
+  if (prepareEnvironment && patchesBootstrap(options)) await restorePatches(patches, prepareEnvironment, program);
   const { ports } = net;
   ownership.onAcquired(async () => ports?.listen());
-  const shared = options.liveRestore ? { ownership } : {};
+  const sharedOptions = options.liveRestore ? { ownership } : {};
   const meshMetrics = options.standardMetrics && meshMetricsOf(program, hasCredentialServer);
   if (meshMetrics !== undefined) metrics.withMesh(meshMetrics);
   const machine = agentMachine.provide({
@@ -112,9 +112,9 @@ export async function agentWithEffects(
           const { baseId, hotRestart, runsEnvoy } = options;
           if (!runsEnvoy) return { baseIds: [], sweptFiles: [] };
           const withSpare = hotRestart && !config.customConfigFile;
-          const claimed = await net.baseIds.claim({ runDir, withSpare, ...(baseId !== undefined && { baseId }) });
-          net.record?.startRecording(claimed.baseIds, { binaries: net.binaries });
-          return claimed;
+          const claimedIds = await net.baseIds.claim({ runDir, withSpare, ...(baseId !== undefined && { baseId }) });
+          net.record?.startRecording(claimedIds.baseIds, { binaries: net.binaries });
+          return claimedIds;
         }),
       ),
       releaseBaseIds: fromPromise<void, { baseIds: number[]; keeps: boolean }>(async ({ input }) => {
@@ -155,23 +155,23 @@ export async function agentWithEffects(
         ...(trace && { trace }),
       }),
       ...(options.dns &&
-        names && { dns: dnsOf(options.dns, { tables: names, metrics, ...shared, ...(ports && { ports }) }) }),
+        names && { dns: dnsOf(options.dns, { tables: names, metrics, ...sharedOptions, ...(ports && { ports }) }) }),
       secrets: secretsWithEffects({
         ...options,
         nodeId: nodeIdOf(options),
         log: log.scope('secrets'),
-        turns,
+        turns: fileTurns,
         credentialTurns,
         vault,
         counts,
         distributedRoots,
-        ...shared,
+        ...sharedOptions,
       }),
-      ...(meshMetrics && { accessLogs: accessLogsWithEffects({ metrics: meshMetrics, ...shared }) }),
+      ...(meshMetrics && { accessLogs: accessLogsWithEffects({ metrics: meshMetrics, ...sharedOptions }) }),
       grpcBootstrap: grpcBootstrapWithEffects({ options, hasCredentialServer, log: log.scope('agent') }),
-      ...(prepared &&
+      ...(prepareEnvironment &&
         patchesBootstrap(options) && {
-          bootstrapPatches: bootstrapPatchesWithEffects(prepared, { way: connections, patches, log }),
+          bootstrapPatches: bootstrapPatchesWithEffects(prepareEnvironment, { way: connections, patches, log }),
         }),
       xdsProxy: workloadXds(program, {
         activity: xds,
@@ -179,7 +179,7 @@ export async function agentWithEffects(
         distributedRoots,
         way: connections,
         wasmCounts,
-        ...shared,
+        ...sharedOptions,
         ...(storedFiles && { kept: storedFiles }),
       }),
       ...(preparation && supervision(program, net, { preparation, firstValidation, xds })),
@@ -193,14 +193,14 @@ function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: bool
   const hasSecrets = provesIdentity(options.identity.settings);
   const workload = ownWorkload(buildNode(nodeFacts(options, { hasCredentialServer, hasSecrets })).node.metadata);
   process.env[peerVariable] = peerClaimText(workload);
-  const reported = new Set<string>();
+  const reportedKeys = new Set<string>();
   return new MeshMetrics({
     localWorkload: workload,
     version: packageVersion(),
     limits: { maxLabelSets: options.standardMetrics!.maxLabelSets },
     onFolding: ({ metric, reason, limit }) => {
-      if (reported.has(`${metric} ${reason}`)) return;
-      reported.add(`${metric} ${reason}`);
+      if (reportedKeys.has(`${metric} ${reason}`)) return;
+      reportedKeys.add(`${metric} ${reason}`);
       log.scope('metrics').warn('metrics.labelSetsExhausted', { metric, reason, limit });
     },
   });
@@ -239,11 +239,11 @@ async function restoreNames(names: DnsTables | undefined, storedFiles: StoredFil
 /** If the patches are unusable, a newer agent exits and the older one continues. Other agents request the patches again. */
 async function restorePatches(
   patches: BootstrapPatches,
-  prepared: PrepareEnvironment,
+  prepareEnvironment: PrepareEnvironment,
   { succeeds }: AgentProgram,
 ): Promise<void> {
   try {
-    await patches.restore(unpatched(prepared));
+    await patches.restore(unpatched(prepareEnvironment));
   } catch (error) {
     if (succeeds) throw error;
   }

@@ -41,7 +41,7 @@ export function controlPlaneConnections(
   const { discoveryAddress } = config;
   return {
     discoveryAddress,
-    credentials: (shows, stopped) => credentials.read('xds', discoveryAddress, shows, stopped),
+    credentials: (shows, stopSignal) => credentials.read('xds', discoveryAddress, shows, stopSignal),
     headers,
   };
 }
@@ -75,7 +75,8 @@ export function workloadXds(
     receivedRoots: distributedRoots,
     recordsMessages: traceLevel === 'full',
     ...(workloadProbe && {
-      probeWorkload: (stopped) => probeWorkload(workloadProbe, { ...status, statusPort: config.statusPort }, stopped),
+      probeWorkload: (stopSignal) =>
+        probeWorkload(workloadProbe, { ...status, statusPort: config.statusPort }, stopSignal),
     }),
     wasmModules: wasmModules(options, wasmCounts),
     trustBundles: requestsRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
@@ -104,13 +105,13 @@ function wasmModules({ config, env, wasm }: AgentProgram['options'], counts: Was
   const { blocked, allowed } = wasmVariables;
   const addresses = new BlockedAddresses({ blocked: networks(blocked), allowed: networks(allowed) }, wasmVariables);
   const { insecureRegistries: insecure, moduleExpiryMs: maxUnusedMs, dockerConfig } = wasm;
-  const isInsecure = (host: string): boolean => insecure.has('*') || insecure.has(host.toLowerCase());
+  const isInsecureHost = (host: string): boolean => insecure.has('*') || insecure.has(host.toLowerCase());
   return {
     cache: new ModuleCache(resolve(config.configPath, 'wasm'), { maxUnusedMs }),
-    fetch: guardedFetch(addresses, { maxRedirects: maxModuleRedirects, isInsecure }),
+    fetch: guardedFetch(addresses, { maxRedirects: maxModuleRedirects, isInsecure: isInsecureHost }),
     counts,
     pullSecrets: new Map(),
-    isInsecure,
+    isInsecure: isInsecureHost,
     dockerConfig,
   };
 }

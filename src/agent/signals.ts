@@ -16,20 +16,20 @@ export type SignalSource = Pick<NodeJS.Process, 'on'>;
  * default action of these signals.
  */
 export class SignalInbox {
-  readonly #ignored: ReadonlySet<Signal>;
-  readonly #waiting: Signal[] = [];
+  readonly #ignoredSignals: ReadonlySet<Signal>;
+  readonly #waitingSignals: Signal[] = [];
   readonly #counts = new Map<Signal, number>();
   #listener: ((signal: Signal) => void) | undefined;
 
   /** @param terminalIsAnothers the launcher forwards Ctrl-C and Ctrl-\ as SIGTERM, see {@link startedByLauncher} */
   constructor({ source = process as SignalSource, terminalIsAnothers = false } = {}) {
-    this.#ignored = new Set(terminalIsAnothers ? (['SIGINT', 'SIGQUIT'] as const) : []);
+    this.#ignoredSignals = new Set(terminalIsAnothers ? (['SIGINT', 'SIGQUIT'] as const) : []);
     for (const signal of handledSignals) source.on(signal, this.#receive);
   }
 
   listen(listener: (signal: Signal) => void): () => void {
     this.#listener = listener;
-    for (const signal of this.#waiting.splice(0)) listener(signal);
+    for (const signal of this.#waitingSignals.splice(0)) listener(signal);
     return () => {
       this.#listener = undefined;
     };
@@ -40,14 +40,14 @@ export class SignalInbox {
   }
 
   get waiting(): readonly Signal[] {
-    return this.#waiting;
+    return this.#waitingSignals;
   }
 
   readonly #receive = (name: NodeJS.Signals): void => {
     const signal = name as Signal;
-    if (this.#ignored.has(signal)) return;
+    if (this.#ignoredSignals.has(signal)) return;
     this.#counts.set(signal, (this.#counts.get(signal) ?? 0) + 1);
-    if (this.#listener === undefined) this.#waiting.push(signal);
+    if (this.#listener === undefined) this.#waitingSignals.push(signal);
     else this.#listener(signal);
   };
 }

@@ -44,12 +44,12 @@ try {
 }
 
 function reachable(files: readonly string[]): Set<string> {
-  const foundFiles = new Set(files);
-  for (const file of foundFiles) {
+  const typeFiles = new Set(files);
+  for (const file of typeFiles) {
     if (!existsSync(file)) continue;
     for (const [, specifier] of readFileSync(file, 'utf8').matchAll(/(?:from|import\()\s*['"](\.[^'"]+)\.ts['"]/g)) {
-      foundFiles.add(join(dirname(file), `${specifier}.d.ts`));
+      typeFiles.add(join(dirname(file), `${specifier}.d.ts`));
     }
   }
-  return foundFiles;
+  return typeFiles;
 }

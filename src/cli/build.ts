@@ -17,7 +17,7 @@ const root = join(import.meta.dirname, '../..');
  * Importing a built-in module reads each of its properties, and some properties load other modules: node:http loads fetch (14 MB and 40 ms of CPU
  * time), node:crypto loads WebCrypto. `process.getBuiltinModule` reads none of them.
  */
-const withoutFacades: Plugin = {
+const facadePlugin: Plugin = {
   name: 'without-facades',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^(node:)?[a-z_0-9]+(\/[a-z0-9]+)?$/ }, ({ path, kind }) =>
@@ -76,17 +76,17 @@ const laterModules: Readonly<Record<string, { functions: string; objects?: strin
 };
 
 /** Replaces what Pino loads at its start without need: its transports, the check whether it runs in a thread, and Node's assertions. */
-const pinoAlone: Plugin = {
+const pinoPlugin: Plugin = {
   name: 'pino-alone',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^(\.\/(lib\/)?transport|worker_threads|assert)$/ }, ({ path, importer }) =>
       /node_modules\/(pino|sonic-boom)\//.test(importer) ? { path, namespace: 'pino-alone' } : undefined,
     );
-    onLoad({ filter: /.*/, namespace: 'pino-alone' }, ({ path }) => ({ contents: insteadOf(path) }));
+    onLoad({ filter: /.*/, namespace: 'pino-alone' }, ({ path }) => ({ contents: stubSourceOf(path) }));
   },
 };
 
-function insteadOf(path: string): string {
+function stubSourceOf(path: string): string {
   if (path === 'worker_threads') return 'module.exports = { isMainThread: true };';
   if (path === 'assert') return 'module.exports = (holds, what) => { if (!holds) throw new Error(what); };';
   return "module.exports = () => { throw new Error('pino has no transports here'); };";
@@ -108,13 +108,13 @@ const loadedLater: Plugin = {
 function laterModule(path: string): string {
   const { functions, objects = '', classes = '' } = laterModules[path]!;
   const loaded = `process.getBuiltinModule(${JSON.stringify(path)})`;
-  const each = (names: string, stub: (name: string) => string): string[] =>
+  const stubEach = (names: string, stub: (name: string) => string): string[] =>
     names.split(' ').flatMap((name) => (name === '' ? [] : `export const ${name} = ${stub(`${loaded}.${name}`)};`));
   const isOne = 'key === Symbol.hasInstance ? (value) => value instanceof';
   return [
-    ...each(functions, (name) => `(...args) => ${name}(...args)`),
-    ...each(objects, (name) => `new Proxy({}, { get: (_, key) => ${name}[key] })`),
-    ...each(
+    ...stubEach(functions, (name) => `(...args) => ${name}(...args)`),
+    ...stubEach(objects, (name) => `new Proxy({}, { get: (_, key) => ${name}[key] })`),
+    ...stubEach(
       classes,
       (name) =>
         `new Proxy(class {}, { get: (_, key) => ${isOne} ${name} : ${name}[key], construct: (_, args) => new (${name})(...args) })`,
@@ -149,7 +149,7 @@ const programs = await Promise.all(
       entryPoints: { [name]: `src/cli/${name}.ts`, ...threadsOf[name] },
       outdir: 'dist',
       outExtension: { '.js': '.mjs' },
-      plugins: name === 'pilot-agent' ? [loadedLater, pinoAlone, withoutFacades] : [pinoAlone, withoutFacades],
+      plugins: name === 'pilot-agent' ? [loadedLater, pinoPlugin, facadePlugin] : [pinoPlugin, facadePlugin],
       bundle: true,
       // A rarely used extension is loaded on demand.
       splitting: true,

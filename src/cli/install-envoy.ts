@@ -5,8 +5,8 @@ import { endProgram, standardError } from '../runtime/output/standard-streams.ts
 const print = (line: string): void => standardError.write(`${line}\n`);
 
 try {
-  const foundEnvoy = findEnvoy({ env: process.env });
-  if (foundEnvoy !== undefined) print(`Envoy: ${foundEnvoy.path} (found.source ${foundEnvoy.source})`);
+  const envoyPath = findEnvoy({ env: process.env });
+  if (envoyPath !== undefined) print(`Envoy: ${envoyPath.path} (found.source ${envoyPath.source})`);
   else await installEnvoy({ env: process.env, progress: print });
 } catch (error) {
   print(explainError(error));

@@ -51,8 +51,12 @@ export function commandFirst(program: Command, args: readonly string[]): readonl
     args.slice(0, commandIndex).some((arg) => arg === '-h' || arg === '--help')
   )
     return args;
-  const [argsBefore, command, after] = [args.slice(0, commandIndex), args[commandIndex]!, args.slice(commandIndex + 1)];
-  if (command === 'proxy') return [command, ...after, ...argsBefore];
+  const [argsBefore, command, argsAfter] = [
+    args.slice(0, commandIndex),
+    args[commandIndex]!,
+    args.slice(commandIndex + 1),
+  ];
+  if (command === 'proxy') return [command, ...argsAfter, ...argsBefore];
   standardError.write(`pilot-agent: ignoring flags that ${command} does not have: ${argsBefore.join(' ')}\n`);
-  return [command, ...after];
+  return [command, ...argsAfter];
 }

@@ -3,10 +3,10 @@ import { discoveryCommand, normalizedArguments } from './commands/discovery.ts';
 import { pilotDiscovery } from './pilot-discovery-commands.ts';
 import { runProgram } from './run-program.ts';
 
-const failed = 1;
+const failureExitCode = 1;
 
 await runProgram(
   pilotDiscovery(discoveryCommand()),
-  { misused: failed, failed: () => failed },
+  { misused: failureExitCode, failed: () => failureExitCode },
   normalizedArguments(process.argv.slice(2)),
 );

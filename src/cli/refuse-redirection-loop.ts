@@ -42,8 +42,8 @@ async function readableRedirection(sender: Sender): Promise<OwnRedirection> {
   return ownRedirection(sender);
 }
 
-function loopError({ uid, gid }: Sender, excluded: readonly string[]): ChartpilotError {
-  const owners = excluded.length === 0 ? 'no owner is excluded' : `excluded are ${excluded.join(', ')}`;
+function loopError({ uid, gid }: Sender, excludedIds: readonly string[]): ChartpilotError {
+  const owners = excludedIds.length === 0 ? 'no owner is excluded' : `excluded are ${excludedIds.join(', ')}`;
   return new ChartpilotError(
     'REDIRECTION_LOOP',
     `rules of this network namespace redirect connections of uid ${uid}, gid ${gid}; ${owners}`,

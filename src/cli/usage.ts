@@ -24,12 +24,12 @@ export function configureUsage(program: Command): Command {
 
 /** Unknown flags of a command, each with the most similar known one: `--conection (did you mean --connection?)`. */
 export function unknownFlagsOf(command: Command, args: readonly string[]): string[] {
-  const knownFlags = command.options.flatMap(({ long }) => long ?? []);
+  const flagNames = command.options.flatMap(({ long }) => long ?? []);
   return args
     .filter((arg) => arg.startsWith('-'))
     .map((arg) => {
-      const near = nearestName(arg.split('=', 1)[0]!, knownFlags);
-      return near === undefined ? arg : `${arg} (did you mean ${near}?)`;
+      const nearestFlag = nearestName(arg.split('=', 1)[0]!, flagNames);
+      return nearestFlag === undefined ? arg : `${arg} (did you mean ${nearestFlag}?)`;
     });
 }
 
@@ -51,14 +51,14 @@ export function usageError(text: string, command: string): string {
 
 /** Appends choices and default: `Output format: text or json (default text)`. */
 function optionDescription({ description, argChoices, defaultValue, required, optional }: Option): string {
-  return described(description, argChoices, required || optional ? defaultValue : undefined);
+  return describeOption(description, argChoices, required || optional ? defaultValue : undefined);
 }
 
 function argumentDescription({ description, argChoices, defaultValue }: Argument): string {
-  return described(description, argChoices, defaultValue);
+  return describeOption(description, argChoices, defaultValue);
 }
 
-function described(description: string, choices: readonly string[] | undefined, defaultValue: unknown): string {
+function describeOption(description: string, choices: readonly string[] | undefined, defaultValue: unknown): string {
   const values = choices === undefined ? '' : `: ${listed(choices, 'or')}`;
   const isShown = defaultValue !== undefined && String(defaultValue) !== '';
   return `${description}${values}${isShown ? ` (default ${defaultValue})` : ''}`;

@@ -147,16 +147,16 @@ export function makeControlPlane(program: DiscoveryProgram) {
   const inputsChanged = (): void => controllers?.inputsChanged();
 
   changes.follow(state, configs);
-  state.onPublished((published) => {
-    distribution?.objects.published(published);
+  state.onPublished((publication) => {
+    distribution?.objects.published(publication);
     cluster?.select(state.mesh.discoverySelectors);
-    cluster?.readGranted(published);
+    cluster?.readGranted(publication);
   });
   state.onPublished(inputsChanged);
   configs.onChanges(inputsChanged);
-  configs.onChanges((changedObjects, touched) => {
+  configs.onChanges((changedObjects, touchedKeys) => {
     metrics.configsChanged(changedObjects);
-    distribution?.objects.objectsComposed(touched, new Set(changedObjects.map(({ key }) => key)));
+    distribution?.objects.objectsComposed(touchedKeys, new Set(changedObjects.map(({ key }) => key)));
   });
   state.onReported(({ events }) => {
     if (events.length === 0) return;

@@ -35,10 +35,10 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
       recorder,
       onError: () => {},
     });
-    const broken = handleUncaughtErrors(log, plane, () => actor.getSnapshot().hasTag('serving'));
-    stops.push(broken.stop);
+    const uncaughtError = handleUncaughtErrors(log, plane, () => actor.getSnapshot().hasTag('serving'));
+    stops.push(uncaughtError.stop);
     // A failed start has no streams to close.
-    const output = await Promise.race([whenDone(actor), broken.atStart]).finally(() => actor.stop());
+    const output = await Promise.race([whenDone(actor), uncaughtError.atStart]).finally(() => actor.stop());
     if (output === undefined) throw new Error('the control plane exited without a result');
     return output;
   } finally {

@@ -28,8 +28,8 @@ export class Environment {
     return (this.#env[name] ?? '') !== '';
   }
 
-  text(name: string, byDefault: string): string {
-    return this.#env[name] || byDefault;
+  text(name: string, defaultValue: string): string {
+    return this.#env[name] || defaultValue;
   }
 
   /** Format: `a,b, c`. */
@@ -37,42 +37,54 @@ export class Environment {
     return listOf(this.#env[name] ?? '');
   }
 
-  durationMs(name: string, byDefault: number): number {
-    return this.#duration(name, byDefault, maxDurationMs);
+  durationMs(name: string, defaultValue: number): number {
+    return this.#duration(name, defaultValue, maxDurationMs);
   }
 
   /** At most {@link maxTimerMs}. */
-  timerMs(name: string, byDefault: number): number {
-    return this.#duration(name, byDefault, maxTimerMs);
+  timerMs(name: string, defaultValue: number): number {
+    return this.#duration(name, defaultValue, maxTimerMs);
   }
 
-  #duration(name: string, byDefault: number, maxMs: number): number {
+  #duration(name: string, defaultValue: number, maxMs: number): number {
     const parsedMs = durationMsOf(this.#env[name] ?? '');
     const value = parsedMs !== undefined && parsedMs >= 0 ? parsedMs : undefined;
     const form = 'a duration such as 300ms, 30s or 1h30m';
-    const ms = this.#orDefault(name, { value, byDefault, form, shown: `${byDefault}ms` });
+    const ms = this.#orDefault(name, { value, byDefault: defaultValue, form, shown: `${defaultValue}ms` });
     if (ms <= maxMs) return ms;
     this.#warn({ event: 'option.capped', setting: name, value: this.#env[name], max: `${maxMs / 3_600_000}h` });
     return maxMs;
   }
 
   /** A non-negative integer. */
-  number(name: string, byDefault: number, min = 0): number {
+  number(name: string, defaultValue: number, min = 0): number {
     const value = Number(this.#env[name]);
     const isAllowed = Number.isSafeInteger(value) && value >= min;
-    return this.#orDefault(name, { value: isAllowed ? value : undefined, byDefault, form: `an integer >= ${min}` });
+    return this.#orDefault(name, {
+      value: isAllowed ? value : undefined,
+      byDefault: defaultValue,
+      form: `an integer >= ${min}`,
+    });
   }
 
   /** A number from 0 to 100. */
-  percent(name: string, byDefault: number): number {
+  percent(name: string, defaultValue: number): number {
     const value = Number(this.#env[name]);
     const isAllowed = value >= 0 && value <= 100;
-    return this.#orDefault(name, { value: isAllowed ? value : undefined, byDefault, form: 'a number from 0 to 100' });
+    return this.#orDefault(name, {
+      value: isAllowed ? value : undefined,
+      byDefault: defaultValue,
+      form: 'a number from 0 to 100',
+    });
   }
 
   /** A boolean in Go's notation: `1`, `t`, `true` and `0`, `f`, `false`. */
-  boolean(name: string, byDefault: boolean): boolean {
-    return this.#orDefault(name, { value: booleanOf(this.#env[name] ?? ''), byDefault, form: 'true or false' });
+  boolean(name: string, defaultValue: boolean): boolean {
+    return this.#orDefault(name, {
+      value: booleanOf(this.#env[name] ?? ''),
+      byDefault: defaultValue,
+      form: 'true or false',
+    });
   }
 
   #orDefault<T>(name: string, { value, byDefault, form, shown = String(byDefault) }: ParsedVariable<T>): T {

@@ -17,15 +17,15 @@ export function optionalPort(address: ListenAddress, create: (failed: (error: un
     const report = (event: PortListening | PortFailed): void => {
       if (!isStopped) sendBack(event);
     };
-    const failed = (error: unknown): void => {
+    const reportFailure = (error: unknown): void => {
       server.close();
       report({ type: 'port.closed', reason: `${formatAddress(address)}: ${messageOf(error)}` });
     };
-    const server = create(failed);
-    void server.open().then((opened) => {
+    const server = create(reportFailure);
+    void server.open().then((openedAddress) => {
       if (isStopped) server.close();
-      report({ type: 'port.listening', address: opened });
-    }, failed);
+      report({ type: 'port.listening', address: openedAddress });
+    }, reportFailure);
     return () => {
       isStopped = true;
       server.close();

@@ -82,8 +82,8 @@ function keyBitsOf(publicKey: Uint8Array): Uint8Array {
   const cachedOffset = keyBitsOffsets.get(kind);
   if (cachedOffset !== undefined) return publicKey.subarray(cachedOffset);
   const bits = new Uint8Array(AsnConvert.parse(publicKey, SubjectPublicKeyInfo).subjectPublicKey);
-  const begin = publicKey.length - bits.length;
-  if (keyBitsOffsets.size < maxKeyTypes) keyBitsOffsets.set(kind, begin);
+  const startOffset = publicKey.length - bits.length;
+  if (keyBitsOffsets.size < maxKeyTypes) keyBitsOffsets.set(kind, startOffset);
   return bits;
 }
 

@@ -28,9 +28,9 @@ export function findPath({ certificate, intermediates, roots, at }: PathRequest)
   let verifications = 0;
   const rootHashes = new Set(roots.map(({ sha256 }) => sha256));
 
-  const isIssuer = (issuer: Certificate, subject: Certificate, below: number): boolean => {
+  const isIssuer = (issuer: Certificate, subject: Certificate, intermediateCount: number): boolean => {
     if (!subject.x509.checkIssued(issuer.x509)) return false;
-    const reason = issuerProblem(issuer, below) ?? timeProblem(issuer, at);
+    const reason = issuerProblem(issuer, intermediateCount) ?? timeProblem(issuer, at);
     if (reason !== undefined) problem = { ...reason, message: `issuer ${displayNameOf(issuer)} ${reason.message}` };
     else if (++verifications > maxVerifications)
       problem = inChain(`more than ${maxVerifications} candidate issuers have the same name`);
@@ -47,11 +47,11 @@ export function findPath({ certificate, intermediates, roots, at }: PathRequest)
       return undefined;
     }
     // Intermediates count against the path length, except self-issued ones.
-    const below = path.slice(1).filter(({ subject, issuer }) => !areEqual(subject, issuer)).length;
+    const intermediateCount = path.slice(1).filter(({ subject, issuer }) => !areEqual(subject, issuer)).length;
     for (const issuer of [...roots, ...intermediates]) {
-      if (path.includes(issuer) || !isIssuer(issuer, last, below)) continue;
-      const found = search([...path, issuer]);
-      if (found !== undefined) return found;
+      if (path.includes(issuer) || !isIssuer(issuer, last, intermediateCount)) continue;
+      const completePath = search([...path, issuer]);
+      if (completePath !== undefined) return completePath;
     }
     return undefined;
   };
@@ -72,15 +72,15 @@ export function earliestExpiryOf(path: readonly Certificate[]): Date {
 }
 
 /** Returns why a certificate cannot be an authority with this number of authorities below it. */
-export function issuerProblem(issuer: Certificate, below = 0): CertificateProblem | undefined {
+export function issuerProblem(issuer: Certificate, intermediateCount = 0): CertificateProblem | undefined {
   const { basicConstraints, keyUsage } = issuer;
   if (basicConstraints?.isCa !== true) return problemOf('CERTIFICATE_NOT_CA', 'is not a CA certificate');
   if (keyUsage !== undefined && !keyUsage.flags.has('keyCertSign')) {
     return problemOf('CERTIFICATE_NOT_CA', 'must not sign certificates: key usage keyCertSign is missing');
   }
-  if (basicConstraints.pathLength !== undefined && below > basicConstraints.pathLength) {
+  if (basicConstraints.pathLength !== undefined && intermediateCount > basicConstraints.pathLength) {
     const limit = basicConstraints.pathLength;
-    return inChain(`has path length constraint ${limit}, but ${below} intermediate CAs are below it`);
+    return inChain(`has path length constraint ${limit}, but ${intermediateCount} intermediate CAs are below it`);
   }
   return criticalProblem(issuer);
 }

@@ -19,8 +19,8 @@ export function problemOf(
 }
 
 /** The message is `PART must be EXPECTED, got VALUE`. */
-export function mismatch(code: CertificateCode, path: string, expected: string, got: string): CertificateProblem {
-  return { code, message: `${path} must be ${expected}, got ${got}`, path, expected, got };
+export function mismatch(code: CertificateCode, path: string, expected: string, actual: string): CertificateProblem {
+  return { code, message: `${path} must be ${expected}, got ${actual}`, path, expected, got: actual };
 }
 
 export function problemTexts(problems: readonly CertificateProblem[]): string {

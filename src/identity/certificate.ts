@@ -75,7 +75,7 @@ const implementedExtensions: ReadonlySet<string> = new Set([
   id_ce_authorityKeyIdentifier,
 ]);
 
-function invalid(message: string, cause?: unknown): CertificateError {
+function invalidCertificate(message: string, cause?: unknown): CertificateError {
   return new CertificateError(problemOf('CERTIFICATE_INVALID', message), { cause });
 }
 
@@ -85,15 +85,15 @@ const maxCertificateBytes = 64 * 1024;
 /** @throws CertificateError if the certificate is invalid, repeats an extension, or has trailing bytes */
 export function readCertificate(der: Uint8Array): Certificate {
   if (der.length > maxCertificateBytes)
-    throw invalid(`must have at most ${maxCertificateBytes} bytes, got ${der.length}`);
+    throw invalidCertificate(`must have at most ${maxCertificateBytes} bytes, got ${der.length}`);
   try {
     const x509 = new X509Certificate(der);
     // OpenSSL ignores trailing bytes.
-    if (x509.raw.length !== der.length) throw invalid('has trailing data after the certificate');
+    if (x509.raw.length !== der.length) throw invalidCertificate('has trailing data after the certificate');
     return certificateOf(x509, AsnConvert.parse(der, CertificateStructure));
   } catch (error) {
     if (error instanceof CertificateError) throw error;
-    throw invalid(`is not an X.509 certificate: ${messageOf(error)}`, error);
+    throw invalidCertificate(`is not an X.509 certificate: ${messageOf(error)}`, error);
   }
 }
 
@@ -110,7 +110,7 @@ export function readCertificates(pem: string): Certificate[] {
     try {
       return readCertificate(der);
     } catch (error) {
-      throw invalid(`certificate ${index + 1} ${messageOf(error)}`, error);
+      throw invalidCertificate(`certificate ${index + 1} ${messageOf(error)}`, error);
     }
   });
 }
@@ -118,7 +118,7 @@ export function readCertificates(pem: string): Certificate[] {
 function certificateOf(x509: X509Certificate, { tbsCertificate }: CertificateStructure): Certificate {
   const extensions = new Map<string, Extension>();
   for (const extension of tbsCertificate.extensions ?? []) {
-    if (extensions.has(extension.extnID)) throw invalid(`has duplicate extension ${extension.extnID}`);
+    if (extensions.has(extension.extnID)) throw invalidCertificate(`has duplicate extension ${extension.extnID}`);
     extensions.set(extension.extnID, extension);
   }
   const der = new Uint8Array(x509.raw);

@@ -24,8 +24,8 @@ export function firstDerElement(bytes: Uint8Array): DerElement {
 /** @throws RangeError if the bytes are not a sequence of complete elements */
 export function derElements(bytes: Uint8Array): readonly DerElement[] {
   const elements: DerElement[] = [];
-  for (let rest = bytes; rest.length > 0; rest = rest.subarray(elements.at(-1)!.raw.length)) {
-    elements.push(firstDerElement(rest));
+  for (let remaining = bytes; remaining.length > 0; remaining = remaining.subarray(elements.at(-1)!.raw.length)) {
+    elements.push(firstDerElement(remaining));
   }
   return elements;
 }

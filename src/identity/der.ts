@@ -11,7 +11,7 @@ export function element(tag: number, ...content: readonly Uint8Array[]): Buffer 
 function lengthOf(length: number): Buffer {
   if (length < 0x80) return Buffer.of(length);
   const bytes: number[] = [];
-  for (let rest = length; rest > 0; rest >>>= 8) bytes.unshift(rest & 0xff);
+  for (let remaining = length; remaining > 0; remaining >>>= 8) bytes.unshift(remaining & 0xff);
   return Buffer.of(0x80 | bytes.length, ...bytes);
 }
 
@@ -33,9 +33,9 @@ export function integer(bytes: Uint8Array): Buffer {
 
 /** @param dotted such as `1.2.840.10045.4.3.2` */
 export function objectIdentifier(dotted: string): Buffer {
-  const [first, second, ...rest] = dotted.split('.').map(Number);
-  const bytes = [first! * 40 + second!];
-  for (const arc of rest) {
+  const [first, secondArc, ...otherArcs] = dotted.split('.').map(Number);
+  const bytes = [first! * 40 + secondArc!];
+  for (const arc of otherArcs) {
     const groups = [arc & 0x7f];
     for (let high = arc >>> 7; high > 0; high >>>= 7) groups.unshift(0x80 | (high & 0x7f));
     bytes.push(...groups);

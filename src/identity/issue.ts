@@ -136,12 +136,12 @@ export function issueRevocationList(issuer: Issuer, list: Revocations): string {
       (value) => new Extension(value),
     ),
   });
-  const encoded = new CertificateList({
+  const encodedList = new CertificateList({
     tbsCertList: tbs,
     signatureAlgorithm: algorithm,
     signature: signatureOf(new Uint8Array(AsnConvert.serialize(tbs)), issuer.privateKey),
   });
-  return pemOf('X509 CRL', new Uint8Array(AsnConvert.serialize(encoded)));
+  return pemOf('X509 CRL', new Uint8Array(AsnConvert.serialize(encodedList)));
 }
 
 interface Contents {
@@ -182,11 +182,11 @@ const identifiers = new Map<string, Uint8Array>();
 
 function identifierDerOf(key: KeyObject): Uint8Array {
   const algorithm = algorithmOf(key);
-  const cached = identifiers.get(algorithm.id);
-  if (cached !== undefined) return cached;
-  const encoded = new Uint8Array(AsnConvert.serialize(identifierOf(algorithm)));
-  identifiers.set(algorithm.id, encoded);
-  return encoded;
+  const cachedIdentifier = identifiers.get(algorithm.id);
+  if (cachedIdentifier !== undefined) return cachedIdentifier;
+  const encodedIdentifier = new Uint8Array(AsnConvert.serialize(identifierOf(algorithm)));
+  identifiers.set(algorithm.id, encodedIdentifier);
+  return encodedIdentifier;
 }
 
 const subjectKeyIdentifier = der.objectIdentifier('2.5.29.14');
@@ -203,21 +203,21 @@ const fixedExtensions = new Map<string, readonly Uint8Array[]>();
 
 function fixedExtensionsOf(publicKey: KeyObject): readonly Uint8Array[] {
   const kind = publicKey.asymmetricKeyType ?? '';
-  const cached = fixedExtensions.get(kind);
-  if (cached !== undefined) return cached;
-  const encoded = encodedAll(leafExtensions(publicKey));
-  fixedExtensions.set(kind, encoded);
-  return encoded;
+  const cachedExtensions = fixedExtensions.get(kind);
+  if (cachedExtensions !== undefined) return cachedExtensions;
+  const encodedExtensions = encodedAll(leafExtensions(publicKey));
+  fixedExtensions.set(kind, encodedExtensions);
+  return encodedExtensions;
 }
 
 const issuerKeys = new WeakMap<Certificate, readonly Uint8Array[]>();
 
 function issuerKeyOf(issuer: Issuer): readonly Uint8Array[] {
-  const cached = issuerKeys.get(issuer.certificate);
-  if (cached !== undefined) return cached;
-  const encoded = encodedAll(keyOfIssuer(issuer));
-  issuerKeys.set(issuer.certificate, encoded);
-  return encoded;
+  const cachedKey = issuerKeys.get(issuer.certificate);
+  if (cachedKey !== undefined) return cachedKey;
+  const encodedKey = encodedAll(keyOfIssuer(issuer));
+  issuerKeys.set(issuer.certificate, encodedKey);
+  return encodedKey;
 }
 
 function encodedAll(extensions: readonly ExtensionValue[]): readonly Uint8Array[] {
@@ -231,9 +231,9 @@ function keyOfIssuer({ certificate }: Issuer): ExtensionValue[] {
 }
 
 function nameOf(subject: RootSubject): Name {
-  const part = (type: string, utf8String: string): RelativeDistinguishedName =>
+  const nameAttribute = (type: string, utf8String: string): RelativeDistinguishedName =>
     new RelativeDistinguishedName([new AttributeTypeAndValue({ type, value: new AttributeValue({ utf8String }) })]);
-  return new Name([part(organization, subject.organization), part(commonName, subject.commonName)]);
+  return new Name([nameAttribute(organization, subject.organization), nameAttribute(commonName, subject.commonName)]);
 }
 
 /** 127 random bits, positive and not zero (RFC 5280 §4.1.2.2). */

@@ -48,8 +48,8 @@ export class LeafCheck {
       ['subject is not empty', (x509.subject ?? '') === ''],
       ['subject alternative names differ', x509.subjectAltName === `URI:${uri}`],
       ['public key differs', x509.publicKey.equals(key)],
-      ['notBefore differs', isSameSecond(x509.validFromDate, lifetime.notBefore)],
-      ['notAfter differs', isSameSecond(x509.validToDate, lifetime.notAfter)],
+      ['notBefore differs', areSameSecond(x509.validFromDate, lifetime.notBefore)],
+      ['notAfter differs', areSameSecond(x509.validToDate, lifetime.notAfter)],
       ['it is a CA certificate', !x509.ca],
       [
         'extended key usage must be serverAuth and clientAuth',
@@ -71,6 +71,6 @@ export class LeafCheck {
   }
 }
 
-function isSameSecond(one: Date, other: Date): boolean {
+function areSameSecond(one: Date, other: Date): boolean {
   return Math.floor(one.getTime() / 1_000) === Math.floor(other.getTime() / 1_000);
 }

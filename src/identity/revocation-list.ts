@@ -52,18 +52,18 @@ export function checkRevocationLists(
 ): RevocationLists {
   const problems: CertificateProblem[] = [];
   const validLater: Date[] = [];
-  const found = listsIn(text, authorities, at, problems, validLater);
+  const foundLists = listsIn(text, authorities, at, problems, validLater);
   const previousLists = previous.flatMap(({ pem }) => listsIn(pem, authorities, at, []));
   const usable = new Map<string, RevocationList>();
-  for (const list of [...previousLists, ...found]) {
+  for (const list of [...previousLists, ...foundLists]) {
     // A list in the text has priority over a previous one, and a newer list over an older one.
     const other = usable.get(list.authority);
-    if (other === undefined || !found.includes(other) || list.thisUpdate >= other.thisUpdate) {
+    if (other === undefined || !foundLists.includes(other) || list.thisUpdate >= other.thisUpdate) {
       usable.set(list.authority, list);
     }
   }
   const gaps = authorities.map((authority) =>
-    missingListOf(authority, { authorities, found, usable: [...usable.values()] }),
+    missingListOf(authority, { authorities, found: foundLists, usable: [...usable.values()] }),
   );
   problems.push(...gaps.flatMap((gap) => gap?.problem ?? []));
   const isComplete = (authority: Certificate): boolean =>
@@ -84,7 +84,7 @@ export function expiryWarning(lists: readonly RevocationList[], at: Date): Certi
   return problemOf('REVOCATION_LIST_EXPIRED', message);
 }
 
-function invalid(message: string, cause?: unknown): CertificateError {
+function invalidList(message: string, cause?: unknown): CertificateError {
   return new CertificateError(problemOf('REVOCATION_LIST_INVALID', message), { cause });
 }
 
@@ -97,9 +97,9 @@ function listsIn(
 ): readonly RevocationList[] {
   const blocks = blocksIn(text, problems);
   return blocks.flatMap(({ label, der }, index) => {
-    const where = `PEM block ${index + 1}`;
+    const blockText = `PEM block ${index + 1}`;
     if (label !== crlLabel) {
-      problems.push(mismatch('REVOCATION_LIST_INVALID', where, `"${crlLabel}"`, `"${label}"`));
+      problems.push(mismatch('REVOCATION_LIST_INVALID', blockText, `"${crlLabel}"`, `"${label}"`));
       return [];
     }
     try {
@@ -107,8 +107,8 @@ function listsIn(
       if (at < list.thisUpdate) validLater.push(list.thisUpdate);
       return [{ pem: pemOf(crlLabel, der), ...datesOf(list, at), authority: signerOf(list, authorities).sha256 }];
     } catch (error) {
-      const { code, fields } = error instanceof CertificateError ? error : invalid('');
-      problems.push({ ...fields, code, message: `${where} (${crlLabel}) ${messageOf(error)}` });
+      const { code, fields } = error instanceof CertificateError ? error : invalidList('');
+      problems.push({ ...fields, code, message: `${blockText} (${crlLabel}) ${messageOf(error)}` });
       return [];
     }
   });
@@ -146,8 +146,9 @@ function missingListOf(authority: Certificate, { authorities, found, usable }: C
     return { problem: problemOf('REVOCATION_LIST_MISSING', message, { got: name }), refusesClients: true };
   }
   // Two certificates of one authority share its CRL.
-  const same = authorities.filter((one) => isSameAuthority(one, authority)).map(({ sha256 }) => sha256);
-  const hasListIn = (lists: readonly RevocationList[]): boolean => lists.some((list) => same.includes(list.authority));
+  const sameAuthorities = authorities.filter((one) => isSameAuthority(one, authority)).map(({ sha256 }) => sha256);
+  const hasListIn = (lists: readonly RevocationList[]): boolean =>
+    lists.some((list) => sameAuthorities.includes(list.authority));
   if (hasListIn(found)) return undefined;
   const refusesClients = !hasListIn(usable);
   const effect = refusesClients ? 'Envoy would reject its clients' : 'keeping its previous list';
@@ -188,29 +189,29 @@ interface ParsedList {
 
 /** Parses a list without its revoked entries, because an ASN.1 schema rejects lists with thousands of them. */
 function readList(der: Uint8Array): ParsedList {
-  let parts: readonly DerElement[];
+  let elements: readonly DerElement[];
   let fields: readonly DerElement[];
   try {
     const outer = firstDerElement(der);
-    if (outer.raw.length !== der.length) throw invalid('has trailing data');
-    parts = derElements(outer.content);
-    fields = derElements(parts[0]!.content);
+    if (outer.raw.length !== der.length) throw invalidList('has trailing data');
+    elements = derElements(outer.content);
+    fields = derElements(elements[0]!.content);
   } catch (error) {
-    throw invalid('is not a certificate revocation list', error);
+    throw invalidList('is not a certificate revocation list', error);
   }
   // Version is optional (absent in version 1).
-  const [, issuer, thisUpdate, next, ...rest] = fields[0]?.tag === tags.integer ? fields.slice(1) : fields;
+  const [, issuer, thisUpdate, next, ...otherFields] = fields[0]?.tag === tags.integer ? fields.slice(1) : fields;
   const isTime = (one: DerElement | undefined): boolean =>
     one?.tag === tags.utcTime || one?.tag === tags.generalizedTime;
-  const [, algorithm, signature] = parts;
+  const [, algorithm, signature] = elements;
   if (issuer?.tag !== tags.sequence || !isTime(thisUpdate) || signature?.tag !== tags.bitString) {
-    throw invalid('is not a certificate revocation list');
+    throw invalidList('is not a certificate revocation list');
   }
   rejectCriticalExtensions(
-    [...(isTime(next) ? [] : next ? [next] : []), ...rest].find(({ tag }) => tag === tags.extensions),
+    [...(isTime(next) ? [] : next ? [next] : []), ...otherFields].find(({ tag }) => tag === tags.extensions),
   );
   return {
-    signed: parts[0]!.raw,
+    signed: elements[0]!.raw,
     issuer: issuer.raw,
     thisUpdate: timeOf(thisUpdate!),
     nextUpdate: isTime(next) ? timeOf(next!) : undefined,
@@ -229,9 +230,9 @@ function rejectCriticalExtensions(extensions: DerElement | undefined): void {
   for (const { raw } of derElements(firstDerElement(extensions.content).content)) {
     const { extnID, critical, extnValue } = AsnConvert.parse(raw, Extension);
     if (!critical) continue;
-    if (extnID !== issuingDistributionPoint) throw invalid(`has the unsupported critical extension ${extnID}`);
+    if (extnID !== issuingDistributionPoint) throw invalidList(`has the unsupported critical extension ${extnID}`);
     const { indirectCRL } = AsnConvert.parse(extnValue.buffer, IssuingDistributionPoint);
-    if (indirectCRL) throw invalid('is an indirect list, which is not supported');
+    if (indirectCRL) throw invalidList('is an indirect list, which is not supported');
   }
 }
 
@@ -248,14 +249,14 @@ function datesOf({ thisUpdate, nextUpdate }: ParsedList, at: Date): Pick<Revocat
 
 function signerOf(list: ParsedList, authorities: readonly Certificate[]): Certificate {
   const authoritiesOfIssuer = authorities.filter(({ subject }) => Buffer.compare(subject, list.issuer) === 0);
-  if (authoritiesOfIssuer.length === 0) throw invalid('is not issued by any of the CA certificates');
+  if (authoritiesOfIssuer.length === 0) throw invalidList('is not issued by any of the CA certificates');
   const signer = authoritiesOfIssuer.find(({ publicKey }) =>
     isValidSignature(list.signed, list.algorithm, publicKey, list.signature),
   );
   if (signer === undefined)
-    throw invalid(`signature does not match the key of its issuer ${displayNameOf(authoritiesOfIssuer[0]!)}`);
+    throw invalidList(`signature does not match the key of its issuer ${displayNameOf(authoritiesOfIssuer[0]!)}`);
   if (signer.keyUsage !== undefined && !signer.keyUsage.flags.has('cRLSign')) {
-    throw invalid(`is signed by ${displayNameOf(signer)}, which lacks the key usage cRLSign`);
+    throw invalidList(`is signed by ${displayNameOf(signer)}, which lacks the key usage cRLSign`);
   }
   return signer;
 }

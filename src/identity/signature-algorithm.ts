@@ -33,8 +33,8 @@ const maxRsaBits = 4096;
 /** With a public exponent as long as the key, a verification costs as much as a signature. */
 const maxRsaExponent = 2n ** 32n;
 
-function unsupported(path: string, expected: string, got: string): CertificateProblem {
-  return mismatch('KEY_UNSUPPORTED', path, expected, got);
+function unsupported(path: string, expected: string, actual: string): CertificateProblem {
+  return mismatch('KEY_UNSUPPORTED', path, expected, actual);
 }
 
 /** Returns why a key must not be certified: Envoy would reject it, or it is too expensive. */
@@ -72,6 +72,6 @@ export function signatureOf(data: Uint8Array, key: KeyObject): ArrayBuffer {
 
 /** Also returns false if algorithm and key do not match. */
 export function isValidSignature(data: Uint8Array, algorithm: string, key: KeyObject, signature: Uint8Array): boolean {
-  const known = (key.asymmetricKeyType === 'rsa' ? rsa : ecdsa).find(({ id }) => id === algorithm);
-  return known !== undefined && verify(known.digest, data, key, signature);
+  const knownAlgorithm = (key.asymmetricKeyType === 'rsa' ? rsa : ecdsa).find(({ id }) => id === algorithm);
+  return knownAlgorithm !== undefined && verify(knownAlgorithm.digest, data, key, signature);
 }

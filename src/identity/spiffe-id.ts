@@ -20,10 +20,10 @@ const maxTrustDomainBytes = 255;
 export function parseSpiffeId(text: string): SpiffeId | { readonly problem: string } {
   if (!text.startsWith(scheme)) return { problem: 'must start with spiffe://' };
   if (Buffer.byteLength(text) > maxIdBytes) return { problem: `must have at most ${maxIdBytes} bytes` };
-  const rest = text.slice(scheme.length);
-  const slash = rest.indexOf('/');
-  const trustDomain = slash < 0 ? rest : rest.slice(0, slash);
-  const path = slash < 0 ? '' : rest.slice(slash);
+  const afterScheme = text.slice(scheme.length);
+  const slash = afterScheme.indexOf('/');
+  const trustDomain = slash < 0 ? afterScheme : afterScheme.slice(0, slash);
+  const path = slash < 0 ? '' : afterScheme.slice(slash);
   const problem = trustDomainProblem(trustDomain) ?? pathProblem(path);
   return problem === undefined ? { trustDomain, path } : { problem };
 }

@@ -15,9 +15,9 @@ export class TrustBundle {
   readonly hash: string;
 
   constructor(trustDomain: string, roots: readonly Certificate[]) {
-    const byHash = new Map(roots.map((root) => [root.sha256, root]));
+    const rootByHash = new Map(roots.map((root) => [root.sha256, root]));
     this.trustDomain = trustDomain;
-    this.roots = [...byHash.values()].sort((a, b) => (a.sha256 < b.sha256 ? -1 : 1));
+    this.roots = [...rootByHash.values()].sort((a, b) => (a.sha256 < b.sha256 ? -1 : 1));
     this.hash = createHash('sha256')
       .update(this.roots.map(({ sha256 }) => sha256).join('\n'))
       .digest('hex');

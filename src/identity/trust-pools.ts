@@ -13,16 +13,16 @@ const maxChainLength = 10;
 export class TrustPools {
   /** Pool of the mesh's trust domain, which TLS uses. Its roots also sign for aliases, which belong to the same mesh. */
   readonly meshBundle: TrustBundle;
-  readonly #ofAliases: ReadonlyMap<string, readonly Certificate[]>;
+  readonly #rootsByAlias: ReadonlyMap<string, readonly Certificate[]>;
 
-  /** @param ofAliases roots that sign only for one alias */
-  constructor(meshBundle: TrustBundle, ofAliases: ReadonlyMap<string, readonly Certificate[]> = new Map()) {
+  /** @param rootsByAlias roots that sign only for one alias */
+  constructor(meshBundle: TrustBundle, rootsByAlias: ReadonlyMap<string, readonly Certificate[]> = new Map()) {
     this.meshBundle = meshBundle;
-    this.#ofAliases = ofAliases;
+    this.#rootsByAlias = rootsByAlias;
   }
 
   get rootsOfAliases(): Certificate[] {
-    return [...this.#ofAliases.values()].flat();
+    return [...this.#rootsByAlias.values()].flat();
   }
 
   /**
@@ -35,7 +35,7 @@ export class TrustPools {
       const [certificate, ...intermediates] = chain.slice(0, maxChainLength).map(readCertificate);
       if (certificate === undefined || svidProblems(certificate).length > 0) return false;
       const id = svidOf(certificate);
-      const roots = ('problem' in id ? undefined : this.#ofAliases.get(id.trustDomain)) ?? [];
+      const roots = ('problem' in id ? undefined : this.#rootsByAlias.get(id.trustDomain)) ?? [];
       return 'path' in findPath({ certificate, intermediates, roots, at });
     } catch {
       // An invalid certificate identifies no workload.

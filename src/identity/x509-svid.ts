@@ -13,8 +13,8 @@ const usagesOfLeaves: ReadonlySet<KeyUsageName> = new Set(['digitalSignature', '
 
 const profile = 'CERTIFICATE_PROFILE_INVALID';
 
-function violationOf(path: string, expected: string, got: string): CertificateProblem {
-  return mismatch(profile, path, expected, got);
+function violationOf(path: string, expected: string, actual: string): CertificateProblem {
+  return mismatch(profile, path, expected, actual);
 }
 
 function nameOfUsage(id: string): string {

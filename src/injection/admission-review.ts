@@ -34,11 +34,12 @@ export function reviewInjection(
   addedEnvironment: Texts = {},
 ): ReviewedInjection {
   const review = readReview(body);
-  if (review === undefined) return rejected({ ...noRequest, pod: '' }, noReviewMessage);
+  if (review === undefined) return rejectReview({ ...noRequest, pod: '' }, noReviewMessage);
   const { version, uid, request } = review;
-  const about = { version, uid, pod: '' };
+  const context = { version, uid, pod: '' };
   const read = readPod(request.object);
-  if (E.isLeft(read)) return rejected(about, `request.object is not a valid pod: ${describeFieldErrors(read.left)}`);
+  if (E.isLeft(read))
+    return rejectReview(context, `request.object is not a valid pod: ${describeFieldErrors(read.left)}`);
   const pod = read.right;
   const namespace = textOf(request.namespace);
   const title = podTitle(pod, pod.metadata.namespace || namespace);
@@ -49,20 +50,23 @@ export function reviewInjection(
     ...(injection.outcome === 'injected' ? overlapWarnings(injector, pod, namespace) : []),
   ];
   const warnings = texts.length > 0 ? { warnings: texts } : {};
-  const named = { ...about, pod: title };
+  const namedContext = { ...context, pod: title };
   if (injection.outcome === 'skipped') {
-    return { review: reviewOf(named, { allowed: true, ...warnings }), outcome: 'skipped', pod: title, reason };
+    return { review: reviewOf(namedContext, { allowed: true, ...warnings }), outcome: 'skipped', pod: title, reason };
   }
   if (E.isLeft(injection.pod)) {
-    return rejected(named, `cannot inject a sidecar into ${title}: ${describeFieldErrors(injection.pod.left)}`);
+    return rejectReview(
+      namedContext,
+      `cannot inject a sidecar into ${title}: ${describeFieldErrors(injection.pod.left)}`,
+    );
   }
   const patch = Buffer.from(JSON.stringify(jsonPatchOf(pod, injection.pod.right))).toString('base64');
   const response = { allowed: true, patch, patchType: 'JSONPatch', ...warnings } as const;
-  return { review: reviewOf(named, response), outcome: 'injected', pod: title, reason };
+  return { review: reviewOf(namedContext, response), outcome: 'injected', pod: title, reason };
 }
 
-function ignoredWordWarning(word: string): string {
-  return `sidecar.istio.io/inject: must be "true" or "false", got ${JSON.stringify(word)}; it is ignored`;
+function ignoredWordWarning(labelValue: string): string {
+  return `sidecar.istio.io/inject: must be "true" or "false", got ${JSON.stringify(labelValue)}; it is ignored`;
 }
 
 function overlapWarnings({ cluster }: SidecarInjector, { metadata }: Pod, requestNamespace: string): readonly string[] {
@@ -78,8 +82,8 @@ interface ReviewContext {
   readonly pod: string;
 }
 
-function rejected(about: ReviewContext, message: string): ReviewedInjection {
-  return { review: invalidReview(about, message), outcome: 'rejected', pod: about.pod, reason: message };
+function rejectReview(context: ReviewContext, message: string): ReviewedInjection {
+  return { review: invalidReview(context, message), outcome: 'rejected', pod: context.pod, reason: message };
 }
 
 /** Abbreviations of proxy variables in the URL. */
@@ -91,12 +95,12 @@ const variables: Readonly<Record<string, string>> = { cluster: 'ISTIO_META_CLUST
  * @returns `undefined` if the path is not the webhook's or a key is not a variable name
  */
 export function environmentOfPath(path: string): Texts | undefined {
-  const [first, ...parts] = path.split('/').filter((part) => part !== '');
+  const [first, ...segments] = path.split('/').filter((segment) => segment !== '');
   if (first !== 'inject') return undefined;
   const environment = new Map<string, string>();
-  for (let i = 0; i + 1 < parts.length; i += 2) {
-    const key = decoded(parts[i]!);
-    const value = decoded(parts[i + 1]!);
+  for (let i = 0; i + 1 < segments.length; i += 2) {
+    const key = decoded(segments[i]!);
+    const value = decoded(segments[i + 1]!);
     if (key === undefined || value === undefined) return undefined;
     const name = ownValue(variables, key) ?? key.toUpperCase();
     if (!/^[A-Z_][A-Z0-9_.-]*$/.test(name)) return undefined;
@@ -106,9 +110,9 @@ export function environmentOfPath(path: string): Texts | undefined {
 }
 
 /** Decodes `--slash--`, the slash in values. */
-function decoded(part: string): string | undefined {
+function decoded(segment: string): string | undefined {
   try {
-    return decodeURIComponent(part).replaceAll('--slash--', '/');
+    return decodeURIComponent(segment).replaceAll('--slash--', '/');
   } catch {
     return undefined;
   }

@@ -79,17 +79,20 @@ export const defaultProxyUid = 1337;
  * @returns the pod, or all errors; the API server shows them in the events of the ReplicaSet
  */
 export function injectPod(request: InjectionRequest): Decoded<Pod> {
-  const [invalid, ...remaining] = annotationErrors(request.pod);
-  if (invalid !== undefined) return E.left([invalid, ...remaining]);
+  const [firstError, ...otherErrors] = annotationErrors(request.pod);
+  if (firstError !== undefined) return E.left([firstError, ...otherErrors]);
   const { pod: pristine, injectedVolumes } = withoutEarlierInjection(request.pod);
   const input = templateInputOf(request, pristine);
   const names = templateNamesOf(input.pod, request.settings);
   const built = buildTemplates(names, input, request.renderGoTemplate ?? rejectGoTemplate);
   if (E.isLeft(built)) return built;
   try {
-    const template = built.right.reduce<TemplatePod>((merged, part) => mergePod(merged, part), {});
-    const [error, ...more] = podErrors(input, template, injectedVolumes);
-    if (error !== undefined) return E.left([error, ...more]);
+    const template = built.right.reduce<TemplatePod>(
+      (mergedPod, templatePart) => mergePod(mergedPod, templatePart),
+      {},
+    );
+    const [error, ...otherPodErrors] = podErrors(input, template, injectedVolumes);
+    if (error !== undefined) return E.left([error, ...otherPodErrors]);
     const pod = patchedPod(input, template, request);
     const [duplicate, ...further] = duplicateErrors(pod);
     return duplicate === undefined ? E.right(pod) : E.left([duplicate, ...further]);
@@ -109,9 +112,9 @@ function templateInputOf(request: InjectionRequest, pristine: Pod): TemplateInpu
     labels: request.pod.metadata.labels ?? {},
     ...(E.isRight(annotated) && { annotation: annotated.right }),
   });
-  const ofMesh =
+  const meshStatusPort =
     proxyConfig.statusPort === defaultProxyConfig.statusPort ? settings.values.statusPort : proxyConfig.statusPort;
-  const statusPort = Number(annotationOf(request.pod, 'status.sidecar.istio.io/port') ?? ofMesh);
+  const statusPort = Number(annotationOf(request.pod, 'status.sidecar.istio.io/port') ?? meshStatusPort);
   const pod = withSidecarLast(pristine);
   const proxyUid = request.proxyUid ?? defaultProxyUid;
   const isNative =
@@ -135,22 +138,23 @@ function nativeByDefault({ pod, settings, supportsNativeSidecars = () => true }:
 function withSidecarLast(pod: Pod): Pod {
   const { containers, initContainers } = pod.spec;
   const key = (container: Container): string => (isOfSidecar(container) ? container.name : '');
-  const sorted = (list: readonly Container[]): Container[] =>
+  const sortContainers = (list: readonly Container[]): Container[] =>
     list.toSorted((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0));
   return {
     ...pod,
     spec: {
       ...pod.spec,
-      containers: sorted(containers),
-      ...(initContainers && { initContainers: sorted(initContainers) }),
+      containers: sortContainers(containers),
+      ...(initContainers && { initContainers: sortContainers(initContainers) }),
     },
   };
 }
 
 /** Returns the templates of the annotation, else the default ones. An alias names several templates. */
 function templateNamesOf(pod: Pod, { config }: InjectionSettings): readonly string[] {
-  const written = annotationOf(pod, 'inject.istio.io/templates');
-  const names = written === undefined ? config.defaultTemplates : written.split(',').map((name) => name.trim());
+  const writtenTemplates = annotationOf(pod, 'inject.istio.io/templates');
+  const names =
+    writtenTemplates === undefined ? config.defaultTemplates : writtenTemplates.split(',').map((name) => name.trim());
   return names
     .filter(Boolean)
     .flatMap((name) => (Object.hasOwn(config.aliases, name) ? config.aliases[name]! : [name]));
@@ -163,12 +167,15 @@ function buildTemplates(
 ): Decoded<readonly TemplatePod[]> {
   const { config, writtenValues } = input.settings;
   const { templates, goTemplates } = config;
-  const knownTemplates = [
+  const templateNames = [
     ...new Set([...Object.keys(builtInTemplates), ...Object.keys(templates), ...Object.keys(goTemplates)]),
   ];
-  const unknown = names.find((name) => !knownTemplates.includes(name));
-  if (unknown !== undefined) {
-    return fail('metadata.annotations["inject.istio.io/templates"]', violation.unknownValue(knownTemplates, unknown));
+  const unknownName = names.find((name) => !templateNames.includes(name));
+  if (unknownName !== undefined) {
+    return fail(
+      'metadata.annotations["inject.istio.io/templates"]',
+      violation.unknownValue(templateNames, unknownName),
+    );
   }
   const built = names.map((name) => {
     if (Object.hasOwn(goTemplates, name))
@@ -181,9 +188,12 @@ function buildTemplates(
 function patchedPod(input: TemplateInput, template: TemplatePod, request: InjectionRequest): Pod {
   const overrides = overridesIn(input.pod, template);
   const base = withoutContainers(input.pod, overrides);
-  const merged = mergePod(base, template);
-  const named = withUserOverrides(merged, redirectsTraffic(template) ? withUsableUser(overrides, input) : overrides);
-  const withUrl = withProxyEnvironment(named, request.addedEnvironment ?? {});
+  const mergedPod = mergePod(base, template);
+  const podWithOverrides = withUserOverrides(
+    mergedPod,
+    redirectsTraffic(template) ? withUsableUser(overrides, input) : overrides,
+  );
+  const withUrl = withProxyEnvironment(podWithOverrides, request.addedEnvironment ?? {});
   const scraped = mergedMetrics(withUrl, input);
   const probed = redirectedProbes(scraped, input);
   const users = redirectsTraffic(template) ? withRedirectedUser(probed, input) : probed;
@@ -192,20 +202,20 @@ function patchedPod(input: TemplateInput, template: TemplatePod, request: Inject
 
 function overridesIn({ spec }: Pod, template: TemplatePod): ContainerOverrides {
   const { containers = [], initContainers = [] } = (template.spec ?? {}) as Partial<Pod['spec']>;
-  const added = new Set([...containers, ...initContainers].filter(isOfSidecar).map(({ name }) => name));
-  const of = (list: readonly Container[] = []): Container[] => list.filter(({ name }) => added.has(name));
+  const addedNames = new Set([...containers, ...initContainers].filter(isOfSidecar).map(({ name }) => name));
+  const of = (list: readonly Container[] = []): Container[] => list.filter(({ name }) => addedNames.has(name));
   return { containers: of(spec.containers), initContainers: of(spec.initContainers) };
 }
 
 function withoutContainers(pod: Pod, { containers, initContainers }: ContainerOverrides): Pod {
   const { initContainers: present, ...spec } = pod.spec;
-  const kept = present?.filter((container) => !initContainers.includes(container));
+  const keptContainers = present?.filter((container) => !initContainers.includes(container));
   return {
     ...pod,
     spec: {
       ...spec,
       containers: spec.containers.filter((container) => !containers.includes(container)),
-      ...(kept && kept.length > 0 && { initContainers: kept }),
+      ...(keptContainers && keptContainers.length > 0 && { initContainers: keptContainers }),
     },
   };
 }
@@ -221,21 +231,21 @@ function withUsableUser({ containers, initContainers }: ContainerOverrides, inpu
   const usable = (container: Container): Container => {
     const { securityContext } = container;
     if (container.name !== proxyContainerName || securityContext === undefined) return container;
-    const { runAsUser, runAsGroup: _group, runAsNonRoot: _nonRoot, ...remaining } = securityContext;
-    if (isTproxy) return { ...container, securityContext: remaining };
+    const { runAsUser, runAsGroup: _group, runAsNonRoot: _nonRoot, ...otherFields } = securityContext;
+    if (isTproxy) return { ...container, securityContext: otherFields };
     if (!runAsUser || !users.includes(runAsUser)) return container;
-    const { runAsUser: _user, ...kept } = securityContext;
-    return { ...container, securityContext: kept };
+    const { runAsUser: _user, ...fieldsWithoutUser } = securityContext;
+    return { ...container, securityContext: fieldsWithoutUser };
   };
   return { containers: containers.map(usable), initContainers: initContainers.map(usable) };
 }
 
 /** Fields of the user override those of the template. */
 function withUserOverrides(pod: Pod, { containers, initContainers }: ContainerOverrides): Pod {
-  const byName = new Map([...initContainers, ...containers].map((container) => [container.name, container]));
-  if (byName.size === 0) return pod;
+  const containerByName = new Map([...initContainers, ...containers].map((container) => [container.name, container]));
+  if (containerByName.size === 0) return pod;
   return withEachContainer(pod, (container) => {
-    const override = byName.get(container.name);
+    const override = containerByName.get(container.name);
     if (override === undefined) return container;
     return mergeContainer(withoutReplacedParts(container, override), withoutAutomaticImage(override));
   });
@@ -254,23 +264,23 @@ const handlers: ReadonlySet<string> = new Set(['exec', 'httpGet', 'tcpSocket', '
 
 /** Removes alternatives of which Kubernetes allows only one, such as the handlers of a probe or hook and the sources of a variable. */
 function withoutReplacedParts(container: Container, override: Container): Container {
-  const without = (base: unknown, by: unknown): unknown =>
-    isObject(base) && isObject(by) && Object.keys(by).some((key) => handlers.has(key))
+  const omitReplaced = (base: unknown, overriding: unknown): unknown =>
+    isObject(base) && isObject(overriding) && Object.keys(overriding).some((key) => handlers.has(key))
       ? Object.fromEntries(Object.entries(base).filter(([key]) => !handlers.has(key)))
       : base;
   const { env, lifecycle, securityContext } = container;
-  const replaced = new Set((override.env ?? []).map(({ name }) => name));
+  const replacedNames = new Set((override.env ?? []).map(({ name }) => name));
   const probes = (['livenessProbe', 'readinessProbe', 'startupProbe'] as const).flatMap((key) =>
-    container[key] === undefined ? [] : [[key, without(container[key], override[key])] as const],
+    container[key] === undefined ? [] : [[key, omitReplaced(container[key], override[key])] as const],
   );
   return {
     ...container,
     ...Object.fromEntries(probes),
     ...(securityContext && { securityContext: withoutContradiction(securityContext, override.securityContext ?? {}) }),
-    ...(env && { env: env.filter(({ name }) => !replaced.has(name)) }),
+    ...(env && { env: env.filter(({ name }) => !replacedNames.has(name)) }),
     ...(lifecycle && {
       lifecycle: Object.fromEntries(
-        Object.entries(lifecycle).map(([hook, value]) => [hook, without(value, override.lifecycle?.[hook])]),
+        Object.entries(lifecycle).map(([hook, value]) => [hook, omitReplaced(value, override.lifecycle?.[hook])]),
       ),
     }),
   };
@@ -281,10 +291,11 @@ function withoutContradiction(
   context: SecurityContext,
   { privileged, capabilities }: SecurityContext,
 ): SecurityContext {
-  const added = isObject(capabilities) && Array.isArray(capabilities.add) ? capabilities.add : [];
-  if (privileged !== true && !added.some((name) => name === 'SYS_ADMIN' || name === 'CAP_SYS_ADMIN')) return context;
-  const { allowPrivilegeEscalation: _, ...remaining } = context;
-  return remaining;
+  const addedCapabilities = isObject(capabilities) && Array.isArray(capabilities.add) ? capabilities.add : [];
+  if (privileged !== true && !addedCapabilities.some((name) => name === 'SYS_ADMIN' || name === 'CAP_SYS_ADMIN'))
+    return context;
+  const { allowPrivilegeEscalation: _, ...otherFields } = context;
+  return otherFields;
 }
 
 function withEachContainer(pod: Pod, change: (container: Container) => Container): Pod {
@@ -307,8 +318,11 @@ function withProxyEnvironment(pod: Pod, values: Texts): Pod {
     const present = (container.env ?? []).map((variable) =>
       Object.hasOwn(values, variable.name) ? { name: variable.name, value: values[variable.name] } : variable,
     );
-    const missing = names.filter((name) => !present.some((variable) => variable.name === name));
-    return { ...container, env: [...present, ...missing.map((name) => ({ name, value: values[name] }))] } as Container;
+    const missingNames = names.filter((name) => !present.some((variable) => variable.name === name));
+    return {
+      ...container,
+      env: [...present, ...missingNames.map((name) => ({ name, value: values[name] }))],
+    } as Container;
   });
 }
 
@@ -316,10 +330,10 @@ function mergedMetrics(pod: Pod, { mesh, statusPort }: TemplateInput): Pod {
   const isEnabled = booleanAnnotationOrSetting(pod, 'prometheus.istio.io/merge-metrics', mesh.enablePrometheusMerge);
   const settings = scrapeSettingsOf(pod);
   if (!isEnabled || statusPort === 0 || !mergesMetrics(settings, statusPort)) return pod;
-  const merged = withMergedMetrics(pod, statusPort);
+  const podWithMetrics = withMergedMetrics(pod, statusPort);
   return Object.keys(settings).length === 0
-    ? merged
-    : withProxyEnvironment(merged, { [metricsVariable]: JSON.stringify(settings) });
+    ? podWithMetrics
+    : withProxyEnvironment(podWithMetrics, { [metricsVariable]: JSON.stringify(settings) });
 }
 
 function redirectedProbes(pod: Pod, { settings, statusPort }: TemplateInput): Pod {
@@ -335,8 +349,8 @@ function redirectedProbes(pod: Pod, { settings, statusPort }: TemplateInput): Po
 }
 
 function withStoredProbes(pod: Pod, probes: RedirectedProbes): Pod {
-  const sorted = Object.fromEntries(Object.entries(probes).sort(([a], [b]) => (a < b ? -1 : 1)));
-  return withProxyEnvironment(pod, { [probesVariable]: JSON.stringify(sorted) });
+  const sortedProbes = Object.fromEntries(Object.entries(probes).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return withProxyEnvironment(pod, { [probesVariable]: JSON.stringify(sortedProbes) });
 }
 
 /** Excludes the proxy's actual user from redirection, if the owner of the pod changed it. */
@@ -363,21 +377,21 @@ function orderContainers(pod: Pod, { isNative, proxyConfig, pod: original }: Tem
   const isFirst = !isNative && proxyConfig.holdApplicationUntilProxyStarts === true;
   const { containers, initContainers, ...spec } = pod.spec;
   const originalItems = allContainersOf(original).map(({ name }) => name);
-  const rank = (container: Container, ofSidecar: Readonly<Record<string, number>>): number => {
-    if (isOfSidecar(container)) return ofSidecar[container.name] ?? 0;
-    const place = originalItems.indexOf(container.name);
-    return 10 + (place < 0 ? originalItems.length : place);
+  const rank = (container: Container, sidecarRanks: Readonly<Record<string, number>>): number => {
+    if (isOfSidecar(container)) return sidecarRanks[container.name] ?? 0;
+    const originalIndex = originalItems.indexOf(container.name);
+    return 10 + (originalIndex < 0 ? originalItems.length : originalIndex);
   };
-  const sorted = (list: readonly Container[], ofSidecar: Readonly<Record<string, number>>): Container[] =>
-    list.toSorted((a, b) => rank(a, ofSidecar) - rank(b, ofSidecar));
+  const sortContainers = (list: readonly Container[], sidecarRanks: Readonly<Record<string, number>>): Container[] =>
+    list.toSorted((a, b) => rank(a, sidecarRanks) - rank(b, sidecarRanks));
   const last = Number.POSITIVE_INFINITY;
   return {
     ...pod,
     spec: {
       ...spec,
-      containers: sorted(containers, { [proxyContainerName]: isFirst ? 0 : last }),
+      containers: sortContainers(containers, { [proxyContainerName]: isFirst ? 0 : last }),
       ...(initContainers && {
-        initContainers: sorted(initContainers, {
+        initContainers: sortContainers(initContainers, {
           [validationContainerName]: 0,
           [initContainerName]: isNative ? 1 : last,
           [proxyContainerName]: 2,
@@ -395,10 +409,10 @@ function withReportedInjection(
   { settings, pod: original }: TemplateInput,
 ): Pod {
   const spec = (template.spec ?? {}) as Readonly<Record<string, unknown>>;
-  const replaced = new Set([...overrides.containers, ...overrides.initContainers].map(({ name }) => name));
+  const replacedNames = new Set([...overrides.containers, ...overrides.initContainers].map(({ name }) => name));
   const { containers, initContainers = [], volumes = [], imagePullSecrets = [] } = original.spec;
-  const containersBefore = [...containers, ...initContainers].filter(({ name }) => !replaced.has(name));
-  const added = (field: string, originalItems: readonly { readonly name?: string }[]): string[] | null => {
+  const containersBefore = [...containers, ...initContainers].filter(({ name }) => !replacedNames.has(name));
+  const addedItemNames = (field: string, originalItems: readonly { readonly name?: string }[]): string[] | null => {
     const items = Array.isArray(spec[field]) ? spec[field].filter(isObject) : [];
     const names = items
       .map(({ name }) => String(name))
@@ -407,10 +421,10 @@ function withReportedInjection(
   };
   const annotations = { ...settings.config.injectedAnnotations, ...pod.metadata.annotations };
   const status: InjectionStatus = {
-    initContainers: added('initContainers', containersBefore),
-    containers: added('containers', containersBefore),
-    volumes: added('volumes', volumes),
-    imagePullSecrets: added('imagePullSecrets', imagePullSecrets),
+    initContainers: addedItemNames('initContainers', containersBefore),
+    containers: addedItemNames('containers', containersBefore),
+    volumes: addedItemNames('volumes', volumes),
+    imagePullSecrets: addedItemNames('imagePullSecrets', imagePullSecrets),
     revision: settings.revision || 'default',
     original: {
       labels: replacedTexts(original.metadata.labels, pod.metadata.labels),

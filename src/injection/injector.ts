@@ -49,6 +49,6 @@ export function inject(
 /** Name of a pod for messages. Pods of controllers have only `generateName`. */
 export function podTitle(pod: Pod, namespace: string): string {
   const { name, generateName } = pod.metadata;
-  const shown = name || (generateName ? `${generateName}***` : labelOf(pod, 'app') || 'without a name');
-  return `pod ${namespace}/${shown}`;
+  const shownName = name || (generateName ? `${generateName}***` : labelOf(pod, 'app') || 'without a name');
+  return `pod ${namespace}/${shownName}`;
 }

@@ -34,7 +34,8 @@ interface Replacement {
 export function injectManifests(text: string, injector: SidecarInjector, namespace: string): InjectedManifests {
   const messages = { skipped: [] as ManifestMessage[], errors: [] as ManifestMessage[] };
   let injected = '';
-  for (const part of documentsOf(text)) injected += injectedDocument(part, injector, namespace, messages);
+  for (const documentPart of documentsOf(text))
+    injected += injectedDocument(documentPart, injector, namespace, messages);
   return { text: injected, ...messages };
 }
 
@@ -43,19 +44,24 @@ interface Messages {
   readonly errors: ManifestMessage[];
 }
 
-function injectedDocument(part: TextPart, injector: SidecarInjector, namespace: string, messages: Messages): string {
-  const { value, errors } = parseYamlDocument(part);
-  const [broken] = errors;
-  if (broken !== undefined) {
-    const [message = ''] = broken.message.split('\n');
-    messages.errors.push({ line: broken.line, object: 'document', message });
-    return part.text;
+function injectedDocument(
+  documentPart: TextPart,
+  injector: SidecarInjector,
+  namespace: string,
+  messages: Messages,
+): string {
+  const { value, errors } = parseYamlDocument(documentPart);
+  const [firstError] = errors;
+  if (firstError !== undefined) {
+    const [message = ''] = firstError.message.split('\n');
+    messages.errors.push({ line: firstError.line, object: 'document', message });
+    return documentPart.text;
   }
   const replacements = objectsIn(value, []).flatMap(({ object, path }) => {
-    const replacement = injectedObject(object, path, { injector, namespace, messages, line: part.line });
+    const replacement = injectedObject(object, path, { injector, namespace, messages, line: documentPart.line });
     return replacement === undefined ? [] : [replacement];
   });
-  return replacements.length === 0 ? part.text : withReplacements(part.text, replacements);
+  return replacements.length === 0 ? documentPart.text : withReplacements(documentPart.text, replacements);
 }
 
 function objectsIn(
@@ -85,28 +91,30 @@ function injectedObject(
   const metadata = isObject(object.metadata) ? object.metadata : {};
   const objectNamespace =
     typeof metadata.namespace === 'string' && metadata.namespace !== '' ? metadata.namespace : namespace;
-  const about = { line, object: `${kind} ${objectNamespace}/${String(metadata.name ?? '')}` };
+  const position = { line, object: `${kind} ${objectNamespace}/${String(metadata.name ?? '')}` };
   const read = readPod(
     podPath.reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), object),
     podPath.join('.'),
   );
   if (E.isLeft(read)) {
-    messages.errors.push({ ...about, message: describeFieldErrors(read.left) });
+    messages.errors.push({ ...position, message: describeFieldErrors(read.left) });
     return undefined;
   }
-  const named = kind === 'Pod' ? read.right : withOwner(read.right, kind, object, String(metadata.name ?? ''));
-  const injection = inject(injector, named, objectNamespace);
+  const namedPod = kind === 'Pod' ? read.right : withOwner(read.right, kind, object, String(metadata.name ?? ''));
+  const injection = inject(injector, namedPod, objectNamespace);
   if (injection.outcome === 'skipped') {
-    messages.skipped.push({ ...about, message: injection.decision.rule });
+    messages.skipped.push({ ...position, message: injection.decision.rule });
     return undefined;
   }
   if (E.isLeft(injection.pod)) {
-    messages.errors.push({ ...about, message: describeFieldErrors(injection.pod.left) });
+    messages.errors.push({ ...position, message: describeFieldErrors(injection.pod.left) });
     return undefined;
   }
-  const { metadata: patched, ...otherFields } = injection.pod.right;
+  const { metadata: patchedMetadata, ...otherFields } = injection.pod.right;
   const value =
-    kind === 'Pod' ? injection.pod.right : { ...otherFields, metadata: withoutOwner(patched, read.right.metadata) };
+    kind === 'Pod'
+      ? injection.pod.right
+      : { ...otherFields, metadata: withoutOwner(patchedMetadata, read.right.metadata) };
   return { path: [...path, ...podPath], value };
 }
 
@@ -116,8 +124,8 @@ function withOwner(pod: Pod, kind: string, object: Json, name: string): Pod {
   return { ...pod, metadata: { ...pod.metadata, generateName: `${name}-`, ownerReferences: [owner] } };
 }
 
-function withoutOwner(patched: Pod['metadata'], original: Pod['metadata']): Json {
-  const { generateName: _name, ownerReferences: _owners, ...metadata } = patched;
+function withoutOwner(patchedMetadata: Pod['metadata'], original: Pod['metadata']): Json {
+  const { generateName: _name, ownerReferences: _owners, ...metadata } = patchedMetadata;
   const { generateName, ownerReferences } = original;
   return { ...metadata, ...(generateName && { generateName }), ...(ownerReferences && { ownerReferences }) };
 }
@@ -125,14 +133,14 @@ function withoutOwner(patched: Pod['metadata'], original: Pod['metadata']): Json
 /** Replaces nodes of a document from the last to the first, so that offsets stay valid. */
 function withReplacements(text: string, replacements: readonly Replacement[]): string {
   const document = parseDocument(text);
-  let replaced = text;
+  let replacedText = text;
   for (const { path, value } of replacements.toReversed()) {
     const node = (path.length === 0 ? document.contents : document.getIn(path, true)) as Node | null;
     if (!node?.range) continue;
     const [start, end] = node.range;
-    replaced = replaced.slice(0, start) + formatNode(value, text, start, node) + replaced.slice(end);
+    replacedText = replacedText.slice(0, start) + formatNode(value, text, start, node) + replacedText.slice(end);
   }
-  return replaced;
+  return replacedText;
 }
 
 /** Formats a YAML block at the column of the node, or JSON in flow style. */

@@ -94,17 +94,17 @@ function excludedUserErrors(input: TemplateInput): FieldError[] {
   const { pod, proxyUid, proxyGid } = input;
   const proxyImage = proxyImageOf(input);
   const isTproxy = interceptionModeOf(input) === 'TPROXY';
-  const excluded = isTproxy ? proxyGid : proxyUid;
+  const excludedId = isTproxy ? proxyGid : proxyUid;
   return applicationContainersOf(pod).flatMap((container) => {
     const { name, image } = container;
     const user = userOf(container, pod);
-    const place = `spec.containers[${name}].securityContext.runAsUser`;
-    if (user === excluded) {
+    const fieldPath = `spec.containers[${name}].securityContext.runAsUser`;
+    if (user === excludedId) {
       return [
         violation.fieldError(
-          place,
+          fieldPath,
           violation.notAllowed(
-            `must not be the user of the sidecar, ${excluded}, whose traffic is not redirected; choose another one`,
+            `must not be the user of the sidecar, ${excludedId}, whose traffic is not redirected; choose another one`,
             user,
           ),
         ),
@@ -113,9 +113,9 @@ function excludedUserErrors(input: TemplateInput): FieldError[] {
     if (user === undefined && image === proxyImage) {
       return [
         violation.fieldError(
-          place,
+          fieldPath,
           violation.missing(
-            `because the image's own user is that of the sidecar, ${excluded}, whose traffic is not redirected; choose another one`,
+            `because the image's own user is that of the sidecar, ${excludedId}, whose traffic is not redirected; choose another one`,
           ),
         ),
       ];
@@ -126,10 +126,10 @@ function excludedUserErrors(input: TemplateInput): FieldError[] {
 
 /** Rejects two containers with one name: a template may add one to the list that does not contain the other. */
 export function duplicateErrors(pod: Pod): FieldError[] {
-  const seen = new Set<string>();
+  const seenNames = new Set<string>();
   return allContainersOf(pod).flatMap(({ name }) => {
-    if (!seen.has(name)) {
-      seen.add(name);
+    if (!seenNames.has(name)) {
+      seenNames.add(name);
       return [];
     }
     const message = `a template adds a second container named ${name}; rename one of them`;

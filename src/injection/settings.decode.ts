@@ -74,12 +74,12 @@ function templatesOf(
   const patches = new Map<string, Json>();
   const goTemplates = new Map<string, string>();
   const errors: FieldError[] = [];
-  for (const [name, written] of Object.entries(templates)) {
-    if (written.includes('{{')) {
-      goTemplates.set(name, written);
+  for (const [name, templateText] of Object.entries(templates)) {
+    if (templateText.includes('{{')) {
+      goTemplates.set(name, templateText);
       continue;
     }
-    const patch = parseYamlObject(written, `templates.${name}`);
+    const patch = parseYamlObject(templateText, `templates.${name}`);
     if (E.isRight(patch)) patches.set(name, patch.right);
     else errors.push(...patch.left);
   }
@@ -88,11 +88,11 @@ function templatesOf(
   return E.right({ templates: Object.fromEntries(patches), goTemplates: Object.fromEntries(goTemplates) });
 }
 
-const count = (byDefault: number): ReturnType<typeof withDefault<number>> =>
-  withDefault(orQuoted(integer(0, 1_000_000)), byDefault);
-const port = (byDefault: number): ReturnType<typeof withDefault<number>> =>
-  withDefault(orQuoted(integer(0, 65_535)), byDefault);
-const word = (byDefault: string): ReturnType<typeof withDefault<string>> => withDefault(text, byDefault);
+const count = (defaultValue: number): ReturnType<typeof withDefault<number>> =>
+  withDefault(orQuoted(integer(0, 1_000_000)), defaultValue);
+const port = (defaultValue: number): ReturnType<typeof withDefault<number>> =>
+  withDefault(orQuoted(integer(0, 65_535)), defaultValue);
+const textField = (defaultValue: string): ReturnType<typeof withDefault<string>> => withDefault(text, defaultValue);
 const object: Decoder<Json> = dictionary(anything);
 
 /** Returns a decoder that ignores unknown fields, because other components also read the chart's values. */
@@ -106,54 +106,56 @@ function decoderOfKnownFields<T extends object>(fields: Parameters<typeof struct
     );
 }
 
-const byDefault = defaultInjectionValues;
+const defaultValues = defaultInjectionValues;
 
 const proxyFields = decoderOfKnownFields({
-  image: word(byDefault.image),
-  clusterDomain: word(byDefault.clusterDomain),
-  logLevel: word(byDefault.logLevel),
-  componentLogLevel: word(byDefault.componentLogLevel),
-  statusPort: port(byDefault.statusPort),
-  includeIPRanges: word(byDefault.includeIPRanges),
-  excludeIPRanges: word(byDefault.excludeIPRanges),
-  includeInboundPorts: word(byDefault.includeInboundPorts),
-  excludeInboundPorts: word(byDefault.excludeInboundPorts),
-  includeOutboundPorts: word(byDefault.includeOutboundPorts),
-  excludeOutboundPorts: word(byDefault.excludeOutboundPorts),
-  privileged: withDefault(boolean, byDefault.privileged),
-  readinessInitialDelaySeconds: count(byDefault.readiness.initialDelaySeconds),
-  readinessPeriodSeconds: count(byDefault.readiness.periodSeconds),
-  readinessFailureThreshold: count(byDefault.readiness.failureThreshold),
+  image: textField(defaultValues.image),
+  clusterDomain: textField(defaultValues.clusterDomain),
+  logLevel: textField(defaultValues.logLevel),
+  componentLogLevel: textField(defaultValues.componentLogLevel),
+  statusPort: port(defaultValues.statusPort),
+  includeIPRanges: textField(defaultValues.includeIPRanges),
+  excludeIPRanges: textField(defaultValues.excludeIPRanges),
+  includeInboundPorts: textField(defaultValues.includeInboundPorts),
+  excludeInboundPorts: textField(defaultValues.excludeInboundPorts),
+  includeOutboundPorts: textField(defaultValues.includeOutboundPorts),
+  excludeOutboundPorts: textField(defaultValues.excludeOutboundPorts),
+  privileged: withDefault(boolean, defaultValues.privileged),
+  readinessInitialDelaySeconds: count(defaultValues.readiness.initialDelaySeconds),
+  readinessPeriodSeconds: count(defaultValues.readiness.periodSeconds),
+  readinessFailureThreshold: count(defaultValues.readiness.failureThreshold),
   startupProbe: withDefault(
     decoderOfKnownFields({
       enabled: withDefault(boolean, true),
-      failureThreshold: count(byDefault.startupFailureThreshold),
+      failureThreshold: count(defaultValues.startupFailureThreshold),
     }),
-    { enabled: true, failureThreshold: byDefault.startupFailureThreshold },
+    { enabled: true, failureThreshold: defaultValues.startupFailureThreshold },
   ),
   lifecycle: withDefault(object, {}),
-  resources: withDefault(object, byDefault.resources),
+  resources: withDefault(object, defaultValues.resources),
 });
 
 const globalFields = decoderOfKnownFields({
-  hub: word(''),
+  hub: textField(''),
   tag: withDefault(anyScalar(), ''),
-  variant: word(''),
-  imagePullPolicy: word(''),
+  variant: textField(''),
+  imagePullPolicy: textField(''),
   imagePullSecrets: withDefault(list(text), []),
-  istioNamespace: word(byDefault.istioNamespace),
-  caAddress: word(''),
-  meshID: word(''),
-  network: word(''),
-  pilotCertProvider: word(byDefault.pilotCertProvider),
+  istioNamespace: textField(defaultValues.istioNamespace),
+  caAddress: textField(''),
+  meshID: textField(''),
+  network: textField(''),
+  pilotCertProvider: textField(defaultValues.pilotCertProvider),
   logAsJson: withDefault(boolean, false),
-  nativeNftables: withDefault(boolean, byDefault.nativeNftables),
-  logging: withDefault(decoderOfKnownFields({ level: word(byDefault.agentLogLevel) }), {
-    level: byDefault.agentLogLevel,
+  nativeNftables: withDefault(boolean, defaultValues.nativeNftables),
+  logging: withDefault(decoderOfKnownFields({ level: textField(defaultValues.agentLogLevel) }), {
+    level: defaultValues.agentLogLevel,
   }),
-  multiCluster: withDefault(decoderOfKnownFields({ clusterName: word('') }), { clusterName: '' }),
+  multiCluster: withDefault(decoderOfKnownFields({ clusterName: textField('') }), { clusterName: '' }),
   proxy: withDefault(proxyFields, defaultOf(proxyFields)),
-  proxy_init: withDefault(decoderOfKnownFields({ image: word(byDefault.initImage) }), { image: byDefault.initImage }),
+  proxy_init: withDefault(decoderOfKnownFields({ image: textField(defaultValues.initImage) }), {
+    image: defaultValues.initImage,
+  }),
 });
 
 const valuesFields = decoderOfKnownFields({
@@ -164,12 +166,12 @@ const valuesFields = decoderOfKnownFields({
   pilot: withDefault(
     decoderOfKnownFields({
       cni: withDefault(
-        decoderOfKnownFields({ enabled: withDefault(boolean, false), provider: word('default') }),
-        byDefault.cni,
+        decoderOfKnownFields({ enabled: withDefault(boolean, false), provider: textField('default') }),
+        defaultValues.cni,
       ),
       env: withDefault(dictionary(anyScalar()), {}),
     }),
-    { cni: byDefault.cni, env: {} },
+    { cni: defaultValues.cni, env: {} },
   ),
   gateways: withDefault(
     decoderOfKnownFields({ securityContext: withDefault(object, {}), seccompProfile: withDefault(object, {}) }),
@@ -198,8 +200,8 @@ export function decodeInjectionValues(yaml: string): Decoded<InjectionValues> {
   const decoded = valuesFields(parsed.right, '');
   if (E.isLeft(decoded)) return decoded;
   const values = valuesOf(decoded.right);
-  const [missing, ...otherValues] = imageErrors(values);
-  return missing === undefined ? E.right(values) : E.left([missing, ...otherValues]);
+  const [firstError, ...otherValues] = imageErrors(values);
+  return firstError === undefined ? E.right(values) : E.left([firstError, ...otherValues]);
 }
 
 /** Decodes key `values` like {@link decodeInjectionValues}, and keeps the original values for Go templates. */
@@ -212,11 +214,11 @@ export function decodeWrittenValues(yaml: string): Decoded<Pick<InjectionSetting
 /** Requires an image, because none is published as a default. */
 function imageErrors({ hub, tag, image, initImage }: InjectionValues): FieldError[] {
   if (image.includes('/') && initImage.includes('/')) return [];
-  const parts = [
+  const imageParts = [
     ['global.hub', hub],
     ['global.tag', tag],
   ] as const;
-  return parts
+  return imageParts
     .filter(([, value]) => value === '')
     .map(([path]) =>
       violation.fieldError(
@@ -242,7 +244,7 @@ function valuesOf({ global, sidecarInjectorWebhook, pilot, gateways }: Decodes<t
     ...proxies,
     initImage: init.image,
     meshId: meshID,
-    clusterName: multiCluster.clusterName || byDefault.clusterName,
+    clusterName: multiCluster.clusterName || defaultValues.clusterName,
     agentLogLevel: logging.level,
     readiness: {
       initialDelaySeconds: readinessInitialDelaySeconds,

@@ -11,10 +11,10 @@ import type { Json } from './pod/pod.ts';
  */
 export function parseYamlText(text: string, path: string): Decoded<unknown> {
   const { value, errors } = parseYamlDocument({ text, line: 1 });
-  const [broken] = errors;
-  if (broken === undefined) return E.right(value);
-  const [message = ''] = broken.message.split('\n');
-  return fail(path, violation.malformed(`line ${broken.line}: ${message}`));
+  const [firstError] = errors;
+  if (firstError === undefined) return E.right(value);
+  const [message = ''] = firstError.message.split('\n');
+  return fail(path, violation.malformed(`line ${firstError.line}: ${message}`));
 }
 
 /** Like {@link parseYamlText}, but the value must be an object; an empty text is an empty object. */

@@ -16,13 +16,13 @@ import { inNetworkNamespace, requireNetAdmin, run, runOrThrow } from './run-comm
 
 export function dryRunText(order: InterceptionOrder): string {
   const { interception, restoreFormat, networkNamespace } = order;
-  const shown = (command: CommandLine): string => commandText(inNetworkNamespace(networkNamespace, command));
+  const shownCommand = (command: CommandLine): string => commandText(inNetworkNamespace(networkNamespace, command));
   if (order.nativeNftables) return nftText(interception);
   return familiesOf(interception)
     .flatMap((family) => {
       const rules = rulesOf(interception, family);
-      if (!restoreFormat) return ruleCommands(family, rules).map((command) => `${shown(command)}\n`);
-      return [`# ${shown(restoreCommand(family))}\n`, restoreText(rules)];
+      if (!restoreFormat) return ruleCommands(family, rules).map((command) => `${shownCommand(command)}\n`);
+      return [`# ${shownCommand(restoreCommand(family))}\n`, restoreText(rules)];
     })
     .join('');
 }
@@ -97,14 +97,14 @@ async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Pro
     await applyNft(nftText(interception), networkNamespace);
     await removeAllRules(order);
   } else {
-    const saved = await Promise.all(ipFamilies.map((family) => savedText(order, family)));
+    const savedTexts = await Promise.all(ipFamilies.map((family) => savedText(order, family)));
     try {
       await removeAllRules(order);
       await addFamilies(order);
     } catch (error) {
       // The saved rules cannot restore tables that did not exist before.
       await removeAllRules(order).catch(() => {});
-      for (const [i, family] of ipFamilies.entries()) await restoreTables(order, family, saved[i]!);
+      for (const [i, family] of ipFamilies.entries()) await restoreTables(order, family, savedTexts[i]!);
       log('redirection.restored');
       throw error;
     }
@@ -116,10 +116,14 @@ async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Pro
   if (!interception.ipv6) await removePassthroughAddress(networkNamespace);
 }
 
-async function restoreTables({ networkNamespace }: InterceptionOrder, family: IpFamily, saved: string): Promise<void> {
-  if (saved === '') return;
+async function restoreTables(
+  { networkNamespace }: InterceptionOrder,
+  family: IpFamily,
+  restoredRulesText: string,
+): Promise<void> {
+  if (restoredRulesText === '') return;
   const program = `${programOf(family)}-restore`;
-  await runOrThrow(inNetworkNamespace(networkNamespace, { program, args: [] }), { input: `${saved}\n` });
+  await runOrThrow(inNetworkNamespace(networkNamespace, { program, args: [] }), { input: `${restoredRulesText}\n` });
 }
 
 /** Detects the rules of a restarted init container. nft replaces its tables, so only iptables rules are checked. */
@@ -128,21 +132,21 @@ async function presentInterception(order: InterceptionOrder): Promise<'all' | 's
   if (nativeNftables) return isRedirected(await presentIn(order)) ? 'some' : 'none';
   if ((await presentNftTables(networkNamespace)).length > 0) return 'some';
   const families = familiesOf(interception);
-  const found = await Promise.all(ipFamilies.map((family) => presentRules(order, family)));
-  if (ipFamilies.some((family, i) => !families.includes(family) && found[i] !== 'none')) return 'some';
-  const presentByFamily = found.slice(0, families.length);
+  const presentRulesByFamily = await Promise.all(ipFamilies.map((family) => presentRules(order, family)));
+  if (ipFamilies.some((family, i) => !families.includes(family) && presentRulesByFamily[i] !== 'none')) return 'some';
+  const presentByFamily = presentRulesByFamily.slice(0, families.length);
   return presentByFamily.every((one) => one === presentByFamily[0]) ? presentByFamily[0]! : 'some';
 }
 
 /** Whether exactly these rules exist, without other rules of a redirection. */
 async function presentRules(order: InterceptionOrder, family: IpFamily): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace } = order;
-  const saved = await savedRules(order, family);
-  const present = presentRedirection(saved, { tproxyMark: interception.tproxyMark });
+  const savedRuleSet = await savedRules(order, family);
+  const present = presentRedirection(savedRuleSet, { tproxyMark: interception.tproxyMark });
   if (!isPresent({ ...present, references: [] })) return 'none';
   const rules = rulesOf(interception, family);
   const markers = present.chains.filter(({ chain }) => isMarker(chain)).map(({ chain }) => chain);
-  const inOurChains = saved.rules.filter((rule) =>
+  const inOurChains = savedRuleSet.rules.filter((rule) =>
     present.chains.some(({ table, chain }) => table === rule.table && chain === rule.chain),
   );
   const isSameSize =
@@ -150,8 +154,8 @@ async function presentRules(order: InterceptionOrder, family: IpFamily): Promise
     present.rules.length === rules.filter(({ chain }) => isBuiltIn(chain)).length &&
     inOurChains.length === rules.filter(({ chain }) => !isBuiltIn(chain)).length;
   if (!isSameSize) return 'some';
-  const checked = await run(inNetworkNamespace(networkNamespace, restoreCommand(family)), checkText(rules));
-  return checked.exitCode === 0 ? 'all' : 'some';
+  const checkResult = await run(inNetworkNamespace(networkNamespace, restoreCommand(family)), checkText(rules));
+  return checkResult.exitCode === 0 ? 'all' : 'some';
 }
 
 function familiesOf({ ipv6 }: Interception): readonly IpFamily[] {

@@ -10,10 +10,15 @@ export interface InterceptionFlag {
   readonly rare?: boolean;
 }
 
-const flag = (syntax: string, byDefault: string, meaning: string, variable = variableOf(syntax)): InterceptionFlag => ({
+const flag = (
+  syntax: string,
+  defaultText: string,
+  meaning: string,
+  variable = variableOf(syntax),
+): InterceptionFlag => ({
   syntax,
   variable,
-  byDefault,
+  byDefault: defaultText,
   meaning,
 });
 

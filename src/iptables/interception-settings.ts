@@ -144,13 +144,13 @@ class GivenValues {
 
   switch(name: FlagName): boolean {
     const value = booleanOf(this.text(name));
-    if (value === undefined) this.#wrong(name, unknownValue(['true', 'false'], this.text(name)));
+    if (value === undefined) this.#addError(name, unknownValue(['true', 'false'], this.text(name)));
     return value === true;
   }
 
-  word(name: FlagName, words: readonly string[]): string {
+  word(name: FlagName, allowedWords: readonly string[]): string {
     const value = this.text(name);
-    if (!words.includes(value)) this.#wrong(name, unknownValue(words, value));
+    if (!allowedWords.includes(value)) this.#addError(name, unknownValue(allowedWords, value));
     return value;
   }
 
@@ -159,7 +159,7 @@ class GivenValues {
     if (!this.switch('nativeNftables')) return this.word('generation', ['g3', 'g4']) as RuleGeneration;
     const isNamed = this.#flags.generation !== undefined || !!this.#env[interceptionFlags.generation.variable];
     if (isNamed && this.word('generation', ['g3', 'g4']) === 'g3') {
-      this.#wrong('generation', notAllowed('must be g4 with --native-nftables', 'g3'));
+      this.#addError('generation', notAllowed('must be g4 with --native-nftables', 'g3'));
     }
     return 'g4';
   }
@@ -181,16 +181,16 @@ class GivenValues {
     const text = this.text(name);
     const value = Number(text);
     if (!/^(\d{1,10}|0x[\da-fA-F]{1,8})$/.test(text) || value < min || value > max) {
-      this.#wrong(name, outOfRange(`an integer from ${min} to ${max}`, text));
+      this.#addError(name, outOfRange(`an integer from ${min} to ${max}`, text));
     } else if (value === not) {
-      this.#wrong(name, notAllowed('must not be the mark of connections from Envoy to itself', value));
+      this.#addError(name, notAllowed('must not be the mark of connections from Envoy to itself', value));
     }
     return value;
   }
 
   durationMs(name: FlagName): number {
     const ms = durationMsOf(this.text(name));
-    if (ms === undefined || ms <= 0) this.#wrong(name, mustBe('a duration such as 5s', this.text(name)));
+    if (ms === undefined || ms <= 0) this.#addError(name, mustBe('a duration such as 5s', this.text(name)));
     return ms ?? 0;
   }
 
@@ -209,7 +209,7 @@ class GivenValues {
   }
 
   owners(name: FlagName): string[] | undefined {
-    const owners = this.#list(name, isOwner, 'an ID or name');
+    const owners = this.#list(name, isOwnerName, 'an ID or name');
     return owners.length === 0 ? undefined : owners;
   }
 
@@ -220,7 +220,7 @@ class GivenValues {
 
   rangesExclude(name: FlagName): Interception['outboundRangesExclude'] {
     if (this.text(name) !== '*') return this.#rangesByFamily(name);
-    this.#wrong(name, mustBe('a list of ranges such as 10.0.0.0/8', this.text(name)));
+    this.#addError(name, mustBe('a list of ranges such as 10.0.0.0/8', this.text(name)));
     return { v4: [], v6: [] };
   }
 
@@ -231,7 +231,7 @@ class GivenValues {
         ? (['ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE', 'all-but'] as const)
         : (['ISTIO_OUTBOUND_OWNER_GROUPS', 'only'] as const);
     const groups = listItems(env[variable] ?? '');
-    for (const group of groups.filter((item) => !isOwner(item))) {
+    for (const group of groups.filter((item) => !isOwnerName(item))) {
       this.errors.flag(variable, mustBe('a list of group IDs or names', group));
     }
     if (captured === 'only' && groups.length > maxOwnerGroups) {
@@ -246,7 +246,7 @@ class GivenValues {
 
   /** Skips invalid ranges with a warning, as Istio does. */
   #rangesByFamily(name: FlagName): Record<IpFamily, string[]> {
-    const good = listItems(this.text(name)).filter((item) => {
+    const validItems = listItems(this.text(name)).filter((item) => {
       // Node accepts a zone, but iptables does not.
       const readable = isCidr(item) && !item.includes('%');
       if (!readable) {
@@ -257,20 +257,20 @@ class GivenValues {
       return readable;
     });
     return {
-      v4: good.filter((range) => isIPv4(addressOf(range))),
-      v6: good.filter((range) => isIPv6(addressOf(range))),
+      v4: validItems.filter((range) => isIPv4(addressOf(range))),
+      v6: validItems.filter((range) => isIPv6(addressOf(range))),
     };
   }
 
   #list(name: FlagName, isGood: (item: string) => boolean, expected: string): string[] {
     const entries = listItems(this.text(name));
     for (const item of entries.filter((one) => !isGood(one))) {
-      this.#wrong(name, mustBe(expected, item));
+      this.#addError(name, mustBe(expected, item));
     }
     return entries;
   }
 
-  #wrong(name: FlagName, violation: FieldViolation): void {
+  #addError(name: FlagName, violation: FieldViolation): void {
     this.errors.flag(this.#sourceOf(name), violation);
   }
 
@@ -293,7 +293,7 @@ function listItems(list: string): string[] {
 }
 
 /** Accepts a user or group by ID or name, because iptables resolves names. */
-function isOwner(text: string): boolean {
+function isOwnerName(text: string): boolean {
   return /^\d+$/.test(text) ? Number(text) < 0xffff_ffff : /^[A-Za-z_][\w.-]{0,31}$/.test(text);
 }
 

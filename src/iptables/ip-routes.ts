@@ -60,16 +60,16 @@ export async function removePassthroughAddress(network: Network): Promise<void> 
 }
 
 export async function remainingRoutes(marks: readonly number[], network: Network): Promise<string[]> {
-  const remaining = await Promise.all(ipFamilies.map((family) => redirectionMarkRules(family, marks, network)));
+  const remainingRules = await Promise.all(ipFamilies.map((family) => redirectionMarkRules(family, marks, network)));
   return ipFamilies.flatMap((family, i) =>
-    remaining[i]!.map((rule) => `ip ${family === 'v6' ? '-6 ' : ''}rule ${markRuleWords(rule).join(' ')}`),
+    remainingRules[i]!.map((rule) => `ip ${family === 'v6' ? '-6 ' : ''}rule ${markRuleWords(rule).join(' ')}`),
   );
 }
 
 async function redirectionMarkRules(family: IpFamily, marks: readonly number[], network: Network): Promise<MarkRule[]> {
-  const marked = (await markRules(family, network)).filter(({ mark }) => marks.includes(mark));
-  const areOurs = await Promise.all(marked.map(({ table }) => hasLocalRouteOnly(family, table, network)));
-  return marked.filter((_, i) => areOurs[i]);
+  const matchingRules = (await markRules(family, network)).filter(({ mark }) => marks.includes(mark));
+  const areOurs = await Promise.all(matchingRules.map(({ table }) => hasLocalRouteOnly(family, table, network)));
+  return matchingRules.filter((_, i) => areOurs[i]);
 }
 
 /** Returns policy rules that match a mark completely; empty if `ip` cannot list rules, such as without IPv6 in the kernel. */
@@ -86,8 +86,8 @@ async function hasLocalRouteOnly(family: IpFamily, table: string, network: Netwo
 }
 
 /** Parses text output, because busybox's `ip` in the image cannot print JSON. */
-async function listWithIp(family: IpFamily, words: string[], network: Network): Promise<string[]> {
-  const { exitCode, stdout } = await run(inNetworkNamespace(network, ip(family, ...words)));
+async function listWithIp(family: IpFamily, ipArgs: string[], network: Network): Promise<string[]> {
+  const { exitCode, stdout } = await run(inNetworkNamespace(network, ip(family, ...ipArgs)));
   return exitCode === 0 ? stdout.split('\n').filter((line) => line.trim() !== '') : [];
 }
 

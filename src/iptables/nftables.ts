@@ -50,22 +50,22 @@ function chainText(chain: string, rules: readonly Rule[], interception: Intercep
 
 /** Orders rules as iptables does: an insert position counts only rules of the same family. */
 function orderRules(rules: readonly Rule[]): Rule[] {
-  const ordered: Rule[] = [];
+  const orderedRules: Rule[] = [];
   for (const rule of rules) {
-    if (rule.position === undefined) ordered.push(rule);
-    else ordered.splice(indexOf(ordered, rule, rule.position - 1), 0, rule);
+    if (rule.position === undefined) orderedRules.push(rule);
+    else orderedRules.splice(indexOf(orderedRules, rule, rule.position - 1), 0, rule);
   }
-  return ordered;
+  return orderedRules;
 }
 
 /** Returns the first index with this number of preceding rules in each family of the rule. */
-function indexOf(ordered: readonly Rule[], { family }: Rule, preceding: number): number {
+function indexOf(orderedRules: readonly Rule[], { family }: Rule, preceding: number): number {
   const families = family === undefined ? ipFamilies : [family];
-  const ends = families.map((one) => {
-    const last = ofFamily(ordered, one)[preceding - 1];
-    return last === undefined ? 0 : ordered.indexOf(last) + 1;
+  const endIndexes = families.map((one) => {
+    const last = ofFamily(orderedRules, one)[preceding - 1];
+    return last === undefined ? 0 : orderedRules.indexOf(last) + 1;
   });
-  return Math.max(...ends);
+  return Math.max(...endIndexes);
 }
 
 /** @param v4Only excludes IPv6: in base chains without IPv6 rules, IPv6 packets pass unchanged */
@@ -82,20 +82,20 @@ function ruleText({ family, matches, action }: Rule, v4Only: boolean): string {
 }
 
 function matchText(match: Match, family: IpFamily | undefined, protocol: string | undefined): string {
-  const not = 'not' in match && match.not ? '!= ' : '';
+  const negation = 'not' in match && match.not ? '!= ' : '';
   switch (match.kind) {
     case 'protocol':
       return `meta l4proto ${match.protocol}`;
     case 'port':
-      return `${protocol} ${match.side}port ${not}${setOf(match.ports)}`;
+      return `${protocol} ${match.side}port ${negation}${setOf(match.ports)}`;
     case 'address':
-      return `${addressFamily(family)} ${match.side}addr ${not}${match.range}`;
+      return `${addressFamily(family)} ${match.side}addr ${negation}${match.range}`;
     case 'interface':
-      return `${match.direction}ifname ${not}"${match.name.replace(/\+$/, '*')}"`;
+      return `${match.direction}ifname ${negation}"${match.name.replace(/\+$/, '*')}"`;
     case 'owner':
-      return `meta sk${match.owner} ${not}${/^\d+$/.test(match.id) ? match.id : `"${match.id}"`}`;
+      return `meta sk${match.owner} ${negation}${/^\d+$/.test(match.id) ? match.id : `"${match.id}"`}`;
     case 'mark':
-      return `meta mark ${not}${match.mark}`;
+      return `meta mark ${negation}${match.mark}`;
     case 'connectionMark':
       return `ct mark ${match.mark}`;
     case 'connectionState':

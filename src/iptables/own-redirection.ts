@@ -47,8 +47,10 @@ export async function ownRedirection(sender: Sender): Promise<OwnRedirection> {
 export function redirectionOf(rulesOfPrograms: readonly (readonly SenderRule[])[]): OwnRedirection {
   const redirecting = rulesOfPrograms.filter((rules) => outcomeOf('output', rules) === 'redirected');
   if (redirecting.length === 0) return { kind: 'none' };
-  const excluded = redirecting.flat().flatMap(({ owner, target }) => (target === 'return' && owner ? [owner] : []));
-  return { kind: 'loop', excluded: [...new Set(excluded)] };
+  const excludedOwners = redirecting
+    .flat()
+    .flatMap(({ owner, target }) => (target === 'return' && owner ? [owner] : []));
+  return { kind: 'loop', excluded: [...new Set(excludedOwners)] };
 }
 
 /** Evaluates the rules as for a packet. A rule that applies to some connections is both applied and skipped. */
@@ -59,53 +61,57 @@ function outcomeOf(chain: string, rules: readonly SenderRule[]): 'redirected' | 
     } else if (target === 'return' || target === 'accept' || target === 'drop') {
       if (holds === 'always') return target === 'return' ? 'undecided' : 'decided';
     } else {
-      const outcome = outcomeOf(target, rules);
-      if (outcome === 'redirected' || (outcome === 'decided' && holds === 'always')) return outcome;
+      const ruleOutcome = outcomeOf(target, rules);
+      if (ruleOutcome === 'redirected' || (ruleOutcome === 'decided' && holds === 'always')) return ruleOutcome;
     }
   }
   return 'undecided';
 }
 
 /** Parses rules of table nat from the output of iptables-save. */
-export function iptablesRules(saved: string, sender: Sender): SenderRule[] {
-  return parseSavedRules(saved)
+export function iptablesRules(savedText: string, sender: Sender): SenderRule[] {
+  return parseSavedRules(savedText)
     .rules.filter(({ table }) => table === 'nat')
     .map(({ chain, text }) => {
       const [conditions = '', target = ''] = text.split(/(?:^| )-[jg] /);
-      const words = conditions.split(/ (?=!|-)(?<!! )/).filter((word) => word !== '' && !/^-m \w+$/.test(word));
+      const conditionTexts = conditions
+        .split(/ (?=!|-)(?<!! )/)
+        .filter((condition) => condition !== '' && !/^-m \w+$/.test(condition));
       return {
         chain: commonName(chain),
-        holds: all(words.map((word) => iptablesCondition(word, sender))),
+        holds: all(conditionTexts.map((condition) => iptablesCondition(condition, sender))),
         target: commonName(target.split(' ')[0]!),
         owner: /^-m owner --([ug]id)-owner (\S+)$/.exec(conditions)?.slice(1).join(' '),
       };
     });
 }
 
-function iptablesCondition(word: string, sender: Sender): Applicability {
-  const [, not, option, value = ''] = /^(! )?(-\S+) ?(.*)$/.exec(word) ?? [];
-  if (option === '-p') return inverted(value === 'tcp' ? 'always' : 'never', not);
-  if (option === '-o' && value === 'lo') return inverted('never', not);
+function iptablesCondition(condition: string, sender: Sender): Applicability {
+  const [, negation, option, value = ''] = /^(! )?(-\S+) ?(.*)$/.exec(condition) ?? [];
+  if (option === '-p') return inverted(value === 'tcp' ? 'always' : 'never', negation);
+  if (option === '-o' && value === 'lo') return inverted('never', negation);
   const kind = /^--([ug]id)-owner$/.exec(option ?? '')?.[1];
-  if (kind !== undefined) return inverted(isOwner(value, kind as OwnerKind, sender), not);
+  if (kind !== undefined) return inverted(matchesOwner(value, kind as OwnerKind, sender), negation);
   return 'sometimes';
 }
 
 /** Parses rules from the output of `nft list table`. */
-export function nftRules(listed: string, sender: Sender): SenderRule[] {
+export function nftRules(rulesetText: string, sender: Sender): SenderRule[] {
   const rules: SenderRule[] = [];
   let chain = '';
-  for (const line of listed.split('\n').map((one) => one.trim())) {
+  for (const line of rulesetText.split('\n').map((one) => one.trim())) {
     chain = /^chain (\S+) \{$/.exec(line)?.[1] ?? chain;
     if (line.startsWith('type ')) continue;
     const [, conditions = '', action, next] =
       /^(.*?) ?(?:counter )?(?:(return|accept|drop|redirect)\b.*|jump (\S+))$/.exec(line) ?? [];
     const target = next ?? action;
     if (target === undefined) continue;
-    const words = conditions.split(/ (?=(?:meta|[oi]ifname|(?:tcp|udp) [ds]port|ip6? [ds]addr|ct) )/).filter(Boolean);
+    const conditionTexts = conditions
+      .split(/ (?=(?:meta|[oi]ifname|(?:tcp|udp) [ds]port|ip6? [ds]addr|ct) )/)
+      .filter(Boolean);
     rules.push({
       chain,
-      holds: all(words.map((word) => nftCondition(word, sender))),
+      holds: all(conditionTexts.map((condition) => nftCondition(condition, sender))),
       target,
       owner: /^meta sk([ug]id) (\d+)$/.exec(conditions)?.slice(1).join(' '),
     });
@@ -113,27 +119,27 @@ export function nftRules(listed: string, sender: Sender): SenderRule[] {
   return rules;
 }
 
-function nftCondition(word: string, sender: Sender): Applicability {
-  const not = word.includes(' != ') ? '!' : undefined;
-  const value = word.split(' ').at(-1)!;
-  if (/^meta l4proto /.test(word)) return inverted(value === 'tcp' ? 'always' : 'never', not);
-  if (/^udp /.test(word)) return 'never';
-  if (/^oifname /.test(word) && value === '"lo"') return inverted('never', not);
-  const kind = /^meta sk([ug]id) /.exec(word)?.[1];
-  if (kind !== undefined) return inverted(isOwner(value, kind as OwnerKind, sender), not);
+function nftCondition(condition: string, sender: Sender): Applicability {
+  const negation = condition.includes(' != ') ? '!' : undefined;
+  const value = condition.split(' ').at(-1)!;
+  if (/^meta l4proto /.test(condition)) return inverted(value === 'tcp' ? 'always' : 'never', negation);
+  if (/^udp /.test(condition)) return 'never';
+  if (/^oifname /.test(condition) && value === '"lo"') return inverted('never', negation);
+  const kind = /^meta sk([ug]id) /.exec(condition)?.[1];
+  if (kind !== undefined) return inverted(matchesOwner(value, kind as OwnerKind, sender), negation);
   return 'sometimes';
 }
 
 /** @param value ID or ID range; names are not resolved */
-function isOwner(value: string, kind: OwnerKind, sender: Sender): Applicability {
+function matchesOwner(value: string, kind: OwnerKind, sender: Sender): Applicability {
   const [first, last] = /^(\d+)(?:-(\d+))?$/.exec(value)?.slice(1) ?? [];
   if (first === undefined) return 'sometimes';
   const id = sender[kind];
   return id >= Number(first) && id <= Number(last ?? first) ? 'always' : 'never';
 }
 
-function inverted(holds: Applicability, not: string | undefined): Applicability {
-  if (not === undefined || holds === 'sometimes') return holds;
+function inverted(holds: Applicability, negation: string | undefined): Applicability {
+  if (negation === undefined || holds === 'sometimes') return holds;
   return holds === 'always' ? 'never' : 'always';
 }
 

@@ -30,20 +30,20 @@ const chainNames: ReadonlySet<string> = new Set([
   ...['ISTIO_DIVERT', 'ISTIO_TPROXY', 'ISTIO_DROP'],
 ]);
 
-export function presentRedirection(saved: SavedRules, named: NamedRedirection): PresentRedirection {
-  const chains = saved.chains.filter(({ chain }) => isRedirectionChain(chain));
-  const tproxyMarks = [...new Set([named.tproxyMark, ...marksOf(saved)])];
-  const inBuiltIn = saved.rules.filter(({ chain }) => isBuiltIn(chain));
+export function presentRedirection(savedRules: SavedRules, namedRedirection: NamedRedirection): PresentRedirection {
+  const chains = savedRules.chains.filter(({ chain }) => isRedirectionChain(chain));
+  const tproxyMarks = [...new Set([namedRedirection.tproxyMark, ...marksOf(savedRules)])];
+  const inBuiltIn = savedRules.rules.filter(({ chain }) => isBuiltIn(chain));
   const recognized = new Set([
     ...inBuiltIn.filter((rule) => isRedirectionChain(targetOf(rule)) || isLog(rule)),
-    ...dnsRules(saved),
+    ...dnsRules(savedRules),
     ...inBuiltIn.filter((rule) => isTproxyRule(rule, tproxyMarks)),
   ]);
-  for (const rule of markedRulesOf(saved, named)) recognized.add(rule);
+  for (const rule of markedRulesOf(savedRules, namedRedirection)) recognized.add(rule);
   return {
     chains,
     rules: inBuiltIn.filter((rule) => recognized.has(rule)),
-    references: saved.rules.filter(
+    references: savedRules.rules.filter(
       (rule) => !isBuiltIn(rule.chain) && !isRedirectionChain(rule.chain) && isRedirectionChain(targetOf(rule)),
     ),
     tproxyMarks,
@@ -86,13 +86,18 @@ const serverQueryZone = /^(?:-d (\S+) )?-p udp --dport 53 -j CT --zone 2$/;
 const serverResponseZone = /^(?:-s (\S+) )?-p udp --sport 53 -j CT --zone 1$/;
 
 /** Rules of G3 for DNS over UDP, in built-in chains. */
-function dnsRules(saved: SavedRules): SavedRule[] {
-  const rawOutput = rulesOfChain(saved, 'raw', 'OUTPUT');
-  const rawPrerouting = rulesOfChain(saved, 'raw', 'PREROUTING');
+function dnsRules(savedRules: SavedRules): SavedRule[] {
+  const rawOutput = rulesOfChain(savedRules, 'raw', 'OUTPUT');
+  const rawPrerouting = rulesOfChain(savedRules, 'raw', 'PREROUTING');
   const responses = rawOutput.filter((rule) => agentResponseZone.test(textWithoutPortMatches(rule)));
   const proxies = new Set(responses.map((rule) => agentResponseZone.exec(textWithoutPortMatches(rule))![1]!));
   const queries = rawOutput.filter((rule) => proxies.has(agentQueryZone.exec(textWithoutPortMatches(rule))?.[1] ?? ''));
-  return [...natDnsRules(saved, proxies), ...responses, ...queries, ...serverZones(rawOutput, rawPrerouting, proxies)];
+  return [
+    ...natDnsRules(savedRules, proxies),
+    ...responses,
+    ...queries,
+    ...serverZones(rawOutput, rawPrerouting, proxies),
+  ];
 }
 
 /** Returns the conntrack zones of queries to and responses from name servers, which form pairs with those of the agent. */
@@ -116,32 +121,32 @@ function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: Read
  * The owners of the agent's queries are those in ISTIO_OUTPUT and the zones. If an earlier cleanup removed only ISTIO_OUTPUT, the rules directly
  * before the redirection of queries belong to it.
  */
-function natDnsRules(saved: SavedRules, proxies: ReadonlySet<string>): SavedRule[] {
-  const output = rulesOfChain(saved, 'nat', 'OUTPUT');
-  const isIncomplete = !saved.chains.some(({ table, chain }) => table === 'nat' && chain === 'ISTIO_OUTPUT');
+function natDnsRules(savedRules: SavedRules, proxies: ReadonlySet<string>): SavedRule[] {
+  const output = rulesOfChain(savedRules, 'nat', 'OUTPUT');
+  const lacksOutputChain = !savedRules.chains.some(({ table, chain }) => table === 'nat' && chain === 'ISTIO_OUTPUT');
   const owners = new Set([
     ...proxies,
-    ...rulesOfChain(saved, 'nat', 'ISTIO_OUTPUT').map(
+    ...rulesOfChain(savedRules, 'nat', 'ISTIO_OUTPUT').map(
       (rule) => ownerReturn.exec(textWithoutPortMatches(rule))?.[1] ?? '',
     ),
   ]);
-  const found: SavedRule[] = [];
+  const dnsReturnRules: SavedRule[] = [];
   for (const [i, rule] of [...output.entries()].reverse()) {
-    const ofOwner = queryReturn.exec(textWithoutPortMatches(rule))?.[1];
+    const ownerId = queryReturn.exec(textWithoutPortMatches(rule))?.[1];
     const next = output.slice(i + 1).find((one) => !isLog(one));
-    const isBeforeOurs = isIncomplete && next !== undefined && found.includes(next);
+    const isBeforeOurs = lacksOutputChain && next !== undefined && dnsReturnRules.includes(next);
     if (
       queryRedirect.test(textWithoutPortMatches(rule)) ||
-      (ofOwner !== undefined && (owners.has(ofOwner) || isBeforeOurs))
+      (ownerId !== undefined && (owners.has(ownerId) || isBeforeOurs))
     ) {
-      found.push(rule);
+      dnsReturnRules.push(rule);
     }
   }
-  return found;
+  return dnsReturnRules;
 }
 
-function marksOf(saved: SavedRules): number[] {
-  return rulesOfChain(saved, 'mangle', 'ISTIO_DIVERT').flatMap(({ text }) => {
+function marksOf(savedRules: SavedRules): number[] {
+  return rulesOfChain(savedRules, 'mangle', 'ISTIO_DIVERT').flatMap(({ text }) => {
     const mark = /^-j MARK --set-xmark (0x[\da-f]+)/.exec(text)?.[1];
     return mark === undefined ? [] : [Number(mark)];
   });
@@ -170,18 +175,20 @@ function isTproxyRule(rule: SavedRule, marks: readonly number[]): boolean {
 }
 
 /** Returns one rule for each marker, so that an equal rule of another program stays. */
-function markedRulesOf(saved: SavedRules, { unrecorded }: NamedRedirection): SavedRule[] {
-  const hasRecords = saved.chains.some(({ chain }) => isMarker(chain));
-  const isUnrecorded = !hasRecords && saved.chains.some(({ chain }) => chainNames.has(chain));
+function markedRulesOf(savedRules: SavedRules, { unrecorded }: NamedRedirection): SavedRule[] {
+  const hasRecords = savedRules.chains.some(({ chain }) => isMarker(chain));
+  const isUnrecorded = !hasRecords && savedRules.chains.some(({ chain }) => chainNames.has(chain));
   const { excludedInterfaces, kubevirtInterfaces, dropInvalid } =
-    isUnrecorded && unrecorded !== undefined ? unrecorded : markedRules(saved.chains);
-  const found: SavedRule[] = [];
+    isUnrecorded && unrecorded !== undefined ? unrecorded : markedRules(savedRules.chains);
+  const foundRules: SavedRule[] = [];
   // The redirection appended its rule, so the last of equal rules is its own.
   const addRule = (table: string, chain: string, text: string): void => {
-    const rule = rulesOfChain(saved, table, chain).findLast((one) => one.text === text && !found.includes(one));
-    if (rule !== undefined) found.push(rule);
+    const rule = rulesOfChain(savedRules, table, chain).findLast(
+      (one) => one.text === text && !foundRules.includes(one),
+    );
+    if (rule !== undefined) foundRules.push(rule);
   };
-  const hasTproxy = saved.chains.some(({ table, chain }) => table === 'mangle' && chain === 'ISTIO_INBOUND');
+  const hasTproxy = savedRules.chains.some(({ table, chain }) => table === 'mangle' && chain === 'ISTIO_INBOUND');
   for (const name of excludedInterfaces) {
     for (const table of hasTproxy ? ['nat', 'mangle'] : ['nat']) {
       addRule(table, 'PREROUTING', `-i ${name} -j RETURN`);
@@ -190,9 +197,9 @@ function markedRulesOf(saved: SavedRules, { unrecorded }: NamedRedirection): Sav
   }
   for (const name of kubevirtInterfaces) {
     // The redirection inserted its rule, so the first of equal rules is its own.
-    const rule = rulesOfChain(saved, 'nat', 'PREROUTING').find(({ text }) => text === `-i ${name} -j RETURN`);
-    if (rule !== undefined) found.push(rule);
+    const rule = rulesOfChain(savedRules, 'nat', 'PREROUTING').find(({ text }) => text === `-i ${name} -j RETURN`);
+    if (rule !== undefined) foundRules.push(rule);
   }
   if (dropInvalid) addRule('mangle', 'PREROUTING', '-m conntrack --ctstate INVALID -j DROP');
-  return found;
+  return foundRules;
 }

@@ -46,16 +46,19 @@ export async function removeInterception(order: InterceptionOrder, { print, log 
   const present = await presentIn(order);
   const errors = await removePresent(order, present);
   await removePassthroughAddress(order.networkNamespace);
-  const after = await presentIn(order);
-  const remaining = [...descriptionOf(after), ...(await remainingRoutes(present.marks, order.networkNamespace))];
-  if (remaining.length > 0) {
-    throw new ChartpilotError('REDIRECTION_REMAINS', [...remaining, ...errors].join('\n'), {
+  const stateAfter = await presentIn(order);
+  const remainingParts = [
+    ...descriptionOf(stateAfter),
+    ...(await remainingRoutes(present.marks, order.networkNamespace)),
+  ];
+  if (remainingParts.length > 0) {
+    throw new ChartpilotError('REDIRECTION_REMAINS', [...remainingParts, ...errors].join('\n'), {
       hint: 'Remove the rules of other programs that jump to these chains, then run `pilot-agent istio-clean-iptables` again.',
     });
   }
-  const removed = descriptionOf(present);
-  if (removed.length === 0) log('redirection.absent');
-  else log('redirection.removed', { removed: removed.join('\n') });
+  const removedParts = descriptionOf(present);
+  if (removedParts.length === 0) log('redirection.absent');
+  else log('redirection.removed', { removed: removedParts.join('\n') });
 }
 
 export interface PresentState {
@@ -67,12 +70,14 @@ export interface PresentState {
 }
 
 /** @throws ChartpilotError IPTABLES_FAILED if the rules cannot be read */
-export async function presentIn(place: Place): Promise<PresentState> {
-  const nftTables = await presentNftTables(place.networkNamespace);
+export async function presentIn(target: Place): Promise<PresentState> {
+  const nftTables = await presentNftTables(target.networkNamespace);
   const [v4, v6] = await Promise.all(
-    ipFamilies.map(async (family) => presentRedirection(await savedRules(place, family), namedBy(place.interception))),
+    ipFamilies.map(async (family) =>
+      presentRedirection(await savedRules(target, family), namedBy(target.interception)),
+    ),
   );
-  const nftMarks = await presentNftMarks(nftTables, place.networkNamespace);
+  const nftMarks = await presentNftMarks(nftTables, target.networkNamespace);
   return { families: { v4: v4!, v6: v6! }, nftTables, marks: [...v4!.tproxyMarks, ...v6!.tproxyMarks, ...nftMarks] };
 }
 
@@ -91,8 +96,8 @@ function namedBy(interception: Interception): NamedRedirection {
  *
  * @throws ChartpilotError IPTABLES_FAILED if the rules of IPv4 cannot be read
  */
-export async function savedRules(place: Place, family: IpFamily): Promise<SavedRules> {
-  return parseSavedRules(await savedText(place, family));
+export async function savedRules(target: Place, family: IpFamily): Promise<SavedRules> {
+  return parseSavedRules(await savedText(target, family));
 }
 
 export async function savedText({ networkNamespace }: Place, family: IpFamily): Promise<string> {
@@ -128,9 +133,9 @@ async function removePresent(order: InterceptionOrder, present: PresentState): P
  *
  * @throws ChartpilotError IPTABLES_FAILED with the first failure, after both families
  */
-export async function removeAllRules(place: Place): Promise<void> {
-  const { families } = await presentIn(place);
-  const results = await Promise.allSettled(ipFamilies.map((family) => removeRules(place, family, families[family])));
+export async function removeAllRules(target: Place): Promise<void> {
+  const { families } = await presentIn(target);
+  const results = await Promise.allSettled(ipFamilies.map((family) => removeRules(target, family, families[family])));
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 

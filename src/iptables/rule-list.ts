@@ -10,22 +10,22 @@ export interface CommandLine {
 
 /** Returns input for `iptables-restore --noflush`; empty without rules. */
 export function restoreText(rules: readonly Rule[]): string {
-  return textOf(rules, (ofTable) => [
-    ...chainsOf(ofTable).map(({ chain }) => `-N ${chain}`),
-    ...ofTable.map((rule) => addWords(rule).join(' ')),
+  return textOf(rules, (tableRules) => [
+    ...chainsOf(tableRules).map(({ chain }) => `-N ${chain}`),
+    ...tableRules.map((rule) => addWords(rule).join(' ')),
   ]);
 }
 
 /** Returns input for `iptables-restore --noflush` that changes nothing, and fails unless all rules are present. */
 export function checkText(rules: readonly Rule[]): string {
-  return textOf(rules, (ofTable) => ofTable.map((rule) => ['-C', rule.chain, ...ruleWords(rule)].join(' ')));
+  return textOf(rules, (tableRules) => tableRules.map((rule) => ['-C', rule.chain, ...ruleWords(rule)].join(' ')));
 }
 
 function textOf(rules: readonly Rule[], linesOf: (rulesOfTable: readonly Rule[]) => readonly string[]): string {
   return tables
     .flatMap((table) => {
-      const ofTable = rules.filter((rule) => rule.table === table);
-      return ofTable.length === 0 ? [] : [`* ${table}`, ...linesOf(ofTable), 'COMMIT'];
+      const tableRules = rules.filter((rule) => rule.table === table);
+      return tableRules.length === 0 ? [] : [`* ${table}`, ...linesOf(tableRules), 'COMMIT'];
     })
     .map((line) => `${line}\n`)
     .join('');
@@ -49,22 +49,22 @@ function addWords(rule: Rule): string[] {
 }
 
 function matchWords(match: Match): string[] {
-  const not = 'not' in match && match.not ? ['!'] : [];
+  const negation = 'not' in match && match.not ? ['!'] : [];
   switch (match.kind) {
     case 'protocol':
       return ['-p', match.protocol];
     case 'port':
       return match.ports.length === 1
-        ? [...not, `--${match.side}port`, `${match.ports[0]}`]
-        : ['-m', 'multiport', ...not, `--${match.side}ports`, match.ports.join(',')];
+        ? [...negation, `--${match.side}port`, `${match.ports[0]}`]
+        : ['-m', 'multiport', ...negation, `--${match.side}ports`, match.ports.join(',')];
     case 'address':
-      return [...not, `-${match.side}`, match.range];
+      return [...negation, `-${match.side}`, match.range];
     case 'interface':
       return [`-${match.direction}`, match.name];
     case 'owner':
-      return ['-m', 'owner', ...not, `--${match.owner}-owner`, match.id];
+      return ['-m', 'owner', ...negation, `--${match.owner}-owner`, match.id];
     case 'mark':
-      return ['-m', 'mark', ...not, '--mark', `${match.mark}`];
+      return ['-m', 'mark', ...negation, '--mark', `${match.mark}`];
     case 'connectionMark':
       return ['-m', 'connmark', '--mark', `${match.mark}`];
     case 'connectionState':

@@ -56,9 +56,10 @@ export function isBuiltIn(chain: string): boolean {
 
 /** The chains to create for these rules, in the order of first use. */
 export function chainsOf(rules: readonly Rule[]): readonly Pick<Rule, 'table' | 'chain'>[] {
-  const created = new Map<string, Pick<Rule, 'table' | 'chain'>>();
+  const createdChains = new Map<string, Pick<Rule, 'table' | 'chain'>>();
   for (const { table, chain } of rules) {
-    if (!isBuiltIn(chain)) created.set(`${table} ${chain}`, created.get(`${table} ${chain}`) ?? { table, chain });
+    if (!isBuiltIn(chain))
+      createdChains.set(`${table} ${chain}`, createdChains.get(`${table} ${chain}`) ?? { table, chain });
   }
-  return [...created.values()];
+  return [...createdChains.values()];
 }

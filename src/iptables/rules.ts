@@ -35,9 +35,9 @@ const to = (range: string): Match => ({ kind: 'address', side: 'd', range });
 const notTo = (range: string): Match => ({ kind: 'address', side: 'd', range, not: true });
 const from = (range: string): Match => ({ kind: 'address', side: 's', range });
 const fromInterface = (name: string): Match => ({ kind: 'interface', direction: 'i', name });
-const ownedBy = ({ kind, id }: Owner): Match => ({ kind: 'owner', owner: kind, id });
+const ownerMatch = ({ kind, id }: Owner): Match => ({ kind: 'owner', owner: kind, id });
 const notOwnedBy = ({ kind, id }: Owner): Match => ({ kind: 'owner', owner: kind, id, not: true });
-const marked = (mark: number): Match => ({ kind: 'mark', mark });
+const markMatch = (mark: number): Match => ({ kind: 'mark', mark });
 
 const returns: Action = { kind: 'return' };
 const jump = (chain: string): Action => ({ kind: 'jump', chain });
@@ -103,20 +103,20 @@ function protocolsOf({ generation }: Interception): Match[] {
 }
 
 function excludedInterfaces({ excludeInterfaces, mode }: Interception): Rule[] {
-  const within = (table: Table): Rule[] =>
+  const rulesInTable = (table: Table): Rule[] =>
     excludeInterfaces.flatMap((name) => [
       ruleIn(table)('PREROUTING', [fromInterface(name)], returns),
       ruleIn(table)('OUTPUT', [{ kind: 'interface', direction: 'o', name }], returns),
     ]);
-  return mode === 'TPROXY' ? [...within('nat'), ...within('mangle')] : within('nat');
+  return mode === 'TPROXY' ? [...rulesInTable('nat'), ...rulesInTable('mangle')] : rulesInTable('nat');
 }
 
 /** Drops out-of-window packets, on which the kernel would reset the application's connection. */
 function dropInvalid({ dropInvalid: isEnabled, generation }: Interception): Rule[] {
   if (!isEnabled) return [];
-  const invalid: Match = { kind: 'connectionState', states: ['INVALID'] };
-  if (generation === 'g3') return [mangle('PREROUTING', [invalid], { kind: 'drop' })];
-  return [mangle('PREROUTING', [invalid], jump(drop)), mangle(drop, [], { kind: 'drop' })];
+  const invalidState: Match = { kind: 'connectionState', states: ['INVALID'] };
+  if (generation === 'g3') return [mangle('PREROUTING', [invalidState], { kind: 'drop' })];
+  return [mangle('PREROUTING', [invalidState], jump(drop)), mangle(drop, [], { kind: 'drop' })];
 }
 
 function redirectChains({ inboundTunnelPort, proxyPort, inboundCapturePort }: Interception): Rule[] {
@@ -130,7 +130,7 @@ function redirectChains({ inboundTunnelPort, proxyPort, inboundCapturePort }: In
 function inboundRules(interception: Interception): Rule[] {
   const { mode, inboundPorts, inboundPortsExclude } = interception;
   if (inboundPorts.length === 0) return [];
-  const into = mode === 'TPROXY' ? mangle : nat;
+  const targetTable = mode === 'TPROXY' ? mangle : nat;
   // Established connections already have a socket: only their first packet needs the proxy's port.
   const capture = (...port: Match[]): Rule[] =>
     mode === 'TPROXY'
@@ -138,9 +138,9 @@ function inboundRules(interception: Interception): Rule[] {
       : [nat(inbound, [tcp, ...port], jump(inboundRedirect))];
   return [
     ...(mode === 'TPROXY' ? tproxyChains(interception) : []),
-    into('PREROUTING', [tcp], jump(inbound)),
+    targetTable('PREROUTING', [tcp], jump(inbound)),
     ...(inboundPorts === '*'
-      ? [...inboundPortsExclude.map((port) => into(inbound, [tcp, dport(port)], returns)), ...capture()]
+      ? [...inboundPortsExclude.map((port) => targetTable(inbound, [tcp, dport(port)], returns)), ...capture()]
       : inboundPorts.flatMap((port) => capture(dport(port)))),
   ];
 }
@@ -179,14 +179,14 @@ function proxyTraffic(interception: Interception, owner: Owner): Rule[] {
           viaLoopback,
           notTo(localhostOf(interception)[family]),
           ...selfTrafficMatches(interception, owner.kind),
-          ownedBy(owner),
+          ownerMatch(owner),
         ],
         jump(inboundRedirect),
       ),
     ),
     // Queries to a name server on loopback go through the agent like all other queries.
     ...(hasLoopbackRange ? [] : [nat(output, [viaLoopback, ...notDns, notOwnedBy(owner)], returns)]),
-    nat(output, [ownedBy(owner)], returns),
+    nat(output, [ownerMatch(owner)], returns),
   ];
 }
 
@@ -201,7 +201,7 @@ function leadsToLoopback(range: string): boolean {
 }
 
 function ownerGroupMatches({ ownerGroups: { captured, groups } }: Interception): Match[][] {
-  if (captured === 'all-but') return groups.map((id) => [ownedBy({ kind: 'gid', id })]);
+  if (captured === 'all-but') return groups.map((id) => [ownerMatch({ kind: 'gid', id })]);
   return [groups.map((id) => notOwnedBy({ kind: 'gid', id }))];
 }
 
@@ -248,7 +248,7 @@ function ifServers(interception: Interception, rule: Rule): Rule[] {
 /** Redirects DNS over UDP, except the agent's queries. */
 function dnsOverUdp(interception: Interception): Rule[] {
   return [
-    ...owners(interception).map((owner) => nat('OUTPUT', [...overUdp, ownedBy(owner)], returns)),
+    ...owners(interception).map((owner) => nat('OUTPUT', [...overUdp, ownerMatch(owner)], returns)),
     ...ownerGroupMatches(interception).map((matches) => nat('OUTPUT', [...overUdp, ...matches], returns)),
     ...perServer(interception, (server) => [nat('OUTPUT', [...overUdp, ...server], redirectTo(dnsCapturePort))]),
     ...connectionZones(interception, 'OUTPUT', (server) => [raw('PREROUTING', [udp, sport(53), ...server], inZone(1))]),
@@ -266,8 +266,8 @@ function connectionZones(
 ): Rule[] {
   return [
     ...owners(interception).flatMap((owner) => [
-      raw(chain, [...overUdp, ownedBy(owner)], inZone(1)),
-      raw(chain, [udp, sport(dnsCapturePort), ownedBy(owner)], inZone(2)),
+      raw(chain, [...overUdp, ownerMatch(owner)], inZone(1)),
+      raw(chain, [udp, sport(dnsCapturePort), ownerMatch(owner)], inZone(2)),
     ]),
     ...perServer(interception, (server, fromServer) => [
       raw(chain, [...overUdp, ...server], inZone(2)),
@@ -281,10 +281,10 @@ function outboundRanges({ outboundRanges: ranges, kubevirtInterfaces }: Intercep
     kubevirtInterfaces.map((nic) => inserted(1, nat('PREROUTING', [fromInterface(nic), ...range], jump(redirect))));
   if (ranges.v4 === '*' && ranges.v6 === '*') return [nat(output, [], jump(redirect)), ...fromVirtualMachines()];
   return perFamily((family) => {
-    const listed = ranges[family];
-    if (listed === '*' || listed.length === 0) return [];
+    const familyRanges = ranges[family];
+    if (familyRanges === '*' || familyRanges.length === 0) return [];
     return [
-      ...listed.flatMap((range) => [...fromVirtualMachines(to(range)), nat(output, [to(range)], jump(redirect))]),
+      ...familyRanges.flatMap((range) => [...fromVirtualMachines(to(range)), nat(output, [to(range)], jump(redirect))]),
       nat(output, [], returns),
     ];
   });
@@ -296,18 +296,18 @@ function tproxyMarks(interception: Interception): Rule[] {
   const notOutbound: Match = { kind: 'mark', mark: outboundMark, not: true };
   return [
     // Envoy set this mark on connections from the client's address, so that responses return to it.
-    mangle('PREROUTING', [tcp, marked(mark)], { kind: 'saveMark' }),
-    mangle('OUTPUT', [tcp, viaLoopback, marked(mark)], returns),
+    mangle('PREROUTING', [tcp, markMatch(mark)], { kind: 'saveMark' }),
+    mangle('OUTPUT', [tcp, viaLoopback, markMatch(mark)], returns),
     ...owners(interception).flatMap((owner) =>
       perFamily((family) =>
-        mangle('OUTPUT', [notTo(localhost[family]), tcp, viaLoopback, ownedBy(owner)], {
+        mangle('OUTPUT', [notTo(localhost[family]), tcp, viaLoopback, ownerMatch(owner)], {
           kind: 'setMark',
           mark: outboundMark,
         }),
       ),
     ),
     mangle('OUTPUT', [tcp, { kind: 'connectionMark', mark }], { kind: 'restoreMark' }),
-    inserted(1, mangle(inbound, [tcp, marked(mark)], returns)),
+    inserted(1, mangle(inbound, [tcp, markMatch(mark)], returns)),
     ...perFamily((family) => inserted(2, mangle(inbound, [tcp, from(passthrough[family]), fromLoopback], returns))),
     inserted(3, mangle(inbound, [tcp, fromLoopback, notOutbound], returns)),
   ];

@@ -46,11 +46,11 @@ interface RunOptions {
 
 /** Runs a command until it exits, with any exit code; waits while another process has the iptables lock. */
 export async function run(command: CommandLine, input?: string): Promise<CommandResult> {
-  const begin = performance.now();
+  const startedAt = performance.now();
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
     const finished = await runOnce(command, input);
     const isLocked = finished.exitCode === lockedExitCode && finished.stderr.includes('xtables lock');
-    if (!isLocked || performance.now() - begin + pauseMs > maxLockMs) return finished;
+    if (!isLocked || performance.now() - startedAt + pauseMs > maxLockMs) return finished;
     await sleep(pauseMs);
   }
 }

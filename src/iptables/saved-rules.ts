@@ -17,7 +17,7 @@ export interface SavedRules {
   readonly rules: readonly SavedRule[];
 }
 
-export function parseSavedRules(saved: string): SavedRules {
+export function parseSavedRules(savedText: string): SavedRules {
   const chains: SavedChain[] = [];
   const lines: Pick<SavedRule, 'table' | 'chain' | 'text' | 'number'>[] = [];
   const lengths = new Map<string, number>();
@@ -27,9 +27,9 @@ export function parseSavedRules(saved: string): SavedRules {
     return counts.get(key)!;
   };
   let table = '';
-  for (const line of saved.split('\n')) {
-    const [, ofTable, chain, appendedTo, text = ''] = /^(?:\*\s*(\S+)|:(\S+) .*|-A (\S+) ?(.*))$/.exec(line) ?? [];
-    if (ofTable !== undefined) table = ofTable;
+  for (const line of savedText.split('\n')) {
+    const [, tableName, chain, appendedTo, text = ''] = /^(?:\*\s*(\S+)|:(\S+) .*|-A (\S+) ?(.*))$/.exec(line) ?? [];
+    if (tableName !== undefined) table = tableName;
     else if (chain !== undefined) chains.push({ table, chain });
     else if (appendedTo !== undefined) {
       lines.push({ table, chain: appendedTo, text, number: count(lengths, `${table} ${appendedTo}`) });

@@ -6,7 +6,7 @@ import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import type { InterceptionOrder } from './interception-settings.ts';
 
 const betweenTriesMs = 1_000;
-const byFamily = {
+const addressesByFamily = {
   v4: { listen: '127.0.0.1', from: '127.0.0.1', to: '127.0.0.6' },
   v6: { listen: '::1', from: '::1', to: '::6' },
 } as const;
@@ -22,7 +22,7 @@ export async function validateInterception({
   probePort,
   probeTimeoutMs,
 }: InterceptionOrder): Promise<void> {
-  const { listen, from, to } = byFamily[interception.ipv6 ? 'v6' : 'v4'];
+  const { listen, from, to } = addressesByFamily[interception.ipv6 ? 'v6' : 'v4'];
   const deadline = performance.now() + probeTimeoutMs;
   const servers: Server[] = [];
   try {
@@ -33,8 +33,9 @@ export async function validateInterception({
       for (;;) {
         const problem = await tryOnce({ servers, from, to, port: probePort, limitMs: deadline - performance.now() });
         if (problem === undefined) return;
-        const left = deadline - performance.now();
-        if (left <= betweenTriesMs) throw notRedirected(`${to}:${probePort}: ${problem} within ${probeTimeoutMs} ms`);
+        const remainingMs = deadline - performance.now();
+        if (remainingMs <= betweenTriesMs)
+          throw notRedirected(`${to}:${probePort}: ${problem} within ${probeTimeoutMs} ms`);
         await sleep(betweenTriesMs);
       }
     });
@@ -84,7 +85,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
   });
   try {
     // The source port identifies the test connection, because other clients may connect to the proxy's ports.
-    const arrived = Promise.any(
+    const firstArrival = Promise.any(
       servers.map(async (server) => {
         for (;;) {
           const [socket] = (await once(server, 'connection', { signal: limit })) as [Socket];
@@ -97,7 +98,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
     );
     client.on('error', () => {});
     // `error` is emitted before `close`, and rejects the promise.
-    await Promise.race([arrived, once(client, 'close', { signal: limit }).then(() => arrived)]);
+    await Promise.race([firstArrival, once(client, 'close', { signal: limit }).then(() => firstArrival)]);
     return undefined;
   } catch {
     return hasResponse ? 'another server accepted the connection' : 'no connection arrived';

@@ -163,16 +163,16 @@ export type Generator =
       };
     });
 
-const byHost: Narrowing = {
+const narrowingByHost: Narrowing = {
   kinds: new Set(['ServiceEntry', 'Endpoints']),
   subjectOfName: hostOfAssignment,
   subjectOfKey: ({ name }) => name,
 };
 
-const byHosts: Sharing = { commonShapes, differing: differingHosts };
+const sharingByHosts: Sharing = { commonShapes, differing: differingHosts };
 
 /** Treats Secrets and ConfigMaps with and without the suffix `-cacert` as one subject, because any credential may refer to each. */
-const byCredential: Narrowing = {
+const narrowingByCredential: Narrowing = {
   kinds: new Set(['Secret', 'ConfigMap']),
   subjectOfName: subjectOfCredential,
   subjectOfKey: ({ name }) => subjectOfCredential(name),
@@ -190,7 +190,7 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
       projection: patchProjection,
       // The clusters of a gateway also depend on its Gateway objects.
       sharing: {
-        ...byHosts,
+        ...sharingByHosts,
         buildDiffering: differingClusters,
         commonShapes: (shape, push) => (shape.type === 'router' ? [] : commonShapes(shape, push)),
       },
@@ -201,8 +201,8 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
     {
       scope: 'named',
       build: buildEndpoints,
-      narrowing: byHost,
-      sharing: { ...byHosts, alsoAbout: namesByAliases },
+      narrowing: narrowingByHost,
+      sharing: { ...sharingByHosts, alsoAbout: namesByAliases },
       isUntouched: untouchedEndpoints,
       projection: endpointProjection,
     },
@@ -221,5 +221,5 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
   [nameTableType, { scope: 'all', build: buildNameTable }],
   [extensionType, { scope: 'named', build: buildExtensions }],
   [bootstrapType, { scope: 'named', build: buildBootstrapPatches }],
-  [secretType, { scope: 'named', build: buildSecrets, narrowing: byCredential, projection: secretProjection }],
+  [secretType, { scope: 'named', build: buildSecrets, narrowing: narrowingByCredential, projection: secretProjection }],
 ]);

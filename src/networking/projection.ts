@@ -48,11 +48,11 @@ function gatewayRoutesText(shape: ProxyShape, push: PushContext): string {
   const labels = bound.map((services) => labelsIfMatched(services, shape)).find(Boolean);
   const namespace = bound.map((services) => namespaceIfMatched(services, configNamespace)).find(Boolean);
   const [meshShape] = commonShapes(shape, push);
-  const differing = meshShape && differingHosts(shape, meshShape, push);
+  const differingNames = meshShape && differingHosts(shape, meshShape, push);
   // Few hosts resolve in a namespace differently than in the mesh, and few of these are destinations.
   const leadsToDiffering =
-    differing === undefined ||
-    [...differing].some((host) => bound.some((services) => destinationsOfAll(services).has(host)));
+    differingNames === undefined ||
+    [...differingNames].some((host) => bound.some((services) => destinationsOfAll(services).has(host)));
   return [
     identityText([mergeGateways(shape, push), ...bound]),
     labels ?? '',

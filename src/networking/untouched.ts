@@ -40,13 +40,13 @@ export const untouchedListeners: IsUntouched = (changes, shape, now, previous) =
   if (shape.type === 'router' && rules.length > 0) return false;
   if (rules.some((key) => [now, previous].some((push) => mayAffectConnections(key, shape, push)))) return false;
   if (shape.type === 'router') return sameGatewayConnections(shape, now, previous);
-  const [here, there] = [now.sidecarScopeFor(shape), previous.sidecarScopeFor(shape)];
-  if (here === there) return true;
+  const [current, previousState] = [now.sidecarScopeFor(shape), previous.sidecarScopeFor(shape)];
+  if (current === previousState) return true;
   return (
-    sameServices(here, there) &&
-    here.outboundTrafficPolicy === there.outboundTrafficPolicy &&
-    here.egressListeners.every((listener, index) => {
-      const other = there.egressListeners[index]!;
+    sameServices(current, previousState) &&
+    current.outboundTrafficPolicy === previousState.outboundTrafficPolicy &&
+    current.egressListeners.every((listener, index) => {
+      const other = previousState.egressListeners[index]!;
       return (
         listener.services === other.services &&
         sameItems(
@@ -63,10 +63,13 @@ function sameGatewayConnections(shape: ProxyShape, now: PushContext, previous: P
   const gateways = now.gatewaysFor(shape);
   if (gateways !== previous.gatewaysFor(shape)) return false;
   return gateways.every((gateway) => {
-    const [here, there] = [now, previous].map((push) =>
+    const [current, previousState] = [now, previous].map((push) =>
       push.virtualServicesFor(gatewayName(gateway), shape.configNamespace),
     ) as [readonly ResolvedVirtualService[], readonly ResolvedVirtualService[]];
-    return here === there || sameItems(virtualServicesOfConnections(here), virtualServicesOfConnections(there));
+    return (
+      current === previousState ||
+      sameItems(virtualServicesOfConnections(current), virtualServicesOfConnections(previousState))
+    );
   });
 }
 

@@ -20,11 +20,11 @@ export interface RecordToFileOptions extends RecordOptions {
  * ```
  */
 export function recordToFile(path: string, options: RecordToFileOptions): Recording {
-  const { maxBytes, ...rest } = options;
+  const { maxBytes, ...recordOptions } = options;
   const file = traceFile(path, maxBytes === undefined ? {} : { maxBytes });
   const flush = (): void => file.flush();
   process.once('exit', flush);
-  const recording = recordTo([file], rest);
+  const recording = recordTo([file], recordOptions);
   return {
     ...recording,
     close: async () => {

@@ -63,13 +63,13 @@ export function record(options: RecordOptions): Recording {
   return recordTo([], options);
 }
 
-const keptByDefault = 20_000;
+const defaultKeptRecords = 20_000;
 
 /** As {@link record}, with additional sinks. */
 export function recordTo(sinks: readonly TraceSink[], options: RecordOptions): Recording {
   const {
     write,
-    keep = keptByDefault,
+    keep = defaultKeptRecords,
     onProblem = (message) => console.warn(visibleLine(`chartpilot/record: ${message}`)),
   } = options;
   const { program, machines, level, omits, secrets = [] } = options;
@@ -94,10 +94,10 @@ export function recordTo(sinks: readonly TraceSink[], options: RecordOptions): R
     ...(level !== undefined && { level }),
     ...(omits !== undefined && { omits }),
   });
-  let closed = false;
+  let isClosed = false;
   return {
     inspect: (event) => {
-      if (!closed) recorder.inspect(event);
+      if (!isClosed) recorder.inspect(event);
     },
     text: () => {
       recorder.settle();
@@ -105,7 +105,7 @@ export function recordTo(sinks: readonly TraceSink[], options: RecordOptions): R
     },
     lost: () => text?.lost ?? 0,
     close: async () => {
-      closed = true;
+      isClosed = true;
       recorder.close();
       await text?.closed();
     },

@@ -11,10 +11,10 @@ const maxWaiting = 4 * 1024 * 1024;
 export class TextSink implements TraceSink {
   readonly #write: WriteText;
   readonly #problem: (message: string) => void;
-  #waiting: string[] = [];
+  #waitingLines: string[] = [];
   #size = 0;
-  #lost = 0;
-  #busy: Promise<void> | undefined;
+  #lostLines = 0;
+  #writing: Promise<void> | undefined;
   #scheduled = false;
   #hasFailed = false;
 
@@ -26,7 +26,7 @@ export class TextSink implements TraceSink {
 
   /** Lines dropped because of a full buffer or a failed writer. */
   get lost(): number {
-    return this.#lost;
+    return this.#lostLines;
   }
 
   write(line: TraceLine): void {
@@ -36,7 +36,7 @@ export class TextSink implements TraceSink {
       this.#lose(1, 'output is too slow');
       return;
     }
-    this.#waiting.push(text);
+    this.#waitingLines.push(text);
     this.#size += text.length;
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -48,20 +48,20 @@ export class TextSink implements TraceSink {
   }
 
   flush(): void {
-    if (this.#busy !== undefined || this.#waiting.length === 0) return;
-    const lines = this.#waiting;
-    this.#waiting = [];
+    if (this.#writing !== undefined || this.#waitingLines.length === 0) return;
+    const lines = this.#waitingLines;
+    this.#waitingLines = [];
     this.#size = 0;
     try {
-      const written = this.#write(lines.join(''));
-      if (!isPromise(written)) return;
-      this.#busy = written
+      const writePromise = this.#write(lines.join(''));
+      if (!isPromise(writePromise)) return;
+      this.#writing = writePromise
         .then(
           () => {},
           (error: unknown) => this.#lose(lines.length, messageOf(error)),
         )
         .then(() => {
-          this.#busy = undefined;
+          this.#writing = undefined;
           this.flush();
         });
     } catch (error) {
@@ -75,14 +75,14 @@ export class TextSink implements TraceSink {
 
   async closed(): Promise<void> {
     this.flush();
-    while (this.#busy !== undefined) await this.#busy;
+    while (this.#writing !== undefined) await this.#writing;
   }
 
-  #lose(lines: number, why: string): void {
-    this.#lost += lines;
+  #lose(lines: number, reason: string): void {
+    this.#lostLines += lines;
     if (this.#hasFailed) return;
     this.#hasFailed = true;
-    this.#problem(`records lost: ${why}`);
+    this.#problem(`records lost: ${reason}`);
   }
 }
 

@@ -31,17 +31,17 @@ export function watchClockSteps(
   let last = difference();
   const timer = setInterval(() => {
     const now = difference();
-    const byMs = Math.round(now - last);
+    const stepMs = Math.round(now - last);
     last = now;
-    if (Math.abs(byMs) >= minClockStepMs) stepped(byMs);
+    if (Math.abs(stepMs) >= minClockStepMs) stepped(stepMs);
   }, checkMs);
   timer.unref();
   return () => clearInterval(timer);
 }
 
 /** Formats a step as `30 h forward`. */
-export function clockStepText(byMs: number): string {
-  const seconds = Math.round(Math.abs(byMs) / 1_000);
+export function clockStepText(stepMs: number): string {
+  const seconds = Math.round(Math.abs(stepMs) / 1_000);
   const [amount, unit] = seconds < 7_200 ? [seconds, 's'] : [Math.round(seconds / 3_600), 'h'];
-  return `${amount} ${unit} ${byMs < 0 ? 'back' : 'forward'}`;
+  return `${amount} ${unit} ${stepMs < 0 ? 'back' : 'forward'}`;
 }

@@ -53,7 +53,7 @@ export function optionError(
 /** Collects the errors of flags and environment variables, so that all of them can be fixed together. */
 export class OptionErrors {
   readonly #optionErrors: OptionError[] = [];
-  #worst: 'FLAG_INVALID' | 'CONFIG_INVALID' = 'FLAG_INVALID';
+  #worstCode: 'FLAG_INVALID' | 'CONFIG_INVALID' = 'FLAG_INVALID';
 
   flag(optionPlace: OptionPlace, violation: OptionViolation): void {
     this.#optionErrors.push(errorAt(optionPlace, violation));
@@ -61,13 +61,13 @@ export class OptionErrors {
 
   config(optionPlace: OptionPlace, violation: OptionViolation): void {
     this.flag(optionPlace, violation);
-    this.#worst = 'CONFIG_INVALID';
+    this.#worstCode = 'CONFIG_INVALID';
   }
 
   /** @throws ChartpilotError with the fields of each error */
   throwIfAny(): void {
     if (this.#optionErrors.length === 0) return;
     const text = this.#optionErrors.map((optionError) => optionError.text).join('; ');
-    throw new ChartpilotError(this.#worst, text, { fields: this.#optionErrors.map(({ fields }) => fields) });
+    throw new ChartpilotError(this.#worstCode, text, { fields: this.#optionErrors.map(({ fields }) => fields) });
   }
 }

@@ -47,7 +47,7 @@ export class Ownership {
    */
   async take(): Promise<void> {
     this.#isOurs = true;
-    await Promise.all([...this.#takers].map(async (take) => take()));
+    await Promise.all([...this.#takers].map(async (takeOver) => takeOver()));
   }
 
   giveUp(): void {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-let found: string | undefined;
+let cachedRoot: string | undefined;
 
 /**
  * The directory that contains `machines/`, `package.json` and `node_modules/`, for the sources (`src/cli/*.ts`), the
@@ -10,17 +10,17 @@ let found: string | undefined;
  * @throws Error if the program was copied out of its package, which is a broken installation
  */
 export function packageRoot(): string {
-  found ??= rootAbove(import.meta.dirname);
-  return found;
+  cachedRoot ??= rootAbove(import.meta.dirname);
+  return cachedRoot;
 }
 
-let foundVersion: string | undefined;
+let cachedVersion: string | undefined;
 
 /** Version of the package at the first call, because its files may be updated or removed later. */
 export function packageVersion(): string {
-  foundVersion ??= (JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string })
+  cachedVersion ??= (JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string })
     .version;
-  return foundVersion;
+  return cachedVersion;
 }
 
 function rootAbove(start: string): string {

@@ -52,7 +52,7 @@ export interface ProfileResponse {
 
 export class Profiler {
   readonly #options: ProfilerOptions;
-  #running: AbortController | undefined;
+  #runningProfile: AbortController | undefined;
 
   constructor(options: ProfilerOptions) {
     this.#options = options;
@@ -67,46 +67,46 @@ export class Profiler {
       case '':
         return { status: 200, body: indexPage(), contentType: 'text/html; charset=utf-8' };
       case 'goroutine':
-        return { status: 200, body: this.#waiting() };
+        return { status: 200, body: this.#describeWaiting() };
       case 'profile':
       case 'allocs':
-        return this.#recorded(name, request.query);
+        return this.#recordProfile(name, request.query);
       case 'heap':
         if (!this.#options.heapSnapshots) return { status: 403, body: heapSnapshotsDisabled };
-        return this.#alone('heap.heapsnapshot', (response) => pipeline(getHeapSnapshot(), response));
+        return this.#runExclusively('heap.heapsnapshot', (response) => pipeline(getHeapSnapshot(), response));
       default:
         return { status: 404, body: `no profile ${name}; ${profilingPath}/ lists the profiles\n` };
     }
   }
 
   end(): void {
-    this.#running?.abort();
+    this.#runningProfile?.abort();
   }
 
-  #recorded(kind: 'profile' | 'allocs', query: URLSearchParams): ProfileResponse | StreamResponse {
+  #recordProfile(kind: 'profile' | 'allocs', query: URLSearchParams): ProfileResponse | StreamResponse {
     const seconds = Number(query.get('seconds') ?? defaultSeconds);
     if (!(seconds > 0 && seconds <= maxSeconds)) {
       return { status: 400, body: `seconds must be above 0 and at most ${maxSeconds}\n` };
     }
     const record = kind === 'profile' ? recordTime : recordAllocations;
     const file = kind === 'profile' ? 'profile.cpuprofile' : 'allocs.heapprofile';
-    return this.#alone(file, async (response, signal) => {
+    return this.#runExclusively(file, async (response, signal) => {
       const profile = await record(seconds * 1_000, signal);
       if (!response.destroyed) response.end(JSON.stringify(profile));
     });
   }
 
-  #alone(
+  #runExclusively(
     file: string,
     writeProfile: (response: ServerResponse, signal: AbortSignal) => Promise<void>,
   ): ProfileResponse | StreamResponse {
-    if (this.#running !== undefined) return { status: 503, body: 'another profile is in progress\n' };
-    const running = new AbortController();
-    this.#running = running;
+    if (this.#runningProfile !== undefined) return { status: 503, body: 'another profile is in progress\n' };
+    const controller = new AbortController();
+    this.#runningProfile = controller;
     return {
       stream: (response) => {
-        response.on('close', () => running.abort());
-        running.signal.addEventListener('abort', () => response.destroy());
+        response.on('close', () => controller.abort());
+        controller.signal.addEventListener('abort', () => response.destroy());
         response.writeHead(200, {
           'content-type': 'application/json',
           'content-disposition': `attachment; filename="${file}"`,
@@ -114,16 +114,16 @@ export class Profiler {
         });
         // Notifies the caller that the recording has started.
         response.flushHeaders();
-        writeProfile(response, running.signal)
+        writeProfile(response, controller.signal)
           .catch(() => response.destroy())
           .finally(() => {
-            this.#running = undefined;
+            this.#runningProfile = undefined;
           });
       },
     };
   }
 
-  #waiting(): string {
+  #describeWaiting(): string {
     const handles = countOf(process.getActiveResourcesInfo());
     const lines = (counts: ReadonlyMap<string, number>): string =>
       [...counts].map(([name, count]) => `${String(count).padStart(8)}  ${name}\n`).join('');

@@ -30,11 +30,11 @@ const loopbackV6: readonly string[] = ['00000000000000000000000001000000'];
  * Looks up the other end of a connection in the kernel's table. Both addresses must be 127.0.0.1 or ::1; any other
  * connection has `no process`.
  */
-export function ownerOfPeer(ends: ConnectionEnds): PeerOwner {
+export function ownerOfPeer(addresses: ConnectionEnds): PeerOwner {
   const tables = ['tcp', 'tcp6'].map(readTable);
   if (tables.every((table) => table === undefined)) return 'no table';
-  const peer = { addresses: rowAddresses(ends.remoteAddress), port: ends.remotePort };
-  const self = { addresses: rowAddresses(ends.localAddress), port: ends.localPort };
+  const peer = { addresses: rowAddresses(addresses.remoteAddress), port: addresses.remotePort };
+  const self = { addresses: rowAddresses(addresses.localAddress), port: addresses.localPort };
   for (const [, address, port, otherAddress, otherPort, state, uid, inode] of tables.flatMap((table) => [
     ...(table ?? '').matchAll(row),
   ])) {

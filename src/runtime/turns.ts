@@ -11,29 +11,29 @@ const defaultTurnMs = 10;
 class LoopTurn {
   #beganAt = 0;
   #isRunning = false;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waitingCallbacks: (() => void)[] = [];
 
   /** Start of the current turn, in milliseconds of `performance.now()`. */
   get beganAt(): number {
-    if (!this.#isRunning) this.#begin();
+    if (!this.#isRunning) this.#beginTurn();
     return this.#beganAt;
   }
 
   /** The task that has waited longest gets the next turn. */
   next(): Promise<void> {
-    const slotFreed = new Promise<void>((resolve) => this.#waiting.push(resolve));
-    if (!this.#isRunning) this.#begin();
+    const slotFreed = new Promise<void>((resolve) => this.#waitingCallbacks.push(resolve));
+    if (!this.#isRunning) this.#beginTurn();
     return slotFreed;
   }
 
-  #begin(): void {
+  #beginTurn(): void {
     this.#isRunning = true;
     this.#beganAt = performance.now();
     setImmediate(() => {
       this.#isRunning = false;
-      const resume = this.#waiting.shift();
+      const resume = this.#waitingCallbacks.shift();
       if (resume === undefined) return;
-      this.#begin();
+      this.#beginTurn();
       resume();
     });
   }
@@ -88,9 +88,9 @@ export class OneByOne {
   #last: Promise<unknown> = Promise.resolve();
 
   do<Result>(work: () => Promise<Result>): Promise<Result> {
-    const done = this.#last.then(work);
-    this.#last = done.catch(() => {});
-    return done;
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => {});
+    return result;
   }
 }
 

@@ -21,7 +21,7 @@ const partOfEscape = /\\(?:x[\da-f]?|u[\da-f]{0,3})?$/;
  * untrusted text.
  */
 export function visibleText(text: string): string {
-  return notPlainAscii.test(text) ? text.replaceAll(invisible, escaped) : text;
+  return notPlainAscii.test(text) ? text.replaceAll(invisible, escapeCharacter) : text;
 }
 
 /**
@@ -45,10 +45,12 @@ export function visibleLine(text: string, maxLength = Number.POSITIVE_INFINITY):
 
 /** Escapes a page of metrics. The backslashes of a label's value are doubled, because a scraper rejects `\u202e`. */
 export function visibleMetrics(page: string): string {
-  return notPlainAscii.test(page) ? page.replaceAll(invisible, (sign) => escaped(sign).replaceAll('\\', '\\\\')) : page;
+  return notPlainAscii.test(page)
+    ? page.replaceAll(invisible, (sign) => escapeCharacter(sign).replaceAll('\\', '\\\\'))
+    : page;
 }
 
-function escaped(character: string): string {
+function escapeCharacter(character: string): string {
   if (character === '\r') return '\\r';
   let text = '';
   for (let i = 0; i < character.length; i++) {

@@ -23,7 +23,11 @@ export class ConformingWorld implements World {
   #deviations: readonly Deviation[] = [];
   #unexpected: readonly string[] = [];
 
-  constructor(begin: (recorder: Recorder) => World, diagrams: readonly Diagram[], options: ConformanceOptions = {}) {
+  constructor(
+    beginWorld: (recorder: Recorder) => World,
+    diagrams: readonly Diagram[],
+    options: ConformanceOptions = {},
+  ) {
     this.#diagrams = diagrams;
     this.#everyRun = options.everyRun ?? false;
     this.#checker = new TraceChecker(diagrams);
@@ -44,7 +48,7 @@ export class ConformingWorld implements World {
       const deviations = this.#checker.feed({ ...record, seq: ++this.#seq });
       if (deviations.length > 0) this.#deviations = [...this.#deviations, ...deviations];
     });
-    this.#world = begin(recorder);
+    this.#world = beginWorld(recorder);
   }
 
   choices(): readonly WorldChoice[] {

@@ -35,20 +35,20 @@ const filters = signal<Readonly<Record<string, string>>>({});
 /** The actors that live at the current place, with their states. */
 export function Actors(): JSX.Element {
   const openRecording = recording.value;
-  const living = state.value?.actors ?? new Map<string, ActorSnapshot>();
-  const wholeTree = actorTree(living);
+  const liveActors = state.value?.actors ?? new Map<string, ActorSnapshot>();
+  const wholeTree = actorTree(liveActors);
   const isCut =
     wholeTree.omittedActors > 0 || wholeTree.rows.some((row) => !isGroup(row) && row.effects.length > maxMarks);
   // The filter applies only while the list is incomplete.
   const text = isCut ? filterText.value : '';
-  const { rows, omittedActors } = text.trim() === '' ? wholeTree : findActors(living.values(), text);
-  const chosen = isCut ? chosenIfOmitted(rows, living.get(chosenActor.value ?? '')) : undefined;
-  const ended = openRecording === undefined ? [] : recentlyEnded(openRecording, place.value);
+  const { rows, omittedActors } = text.trim() === '' ? wholeTree : findActors(liveActors.values(), text);
+  const omittedActor = isCut ? chosenIfOmitted(rows, liveActors.get(chosenActor.value ?? '')) : undefined;
+  const endedActors = openRecording === undefined ? [] : recentlyEnded(openRecording, place.value);
   return (
     <section class="pane actors" aria-labelledby="actors-heading">
       <header class="pane-head">
         <h2 id="actors-heading">Actors</h2>
-        <span class="muted">{living.size} active</span>
+        <span class="muted">{liveActors.size} active</span>
         <span class="grow" />
         <LargeButton pane="actors" />
       </header>
@@ -62,8 +62,8 @@ export function Actors(): JSX.Element {
               <Actor key={`${row.actor.actor} ${row.actor.spawned}`} node={row} />
             ),
           )}
-          {chosen !== undefined && <Actor key="chosen" node={{ actor: chosen, depth: 0, effects: [] }} />}
-          {ended.map(({ actor, status }) => (
+          {omittedActor !== undefined && <Actor key="chosen" node={{ actor: omittedActor, depth: 0, effects: [] }} />}
+          {endedActors.map(({ actor, status }) => (
             <li class="actor gone" key={`gone ${actor}`}>
               <span class="actor-name">{actor}</span>
               <span class="muted">{status === 'error' ? 'failed' : status}</span>
@@ -72,7 +72,7 @@ export function Actors(): JSX.Element {
         </ul>
         {omittedActors > 0 && <p class="muted actors-more">{moreText(omittedActors, 'use the filter')}</p>}
         {rows.length === 0 && text !== '' && <p class="empty">No actor matches the filter.</p>}
-        {living.size === 0 && ended.length === 0 && openRecording !== undefined && (
+        {liveActors.size === 0 && endedActors.length === 0 && openRecording !== undefined && (
           <p class="empty">{place.value < 0 ? 'No events yet.' : 'No active actors.'}</p>
         )}
       </div>
@@ -80,10 +80,11 @@ export function Actors(): JSX.Element {
   );
 }
 
-function chosenIfOmitted(rows: ActorTree['rows'], chosen: ActorSnapshot | undefined): ActorSnapshot | undefined {
+function chosenIfOmitted(rows: ActorTree['rows'], omittedActor: ActorSnapshot | undefined): ActorSnapshot | undefined {
   const isListed =
-    chosen === undefined || rows.some((row) => (isGroup(row) ? row.actors.includes(chosen) : row.actor === chosen));
-  return isListed ? undefined : chosen;
+    omittedActor === undefined ||
+    rows.some((row) => (isGroup(row) ? row.actors.includes(omittedActor) : row.actor === omittedActor));
+  return isListed ? undefined : omittedActor;
 }
 
 function Filter(): JSX.Element {
@@ -129,14 +130,14 @@ function Actor({ node: { actor, depth, effects } }: { readonly node: ActorNode }
 
 function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element {
   const since = recording.value?.inStateSince(actor.actor, place.value);
-  const chosen = chosenActor.value === actor.actor;
+  const isChosen = chosenActor.value === actor.actor;
   return (
     <button
       type="button"
       class="actor-button"
       data-actor={actor.actor}
       data-state-name={actor.state}
-      aria-pressed={chosen}
+      aria-pressed={isChosen}
       onClick={() => chooseActor(actor.actor)}
     >
       <span class="lamp" data-phase={recording.value?.lanes.phaseOf(actor)} />
@@ -206,7 +207,7 @@ function Timer({ timer: { timer, ms, startedAt } }: { readonly timer: RunningTim
 
 function Group({ group }: { readonly group: ActorGroup }): JSX.Element {
   const isOpen = openGroups.value.has(group.name);
-  const chosen = group.actors.find(({ actor }) => actor === chosenActor.value);
+  const chosenMember = group.actors.find(({ actor }) => actor === chosenActor.value);
   return (
     <li class="actor group" style={{ '--depth': Math.min(group.depth, maxIndent) }} data-group={group.name}>
       <button type="button" class="actor-button" aria-expanded={isOpen} onClick={() => toggle(group.name)}>
@@ -229,7 +230,7 @@ function Group({ group }: { readonly group: ActorGroup }): JSX.Element {
         </span>
       </button>
       {isOpen && <Members group={group} />}
-      {!isOpen && chosen !== undefined && <ActorButton actor={chosen} />}
+      {!isOpen && chosenMember !== undefined && <ActorButton actor={chosenMember} />}
     </li>
   );
 }
@@ -239,7 +240,7 @@ function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
   const matchingMembers = filterGroup(group, filter);
   const shownMembers = matchingMembers.slice(0, maxListedMembers);
   // Keeps the chosen actor in the list, whatever its position.
-  const chosen = matchingMembers.slice(maxListedMembers).find(({ actor }) => actor === chosenActor.value);
+  const chosenMember = matchingMembers.slice(maxListedMembers).find(({ actor }) => actor === chosenActor.value);
   return (
     <div class="members">
       <input
@@ -252,7 +253,7 @@ function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
         }}
       />
       <ul>
-        {[...shownMembers, ...(chosen === undefined ? [] : [chosen])].map((actor) => (
+        {[...shownMembers, ...(chosenMember === undefined ? [] : [chosenMember])].map((actor) => (
           <li key={`${actor.actor} ${actor.spawned}`}>
             <ActorButton actor={actor} />
           </li>

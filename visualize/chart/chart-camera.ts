@@ -58,11 +58,11 @@ export function boundingBoxOf(boxes: readonly DrawnStateBox[]): DrawnStateBox | 
   if (boxes.length === 0) return undefined;
   const x = Math.min(...boxes.map((box) => box.x));
   const y = Math.min(...boxes.map((box) => box.y));
-  const right = Math.max(...boxes.map((box) => box.x + box.width));
+  const rightEdge = Math.max(...boxes.map((box) => box.x + box.width));
   const bottom = Math.max(...boxes.map((box) => box.y + box.height));
-  return { x, y, width: right - x, height: bottom - y };
+  return { x, y, width: rightEdge - x, height: bottom - y };
 }
 
-function clamp(value: number, low: number, high: number): number {
-  return Math.min(high, Math.max(low, value));
+function clamp(value: number, min: number, high: number): number {
+  return Math.min(high, Math.max(min, value));
 }

@@ -49,10 +49,10 @@ export function toggleState(machine: string, number: number | undefined): void {
   if (chart === undefined) return;
   const openedNumbers = ownValue(openedStates.value, machine) ?? [];
   const row = number ?? wholeRows;
-  const after = openedNumbers.includes(row)
+  const nextOpened = openedNumbers.includes(row)
     ? openedNumbers.filter((openedRow) => openedRow !== row)
     : [...openedNumbers, row, ...(number === undefined ? [] : openFor(chart, [number]))];
-  openedStates.value = { ...openedStates.value, [machine]: [...new Set(after)] };
+  openedStates.value = { ...openedStates.value, [machine]: [...new Set(nextOpened)] };
   storeValue('opened-states', JSON.stringify(openedStates.value));
 }
 

@@ -28,20 +28,22 @@ export interface Countdown {
 
 export function countdownsAt(chart: Statechart, timers: readonly RunningTimer[], t: number): Countdown[] {
   return timers.map(({ timer, state, ms, startedAt }) => {
-    const leftMs = Math.min(ms, Math.max(0, startedAt + ms - t));
+    const remainingMs = Math.min(ms, Math.max(0, startedAt + ms - t));
     const transitions = chart.transitions.flatMap((transition, number) =>
       transition.kind === 'timer' && transition.on === timer && chart.states[transition.source]!.path === state
         ? [number]
         : [],
     );
-    return { timer, transitions, leftMs, remainingShare: ms === 0 ? 0 : leftMs / ms };
+    return { timer, transitions, leftMs: remainingMs, remainingShare: ms === 0 ? 0 : remainingMs / ms };
   });
 }
 
 /** Text such as `3.2 s left`. */
-export function remainingTimeText(leftMs: number): string {
-  if (leftMs >= 120_000) return `${Math.round(leftMs / 60_000)} min left`;
-  return leftMs >= 10_000 ? `${Math.round(leftMs / 1000)} s left` : `${(leftMs / 1000).toFixed(1)} s left`;
+export function remainingTimeText(remainingMs: number): string {
+  if (remainingMs >= 120_000) return `${Math.round(remainingMs / 60_000)} min left`;
+  return remainingMs >= 10_000
+    ? `${Math.round(remainingMs / 1000)} s left`
+    : `${(remainingMs / 1000).toFixed(1)} s left`;
 }
 
 export function nextTransitionTexts(chart: Statechart, state: string): string[] {
@@ -70,8 +72,8 @@ export function transitionText(chart: Statechart, { kind, on, guard, targets }: 
   const trigger = { event: on, timer: `after ${on}`, always: 'always', done: `${on} done`, error: `${on} failed` }[
     kind
   ];
-  const where = targets.map((number) => chart.states[number]!.path || chart.id).join(', ');
-  return `${trigger}${guard === undefined ? '' : ` [${guard}]`} → ${where === '' ? 'no state change' : where}`;
+  const targetNames = targets.map((number) => chart.states[number]!.path || chart.id).join(', ');
+  return `${trigger}${guard === undefined ? '' : ` [${guard}]`} → ${targetNames === '' ? 'no state change' : targetNames}`;
 }
 
 /** An actor's chart in one sentence, for screen readers. */

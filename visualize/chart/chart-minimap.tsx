@@ -28,18 +28,18 @@ export function Minimap({ machine, picture, scale, seen, goTo }: Props): JSX.Ele
   const chart = definitionOf(machine);
   const active = chart === undefined ? [] : activeLeaves(chart, shownSnapshot.value?.state ?? '');
   const available = { width: Math.min(maxSize.width, width / 4), height: maxSize.height };
-  const small = Math.min(available.width / picture.width, available.height / picture.height);
+  const fitScale = Math.min(available.width / picture.width, available.height / picture.height);
   const go = (event: TargetedPointerEvent<SVGSVGElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();
-    const to = (clickOffset: number, viewLength: number): number => (clickOffset / small) * scale - viewLength / 2;
+    const to = (clickOffset: number, viewLength: number): number => (clickOffset / fitScale) * scale - viewLength / 2;
     goTo(to(event.clientX - box.left, width), to(event.clientY - box.top, height));
   };
   return (
     <svg
       class="chart-minimap"
       aria-hidden="true"
-      width={picture.width * small}
-      height={picture.height * small}
+      width={picture.width * fitScale}
+      height={picture.height * fitScale}
       viewBox={`0 0 ${picture.width} ${picture.height}`}
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId);

@@ -26,7 +26,7 @@ interface Props {
 /** Small charts of all living actors; many actors of one machine share a chart with counts. */
 export function ChartOverview({ groups, omittedActors, show }: Props): JSX.Element {
   const record = recording.value?.recordAt(place.value);
-  const moved = record === undefined ? undefined : actorOf(record);
+  const movedActor = record === undefined ? undefined : actorOf(record);
   const notDrawn = groups.slice(maxDrawn).reduce((sum, { actors }) => sum + actors.length, omittedActors);
   return (
     <ul class="chart-overview" aria-label="All charts">
@@ -34,7 +34,7 @@ export function ChartOverview({ groups, omittedActors, show }: Props): JSX.Eleme
         <li
           key={group.name}
           data-actor={group.name}
-          class={`chart-card${group.actors.some(({ actor }) => actor === moved) ? ' moved' : ''}`}
+          class={`chart-card${group.actors.some(({ actor }) => actor === movedActor) ? ' moved' : ''}`}
         >
           {group.together ? (
             <GroupCard group={group} show={show} />
@@ -98,9 +98,9 @@ function GroupCard({ group, show }: { group: ChartGroup; show: (actor: string) =
         onChange={(event) => show((event.currentTarget as HTMLSelectElement).value)}
       >
         <option value="">select…</option>
-        {group.actors.slice(0, maxOptions).map(({ actor, state: where }) => (
+        {group.actors.slice(0, maxOptions).map(({ actor, state: stateName }) => (
           <option key={actor} value={actor}>
-            {actor}: {stateText(where)}
+            {actor}: {stateText(stateName)}
           </option>
         ))}
         {group.actors.length > maxOptions && (

@@ -15,7 +15,7 @@ export interface Picture {
 }
 
 const pictures = new Map<string, Picture>();
-const adopted = new Set<string>();
+const adoptedIds = new Set<string>();
 
 /** Parses an SVG text. Its style is added to the page, because the content security policy may block `<style>` elements in a picture. */
 export function pictureOf(text: string): Picture {
@@ -52,8 +52,8 @@ function boxOf(rect: SVGRectElement): DrawnStateBox {
 }
 
 function adopt(css: string): void {
-  if (adopted.has(css)) return;
-  adopted.add(css);
+  if (adoptedIds.has(css)) return;
+  adoptedIds.add(css);
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(css);
   document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];

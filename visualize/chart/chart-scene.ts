@@ -48,8 +48,8 @@ export class ChartScene {
     for (const transition of last) transition.classList.add('last');
     // Later elements are drawn on top.
     for (const transition of [...last, ...now]) {
-      const way = transition.closest('.way') ?? transition;
-      if (transition.matches('.transition')) way.parentNode?.append(way);
+      const path = transition.closest('.way') ?? transition;
+      if (transition.matches('.transition')) path.parentNode?.append(path);
     }
     this.#takenArrows = [...now, ...last];
   }
@@ -61,19 +61,19 @@ export class ChartScene {
   }
 
   showCountdowns(countdowns: readonly Countdown[]): void {
-    const running = new Map<SVGGElement, Countdown>();
+    const activeCountdowns = new Map<SVGGElement, Countdown>();
     for (const countdown of countdowns) {
-      for (const group of this.#arrowsOf(countdown.transitions)) running.set(group, countdown);
+      for (const group of this.#arrowsOf(countdown.transitions)) activeCountdowns.set(group, countdown);
     }
     for (const [group, { bar, text, isOwnBar }] of this.#counting) {
-      if (running.has(group)) continue;
+      if (activeCountdowns.has(group)) continue;
       text.remove();
       if (isOwnBar) bar.remove();
       else bar.style.transform = '';
       group.classList.remove('counting');
       this.#counting.delete(group);
     }
-    for (const [group, { remainingShare, leftMs }] of running) {
+    for (const [group, { remainingShare, leftMs }] of activeCountdowns) {
       const counting = this.#counting.get(group) ?? beginCounting(group);
       this.#counting.set(group, counting);
       counting.bar.style.transform = `scaleX(${remainingShare.toFixed(4)})`;
@@ -163,14 +163,14 @@ function createTimerBar(group: SVGGElement): SVGRectElement {
 }
 
 function runAlong(dot: SVGCircleElement, path: SVGPathElement, length: number): void {
-  const begin = performance.now();
+  const startedAt = performance.now();
   const step = (now: number): void => {
-    const share = Math.min(1, Math.max(0, (now - begin) / animationMs));
+    const share = Math.min(1, Math.max(0, (now - startedAt) / animationMs));
     const { x, y } = path.getPointAtLength(length * (share * share * (3 - 2 * share)));
     dot.setAttribute('cx', String(x));
     dot.setAttribute('cy', String(y));
     if (share < 1 && dot.isConnected) requestAnimationFrame(step);
     else dot.remove();
   };
-  step(begin);
+  step(startedAt);
 }

@@ -54,6 +54,6 @@ function textOf(state: SVGGElement): string {
   return [...state.querySelectorAll('text')].map((text) => text.textContent).join(' ');
 }
 
-function statesOf(within: Element): SVGGElement[] {
-  return [...within.querySelectorAll<SVGGElement>('g.state')];
+function statesOf(root: Element): SVGGElement[] {
+  return [...root.querySelectorAll<SVGGElement>('g.state')];
 }

@@ -19,8 +19,8 @@ export function* stepsBefore(
 }
 
 /** Whether an actor took a step after the place `after`, up to and including `lastIndex`. */
-export function hasStepped(recording: PageRecording, actor: string, after: number, lastIndex: number): boolean {
-  return recording.lastIndexAbout(actor, stepKinds, lastIndex + 1, after + 1) !== undefined;
+export function hasStepped(recording: PageRecording, actor: string, afterIndex: number, lastIndex: number): boolean {
+  return recording.lastIndexAbout(actor, stepKinds, lastIndex + 1, afterIndex + 1) !== undefined;
 }
 
 export interface TakenTransitions {
@@ -36,12 +36,12 @@ const noTransitions: TakenTransitions = { now: [], last: [] };
 export function takenAt(
   recording: PageRecording,
   actor: string,
-  spawned: number,
+  spawnIndex: number,
   recordIndex: number,
 ): TakenTransitions {
   const currentRecord = recording.recordAt(recordIndex);
   for (const { index, record } of stepsBefore(recording, actor, recordIndex)) {
-    if (record.seq < spawned) return noTransitions;
+    if (record.seq < spawnIndex) return noTransitions;
     const takenNumbers = record.taken ?? [];
     if (index === recordIndex) return { now: takenNumbers, last: takenNumbers };
     const sameCause =

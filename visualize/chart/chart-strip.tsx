@@ -17,14 +17,14 @@ interface Props {
 /** All actors with a chart and their states. The chart of the chosen actor is shown below. */
 export function ChartStrip({ groups, omittedActors, all, show }: Props): JSX.Element {
   const record = recording.value?.recordAt(place.value);
-  const moved = record === undefined ? undefined : actorOf(record);
+  const movedActor = record === undefined ? undefined : actorOf(record);
   return (
     <nav class="chart-strip" aria-label="Actors with charts">
       <button type="button" class="chart-all" aria-pressed={all.value} onClick={() => (all.value = !all.value)}>
         All charts
       </button>
       {groups.map((group) => (
-        <Chip key={group.name} group={group} moved={moved} all={all} show={show} />
+        <Chip key={group.name} group={group} moved={movedActor} all={all} show={show} />
       ))}
       {omittedActors > 0 && (
         <span class="muted chart-more">{moreText(omittedActors, 'select one in the list of actors')}</span>

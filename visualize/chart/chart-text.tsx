@@ -40,6 +40,6 @@ function actorText({ actors, machine }: ChartGroup): string {
 function countsText({ name, actors }: ChartGroup): string {
   const counts = [...countsByState(actors)];
   const stateCounts = counts.slice(0, maxStates).map(([state, count]) => `${count} in ${state}`);
-  const more = counts.length > maxStates ? [moreText(counts.length - maxStates, '')] : [];
-  return `${actors.length} ${name}: ${[...stateCounts, ...more].join(', ')}`;
+  const omittedText = counts.length > maxStates ? [moreText(counts.length - maxStates, '')] : [];
+  return `${actors.length} ${name}: ${[...stateCounts, ...omittedText].join(', ')}`;
 }

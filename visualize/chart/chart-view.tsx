@@ -138,7 +138,7 @@ function Timers({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
 /** Replaces the picture of an actor that is not a machine, or whose machine is not in the trace's header. */
 function NoPicture({ actor, machine }: { actor: string; machine: string | undefined }): JSX.Element {
   const parent = state.value?.actors.get(actor)?.parent;
-  const history = [...take(stepsOf(actor), 50)];
+  const history = [...firstItems(stepsOf(actor), 50)];
   return (
     <div class="chart-none">
       {machine === undefined ? (
@@ -172,7 +172,7 @@ function NoPicture({ actor, machine }: { actor: string; machine: string | undefi
   );
 }
 
-function* take<Item>(items: Iterable<Item>, count: number): Generator<Item> {
+function* firstItems<Item>(items: Iterable<Item>, count: number): Generator<Item> {
   let remainingCount = count;
   for (const item of items) {
     if (remainingCount-- <= 0) return;

@@ -27,7 +27,7 @@ const zoomStep = 1.2;
 const viewportMargin = 24;
 const maxAnimated = 40;
 const minAnimationIntervalMs = 150;
-const nothingTaken: TakenTransitions = { now: [], last: [] };
+const noTransitions: TakenTransitions = { now: [], last: [] };
 /** The scale of a chart: set by the user, fitting the viewport, or the smallest readable scale. */
 type Zoom = number | 'fit' | 'readable';
 const zooms = new Map<string, Zoom>();
@@ -40,7 +40,7 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
   const visiblePart = useSignal<VisiblePart>({ left: 0, top: 0, width: 0, height: 0 });
   const scale = useComputed(() => scaleOf(scene, zoom.value, visiblePart.value));
   useScene(viewport, scene, scale);
-  useSeen(viewport, visiblePart);
+  useVisiblePart(viewport, visiblePart);
   useNamedStates(scene, machine);
   useFolding(viewport, scene, machine);
   useHighlights(viewport, scene, machine, scale, visiblePart);
@@ -138,22 +138,22 @@ function useScene(viewport: Viewport, scene: ChartScene, scale: Scale): void {
   useLayoutEffect(() => applyScale(scene, scale.value), [scene, scale.value]);
 }
 
-function useSeen(viewport: Viewport, visiblePart: Signal<VisiblePart>): void {
+function useVisiblePart(viewport: Viewport, visiblePart: Signal<VisiblePart>): void {
   useLayoutEffect(() => {
     const element = viewport.current!;
-    const updateSeen = (): void => {
+    const updateVisiblePart = (): void => {
       const { scrollLeft: left, scrollTop: top, clientWidth: width, clientHeight: height } = element;
       const previous = visiblePart.peek();
       if (left !== previous.left || top !== previous.top || width !== previous.width || height !== previous.height)
         visiblePart.value = { left, top, width, height };
     };
-    const observer = new ResizeObserver(updateSeen);
+    const observer = new ResizeObserver(updateVisiblePart);
     observer.observe(element);
-    element.addEventListener('scroll', updateSeen, { passive: true });
-    updateSeen();
+    element.addEventListener('scroll', updateVisiblePart, { passive: true });
+    updateVisiblePart();
     return () => {
       observer.disconnect();
-      element.removeEventListener('scroll', updateSeen);
+      element.removeEventListener('scroll', updateVisiblePart);
     };
   }, [viewport]);
 }
@@ -203,7 +203,7 @@ function useHighlights(
     const snapshot = shownSnapshot.value;
     const chart = definitionOf(machine);
     if (chart === undefined) return;
-    const takenTransitions = snapshot === undefined ? nothingTaken : currentTransitions(snapshot);
+    const takenTransitions = snapshot === undefined ? noTransitions : currentTransitions(snapshot);
     scene.highlight(activeStates(chart, snapshot?.state ?? ''), takenTransitions);
     const forward = currentIndex - lastShown.current.place;
     const isCalm = performance.now() - lastShown.current.at > minAnimationIntervalMs;
@@ -232,7 +232,7 @@ function useHighlights(
     if (chart === undefined) return;
     scene.highlight(
       activeStates(chart, snapshot?.state ?? ''),
-      snapshot === undefined ? nothingTaken : currentTransitions(snapshot),
+      snapshot === undefined ? noTransitions : currentTransitions(snapshot),
     );
     showActive(viewport.current, scene, activeLeaves(chart, snapshot?.state ?? ''), scale.peek());
   }, [scene]);
@@ -332,7 +332,7 @@ function beginDrag(event: PointerEvent): void {
     element.classList.remove('dragging');
   };
   element.addEventListener('pointermove', move);
-  for (const over of ['pointerup', 'pointercancel']) element.addEventListener(over, end, { once: true });
+  for (const endEvent of ['pointerup', 'pointercancel']) element.addEventListener(endEvent, end, { once: true });
 }
 
 function reducedMotion(): boolean {

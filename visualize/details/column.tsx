@@ -12,7 +12,7 @@ interface ColumnProps {
 /**
  * A scrolling part of the details. If it scrolls and contains no tab stop, it becomes one; otherwise its end would be unreachable without a mouse.
  */
-export function Column({ label, part, class: more = '', children }: ColumnProps): JSX.Element {
+export function Column({ label, part, class: className = '', children }: ColumnProps): JSX.Element {
   const element = useRef<HTMLDivElement>(null);
   const [isStop, setStop] = useState(false);
   const updateTabStop = (): void => {
@@ -31,7 +31,7 @@ export function Column({ label, part, class: more = '', children }: ColumnProps)
   return (
     <div
       ref={element}
-      class={`column scroll ${more}`.trimEnd()}
+      class={`column scroll ${className}`.trimEnd()}
       data-part={part}
       {...(isStop && { tabIndex: 0, role: 'group', 'aria-label': label })}
     >

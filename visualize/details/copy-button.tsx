@@ -6,13 +6,13 @@ import { Icon } from '../parts/icon.tsx';
 const confirmationMs = 1_200;
 
 export function CopyButton({ text, label }: { readonly text: () => string; readonly label: string }): JSX.Element {
-  const done = useSignal(false);
+  const isCopied = useSignal(false);
   const copy = async (): Promise<void> => {
     try {
       await navigator.clipboard.writeText(text());
-      done.value = true;
+      isCopied.value = true;
       setTimeout(() => {
-        done.value = false;
+        isCopied.value = false;
       }, confirmationMs);
     } catch {
       notice.value = 'The browser denies this page access to the clipboard.';
@@ -26,7 +26,7 @@ export function CopyButton({ text, label }: { readonly text: () => string; reado
       title={`Copy ${label}`}
       onClick={() => void copy()}
     >
-      {done.value ? 'copied' : <Icon name="copy" />}
+      {isCopied.value ? 'copied' : <Icon name="copy" />}
     </button>
   );
 }

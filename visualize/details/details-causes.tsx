@@ -77,16 +77,16 @@ export function Causes({ open, index }: { readonly open: PageRecording; readonly
 /** Whether the program ended an actor: no actor in the trace spawned it. */
 function isEndedByProgram(openRecording: PageRecording, record: TraceRecord): boolean {
   if (record.kind !== 'stop' || record.status !== 'stopped') return false;
-  const spawned = openRecording.lastIndexAbout(record.actor, ['spawn'], openRecording.indexOf(record.seq) ?? 0);
-  const spawn = spawned === undefined ? undefined : openRecording.recordAt(spawned);
+  const spawnIndex = openRecording.lastIndexAbout(record.actor, ['spawn'], openRecording.indexOf(record.seq) ?? 0);
+  const spawn = spawnIndex === undefined ? undefined : openRecording.recordAt(spawnIndex);
   return spawn?.kind === 'spawn' && spawn.parent === undefined;
 }
 
 /** Label such as `9 × the same before it: SIGKILL while initializing`. */
 function foldLabel(chainPart: ChainPart): { readonly label: string; readonly isBad: boolean } {
-  const worst = describeFailures(chainPart);
+  const failureText = describeFailures(chainPart);
   const times = `${chainPart.times - 1} × the same before`;
-  return { label: worst === undefined ? times : `${times}: ${worst}`, isBad: worst !== undefined };
+  return { label: failureText === undefined ? times : `${times}: ${failureText}`, isBad: failureText !== undefined };
 }
 
 /** Lists the repetitions with their numbers and the intervals between them. */
@@ -194,12 +194,12 @@ function Link({
   readonly from: number;
 }): JSX.Element {
   const record = open.recordAt(index)!;
-  const away = record.t - from;
+  const offsetMs = record.t - from;
   return (
     <button type="button" class="record-link" data-record={record.seq} onClick={() => jumpTo(index)}>
       <span class="seq">{record.seq}</span>
       <span class="words">{recordText(record)}</span>
-      <span class="away">{away === 0 ? '' : `${away < 0 ? '−' : '+'}${durationText(Math.abs(away))}`}</span>
+      <span class="away">{offsetMs === 0 ? '' : `${offsetMs < 0 ? '−' : '+'}${durationText(Math.abs(offsetMs))}`}</span>
     </button>
   );
 }

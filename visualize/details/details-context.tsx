@@ -15,7 +15,9 @@ export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
   const { actor, stateBefore, stateAfter } = moment;
   const context = stateAfter?.context ?? stateBefore?.context;
   const changes = context === undefined ? [] : changesOf(moment);
-  const marked = new Map(changes.slice(0, maxChanges).map(({ path }) => [path, valueAt(stateBefore?.context, path)]));
+  const previousValues = new Map(
+    changes.slice(0, maxChanges).map(({ path }) => [path, valueAt(stateBefore?.context, path)]),
+  );
   return (
     <Column label="Context" part="context">
       <h3 class="column-head">
@@ -27,7 +29,7 @@ export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
       ) : (
         <>
           <Changes changes={changes} previous={stateBefore?.context} />
-          <Json value={context} marked={marked} />
+          <Json value={context} marked={previousValues} />
         </>
       )}
     </Column>

@@ -58,17 +58,17 @@ function Taken({
   );
 }
 
-function triggerText(kind: StatechartTransition['kind'], on: string): string {
+function triggerText(kind: StatechartTransition['kind'], eventType: string): string {
   switch (kind) {
     case 'event':
-      return on;
+      return eventType;
     case 'timer':
-      return `after ${on}`;
+      return `after ${eventType}`;
     case 'always':
       return 'always';
     case 'done':
-      return on === '' ? 'when done' : `when ${on} is done`;
+      return eventType === '' ? 'when done' : `when ${eventType} is done`;
     case 'error':
-      return `when ${on} fails`;
+      return `when ${eventType} fails`;
   }
 }

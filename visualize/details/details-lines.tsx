@@ -5,11 +5,11 @@ import type { PageRecording } from '../model/recording/recording.ts';
 import { durationText } from '../model/recording/words.ts';
 import { Column } from './column.tsx';
 
-const listed = 40;
+const maxLines = 40;
 
 /** Log lines of Envoy and other processes within two seconds of the record. */
 export function Lines({ open, t }: { readonly open: PageRecording; readonly t: number }): JSX.Element {
-  const { lines, all } = logsNear(open, t, listed);
+  const { lines, all } = logsNear(open, t, maxLines);
   return (
     <Column label="Log lines" part="log">
       <h3 class="column-head">
@@ -31,7 +31,7 @@ export function Lines({ open, t }: { readonly open: PageRecording; readonly t: n
           </li>
         ))}
       </ol>
-      {all > listed && <p class="muted">… and {all - listed} more</p>}
+      {all > maxLines && <p class="muted">… and {all - maxLines} more</p>}
     </Column>
   );
 }

@@ -86,10 +86,10 @@ function Field({
 
 function Leaf({ value }: { readonly value: unknown }): JSX.Element {
   if (typeof value === 'string') {
-    const cut = value.length > shownChars;
+    const isCut = value.length > shownChars;
     return (
-      <span class="string" title={cut ? `${value.length} characters` : undefined}>
-        {cut ? `${value.slice(0, shownChars)}…` : value === '' ? '""' : value}
+      <span class="string" title={isCut ? `${value.length} characters` : undefined}>
+        {isCut ? `${value.slice(0, shownChars)}…` : value === '' ? '""' : value}
       </span>
     );
   }

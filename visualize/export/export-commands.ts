@@ -29,30 +29,30 @@ export const exportCommands: readonly ExportCommand[] = [
   {
     name: 'Copy as Mermaid',
     group: 'Sequence',
-    run: async (openRecording, exported) => {
-      await copyText(rangeMermaid(openRecording, exported));
+    run: async (openRecording, exportRange) => {
+      await copyText(rangeMermaid(openRecording, exportRange));
       return 'Copied the sequence diagram.';
     },
   },
   {
     name: 'Download as Mermaid',
     group: 'Sequence',
-    run: (openRecording, exported) =>
-      save(fileName(openRecording, exported, '.mmd'), rangeMermaid(openRecording, exported)),
+    run: (openRecording, exportRange) =>
+      save(fileName(openRecording, exportRange, '.mmd'), rangeMermaid(openRecording, exportRange)),
   },
   {
     name: 'Download as SVG',
     group: 'Sequence',
     unavailableReason: sequenceErrorText,
-    run: (openRecording, exported) =>
-      save(fileName(openRecording, exported, '.svg'), drawnSequence(exported).text, svgType),
+    run: (openRecording, exportRange) =>
+      save(fileName(openRecording, exportRange, '.svg'), drawnSequence(exportRange).text, svgType),
   },
   {
     name: 'Download as PNG',
     group: 'Sequence',
     unavailableReason: sequenceErrorText,
-    run: async (openRecording, exported) =>
-      save(fileName(openRecording, exported, '.png'), await pngOf(drawnSequence(exported))),
+    run: async (openRecording, exportRange) =>
+      save(fileName(openRecording, exportRange, '.png'), await pngOf(drawnSequence(exportRange))),
   },
   {
     name: 'Download as SVG',
@@ -69,15 +69,19 @@ export const exportCommands: readonly ExportCommand[] = [
   {
     name: 'Download as trace',
     group: 'Trace',
-    run: (openRecording, exported) =>
-      save(fileName(openRecording, exported, '.trace'), minimalTrace(openRecording, exported), 'application/x-ndjson'),
+    run: (openRecording, exportRange) =>
+      save(
+        fileName(openRecording, exportRange, '.trace'),
+        minimalTrace(openRecording, exportRange),
+        'application/x-ndjson',
+      ),
   },
   {
     name: 'Download as HTML page',
     group: 'Trace',
-    run: async (openRecording, exported) => {
+    run: async (openRecording, exportRange) => {
       const exportedPart =
-        range.value === undefined ? relevantPart(openRecording, place.value, findingsOfTrace()) : exported;
+        range.value === undefined ? relevantPart(openRecording, place.value, findingsOfTrace()) : exportRange;
       const name = fileName(openRecording, exportedPart, '.html');
       const file = await pageFile({
         name: fileName(openRecording, exportedPart, '.trace'),
@@ -92,8 +96,8 @@ export const exportCommands: readonly ExportCommand[] = [
     name: 'Copy as test',
     group: 'Trace',
     unavailableReason: testErrorText,
-    run: async (openRecording, exported) => {
-      const { source, trace } = rangeTest(openRecording, exported);
+    run: async (openRecording, exportRange) => {
+      const { source, trace } = rangeTest(openRecording, exportRange);
       await copyText(source);
       if (trace === undefined) return 'Copied the test.';
       download(trace.name, trace.text);
@@ -104,10 +108,10 @@ export const exportCommands: readonly ExportCommand[] = [
     name: 'Download as test',
     group: 'Trace',
     unavailableReason: testErrorText,
-    run: (openRecording, exported) => {
-      const { source, trace } = rangeTest(openRecording, exported);
+    run: (openRecording, exportRange) => {
+      const { source, trace } = rangeTest(openRecording, exportRange);
       if (trace !== undefined) download(trace.name, trace.text);
-      return save(fileName(openRecording, exported, '.test.ts'), source);
+      return save(fileName(openRecording, exportRange, '.test.ts'), source);
     },
   },
 ];
@@ -120,10 +124,10 @@ function findingsOfTrace(): Finding[] {
 }
 
 /** The session, with only the pictures of machines that occur in the part. */
-function sessionOfPart(openRecording: PageRecording, part: ExportedRange): Session {
+function sessionOfPart(openRecording: PageRecording, exportRange: ExportedRange): Session {
   const { charts = {}, briefCharts = {}, notDrawn, diagrams = [], part: previousPart } = session.value ?? {};
-  const partInformation = partInformationOf(openRecording, part, findings.value, previousPart);
-  const ids = new Set(machinesWithin(openRecording, part).map(({ id }) => id));
+  const partInformation = partInformationOf(openRecording, exportRange, findings.value, previousPart);
+  const ids = new Set(machinesWithin(openRecording, exportRange).map(({ id }) => id));
   const picturesInPart = <Picture>(all: Readonly<Record<string, Picture>>): Readonly<Record<string, Picture>> =>
     Object.fromEntries(Object.entries(all).filter(([id]) => ids.has(id)));
   return {
@@ -137,8 +141,10 @@ function sessionOfPart(openRecording: PageRecording, part: ExportedRange): Sessi
 
 export function currentRange(): { open: PageRecording; exported: ExportedRange } | undefined {
   const openRecording = recording.value;
-  const exported = openRecording === undefined ? undefined : exportedRange(openRecording, range.value);
-  return openRecording === undefined || exported === undefined ? undefined : { open: openRecording, exported };
+  const exportRange = openRecording === undefined ? undefined : exportedRange(openRecording, range.value);
+  return openRecording === undefined || exportRange === undefined
+    ? undefined
+    : { open: openRecording, exported: exportRange };
 }
 
 function save(name: string, content: Blob | string, type?: string): string {
@@ -146,14 +152,14 @@ function save(name: string, content: Blob | string, type?: string): string {
   return `Downloading ${name}.`;
 }
 
-function drawnSequence(exported: ExportedRange): StandaloneSvg {
-  return sequenceSvg(shownRows.peek()!.rows, shownColumns.peek(), exported, paletteOf(document.documentElement));
+function drawnSequence(exportRange: ExportedRange): StandaloneSvg {
+  return sequenceSvg(shownRows.peek()!.rows, shownColumns.peek(), exportRange, paletteOf(document.documentElement));
 }
 
-function sequenceErrorText(_: PageRecording, exported: ExportedRange): string | undefined {
+function sequenceErrorText(_: PageRecording, exportRange: ExportedRange): string | undefined {
   const rows = shownRows.peek()?.rows;
   if (rows === undefined) return 'No messages are shown.';
-  const { from, end } = rowsWithin(rows, exported);
+  const { from, end } = rowsWithin(rows, exportRange);
   if (end - from === 0) return 'The filter hides all messages of this range.';
   if (end - from <= maxPictureRows) return undefined;
   return `An image has at most ${maxPictureRows} rows, this range has ${end - from}. Select a shorter range on the timeline.`;

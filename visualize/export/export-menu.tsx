@@ -91,16 +91,16 @@ interface ItemProps {
 }
 
 function Item({ command, whyNot, enabled, close }: ItemProps): JSX.Element {
-  const isOff = whyNot !== undefined || !enabled;
+  const isDisabled = whyNot !== undefined || !enabled;
   return (
     <button
       type="button"
       role="menuitem"
       tabIndex={-1}
-      aria-disabled={isOff}
+      aria-disabled={isDisabled}
       title={whyNot}
       onClick={() => {
-        if (isOff) {
+        if (isDisabled) {
           showNotice(whyNot ?? 'Nothing to export yet.');
           return;
         }

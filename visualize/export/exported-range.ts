@@ -9,12 +9,12 @@ export interface ExportedRange {
 /** The chosen range, or the complete trace; `undefined` if there are no records. */
 export function exportedRange(
   recording: PageRecording,
-  chosen: readonly [number, number] | undefined,
+  chosenRange: readonly [number, number] | undefined,
 ): ExportedRange | undefined {
   const end = recording.length - 1;
   if (end < 0) return undefined;
-  const first = Math.max(0, Math.min(chosen?.[0] ?? 0, end));
-  return { first, last: Math.max(first, Math.min(chosen?.[1] ?? end, end)) };
+  const first = Math.max(0, Math.min(chosenRange?.[0] ?? 0, end));
+  return { first, last: Math.max(first, Math.min(chosenRange?.[1] ?? end, end)) };
 }
 
 /** A file name with the range of its records, such as `pilot-agent-80-140.trace`. */

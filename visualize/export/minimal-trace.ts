@@ -8,12 +8,12 @@ import type { ExportedRange } from './exported-range.ts';
  */
 export function minimalTrace(recording: PageRecording, exportedRange: ExportedRange): string {
   const { first, last } = exportedRange;
-  const living = [...recording.stateAt(first - 1).actors.values()];
+  const liveActors = [...recording.stateAt(first - 1).actors.values()];
   const { actors: _, ...header } = recording.header;
   const partHeader: TraceHeader = {
     ...header,
     machines: machinesWithin(recording, exportedRange),
-    ...(living.length > 0 && { actors: living }),
+    ...(liveActors.length > 0 && { actors: liveActors }),
   };
   return [partHeader, ...recording.recordsIn(first, last)].map(formatTraceLine).join('');
 }

@@ -28,13 +28,13 @@ export async function pageFile({ name, trace, session, address }: FilePart): Pro
     'page.css': await loadOwnText('page.css'),
   };
   const { textBefore, behind } = splitPage(texts, await hashOf(inlineScript(texts['page.js'])));
-  const [begin, end] = traceTags(traceElement(0));
+  const [openTag, end] = traceTags(traceElement(0));
   const data = [
     // The path of the trace is removed, because it would reveal the user's folders.
     jsonElement(sourcesElement, [{ name, kind: 'file', place: name }]),
     jsonElement(sessionElement(0), session),
     jsonElement(addressElement, formatAddress({ ...address, source: 0 })),
-    begin + withoutTags(trace) + end,
+    openTag + withoutTags(trace) + end,
   ];
   return new Blob([textBefore, ...data, behind], { type: 'text/html;charset=utf-8' });
 }

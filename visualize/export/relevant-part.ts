@@ -45,17 +45,17 @@ export function partInformationOf(
 ): ExportedPart | undefined {
   const of = openPart?.of ?? openRecording.length;
   if (last - first + 1 === of) return undefined;
-  const within = (index: number): boolean => first <= index && index <= last;
-  const moved = (index: number): number => Math.min(Math.max(index, first), last) - first;
+  const isInRange = (index: number): boolean => first <= index && index <= last;
+  const shiftedIndex = (index: number): number => Math.min(Math.max(index, first), last) - first;
   return {
     of,
     verdicts: findings
-      .filter(({ index }) => within(index))
+      .filter(({ index }) => isInRange(index))
       .map(({ root, ...finding }) => ({
         ...finding,
         index: finding.index - first,
-        range: [moved(finding.range[0]), moved(finding.range[1])],
-        ...(root !== undefined && within(root) && { root: root - first }),
+        range: [shiftedIndex(finding.range[0]), shiftedIndex(finding.range[1])],
+        ...(root !== undefined && isInRange(root) && { root: root - first }),
       })),
   };
 }

@@ -42,7 +42,7 @@ export function rowsWithin(rows: SequenceRows, { first, last }: ExportedRange): 
 /** Draws the rows of a range. Columns without a row in the range are omitted. */
 export function sequenceSvg(rows: SequenceRows, all: Columns, range: ExportedRange, palette: Palette): StandaloneSvg {
   const { from, end } = rowsWithin(rows, range);
-  const columns = columnsWith(all, touched(rows, from, end));
+  const columns = columnsWith(all, touchedLifelines(rows, from, end));
   const layout = layoutOf(columns.list.length, minGutter + columns.list.length * 150 + 330);
   const width = layout.width;
   const height = head + Math.max(1, end - from) * rowHeight + foot;
@@ -51,9 +51,9 @@ export function sequenceSvg(rows: SequenceRows, all: Columns, range: ExportedRan
     const x = xOf(columnIndex, layout);
     body.push(nameBox(titleOf(column, range.last), x, 9, layout.columnWidth - 10, palette));
     for (const lifeline of column.lifelines) {
-      for (const { begin, end: over } of livesWithin(lifeline, range.first, range.last)) {
+      for (const { begin, end: lifeEnd } of livesWithin(lifeline, range.first, range.last)) {
         const top = begin < range.first ? head - 9 : yOf(rows.rowsBefore(begin) - from) + rowHeight / 2;
-        const bottom = over > range.last ? height - foot : yOf(rows.rowsBefore(over) - from) + rowHeight / 2;
+        const bottom = lifeEnd > range.last ? height - foot : yOf(rows.rowsBefore(lifeEnd) - from) + rowHeight / 2;
         body.push(`<path d="M${x} ${top}V${bottom}" stroke="${palette.line}" opacity=".6"/>`);
       }
     }
@@ -69,7 +69,7 @@ export function sequenceSvg(rows: SequenceRows, all: Columns, range: ExportedRan
   return { text, width, height };
 }
 
-function* touched(rows: SequenceRows, from: number, end: number): Generator<Lifeline> {
+function* touchedLifelines(rows: SequenceRows, from: number, end: number): Generator<Lifeline> {
   for (let rowIndex = from; rowIndex < end; rowIndex++) {
     const { entry } = rows.row(rowIndex);
     yield entry.from;
@@ -129,7 +129,7 @@ function arrowSvg(
   const labelMarkup = `<tspan fill="${palette.muted}">${markupText(actorPrefix)}</tspan><tspan font-weight="600">${markupText(label)}</tspan> <tspan fill="${palette.muted}">${born ? '' : markupText(payload)}</tspan>`;
   // Keeps labels readable on top of lifelines.
   const halo = `stroke="${palette.paper}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"`;
-  const ends = [
+  const arrowEnds = [
     ...(born
       ? [nameBox(entry.toActor, xOf(columns.of(entry.to)!, layout), y + 2, 8 * entry.toActor.length + 12, palette, 22)]
       : []),
@@ -139,12 +139,12 @@ function arrowSvg(
   ];
   if (form.form !== 'arrow') {
     // An actor without a spawning actor has a box but no arrow.
-    if (born) return ends;
+    if (born) return arrowEnds;
     return [
       `<path d="M${form.x + 1} ${y + 7}h17q5 0 5 6t-5 6h-10" fill="none" stroke="${colour}" stroke-width="1.5"/>`,
       `<path d="M${form.x + 1} ${y + 19}l8-3.5v7z" fill="${colour}"/>`,
       `<text x="${form.x + 30}" y="${y + 17}" ${halo}>${labelMarkup}</text>`,
-      ...ends,
+      ...arrowEnds,
     ];
   }
   const [tip, back] = form.towards === 'right' ? [form.x + form.length, -8] : [form.x, 8];
@@ -152,7 +152,7 @@ function arrowSvg(
     `<path d="M${form.x} ${y + 20}h${form.length}" stroke="${colour}" stroke-width="1.5"/>`,
     `<path d="M${tip} ${y + 20}l${back} -4v8z" fill="${colour}"/>`,
     `<text x="${form.x + 10}" y="${y + 14}" ${halo}>${labelMarkup}</text>`,
-    ...ends,
+    ...arrowEnds,
   ];
 }
 
@@ -177,8 +177,8 @@ function noteBox(name: string, x: number, y: number, { active, activeInk }: Pale
 }
 
 function text(x: number, y: number, content: string, attributes: Readonly<Record<string, string>>): string {
-  const more = Object.entries(attributes).map(([name, value]) => ` ${name}="${value}"`);
-  return `<text x="${x}" y="${y}"${more.join('')}>${markupText(content)}</text>`;
+  const attributeText = Object.entries(attributes).map(([name, value]) => ` ${name}="${value}"`);
+  return `<text x="${x}" y="${y}"${attributeText.join('')}>${markupText(content)}</text>`;
 }
 
 function yOf(row: number): number {

@@ -31,9 +31,9 @@ const gravity: readonly Weight[] = ['fine', 'note', 'bad'];
 /** Index of the finding at the current place, or -1 before the first: of the findings decided last, the selected one, else the worst. */
 export const currentFinding = computed(() => {
   const all = findings.value;
-  const chosen = chosenFinding.value;
-  if (chosen !== undefined && place.value >= chosen.from && place.value <= chosen.index) {
-    const chosenIndex = all.findIndex(({ rule, index }) => rule === chosen.rule && index === chosen.index);
+  const finding = chosenFinding.value;
+  if (finding !== undefined && place.value >= finding.from && place.value <= finding.index) {
+    const chosenIndex = all.findIndex(({ rule, index }) => rule === finding.rule && index === finding.index);
     if (chosenIndex !== -1) return chosenIndex;
   }
   const last = firstAfter(all, ({ index }) => index > place.value) - 1;

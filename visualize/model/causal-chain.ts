@@ -4,13 +4,15 @@ import { type CausePath, causePathOf, neighboursOf, nextInPath } from '../../src
 import { goTo, place, recording, size } from './place.ts';
 import type { PageRecording } from './recording/recording.ts';
 
-const chosen = signal<{ readonly of: PageRecording; readonly index: number } | undefined>(undefined);
+const chosenPlace = signal<{ readonly of: PageRecording; readonly index: number } | undefined>(undefined);
 
 /** The place whose complete chain is shown, if any. */
-export const chainAnchor = computed(() => (chosen.value?.of === recording.value ? chosen.value?.index : undefined));
+export const chainAnchor = computed(() =>
+  chosenPlace.value?.of === recording.value ? chosenPlace.value?.index : undefined,
+);
 
 /** The current place with a delay, so that quick steps compute no causes. */
-const settled = signal(-1);
+const settledIndex = signal(-1);
 const settleMs = 120;
 
 export function startChain(): void {
@@ -20,7 +22,7 @@ export function startChain(): void {
     recording.value;
     clearTimeout(timer);
     timer = setTimeout(() => {
-      settled.value = currentIndex;
+      settledIndex.value = currentIndex;
     }, settleMs);
   });
 }
@@ -31,7 +33,7 @@ export const causalChain = computed<CausePath | undefined>(() => {
   if (openRecording === undefined) return undefined;
   // Subscribes to the size, because consequences may be appended later.
   if (anchor !== undefined) return size.value > 0 ? causePathOf(openRecording, anchor) : undefined;
-  return neighboursOf(openRecording, settled.value);
+  return neighboursOf(openRecording, settledIndex.value);
 });
 
 const chainIndexes = computed<ReadonlySet<number>>(() => new Set(causalChain.value?.indexes));
@@ -54,7 +56,7 @@ export const chainActors = computed<ReadonlyMap<string, number>>(() => {
 
 export function toggleChain(): void {
   const openRecording = recording.value;
-  chosen.value =
+  chosenPlace.value =
     chainAnchor.value === undefined && openRecording !== undefined
       ? { of: openRecording, index: place.value }
       : undefined;

@@ -38,23 +38,23 @@ const shownChars = 60;
 const commonChars = 12;
 
 /** Two values as lines, cut so that the first difference is visible. */
-export function shortPair(previous: unknown, after: unknown): [string, string] {
-  const texts: [string, string] = [textOf(previous), textOf(after)];
-  let same = 0;
-  while (same < texts[0].length && texts[0][same] === texts[1][same]) same++;
+export function shortPair(previous: unknown, next: unknown): [string, string] {
+  const texts: [string, string] = [textOf(previous), textOf(next)];
+  let sharedLength = 0;
+  while (sharedLength < texts[0].length && texts[0][sharedLength] === texts[1][sharedLength]) sharedLength++;
   const maxLength = Math.max(texts[0].length, texts[1].length);
   // A short value is shown from its beginning.
-  const from = maxLength <= shownChars ? 0 : Math.max(0, same - commonChars);
-  return [cut(texts[0], from), cut(texts[1], from)];
+  const from = maxLength <= shownChars ? 0 : Math.max(0, sharedLength - commonChars);
+  return [abbreviated(texts[0], from), abbreviated(texts[1], from)];
 }
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing');
 }
 
-function cut(text: string, from: number): string {
-  const begin = from === 0 ? '' : '…';
+function abbreviated(text: string, from: number): string {
+  const prefix = from === 0 ? '' : '…';
   const remainder = text.slice(from);
-  const maxChars = shownChars - begin.length;
-  return `${begin}${remainder.length > maxChars ? `${remainder.slice(0, maxChars - 1)}…` : remainder}`;
+  const maxChars = shownChars - prefix.length;
+  return `${prefix}${remainder.length > maxChars ? `${remainder.slice(0, maxChars - 1)}…` : remainder}`;
 }

@@ -23,7 +23,7 @@ export function addIndicator(name: string, isBusy: () => boolean): void {
  * @throws Error after 20 s, with the pending activities
  */
 export async function idle(): Promise<void> {
-  const until = performance.now() + maxWaitMs;
+  const deadline = performance.now() + maxWaitMs;
   let changedAt = performance.now();
   const observer = new MutationObserver(() => {
     changedAt = performance.now();
@@ -33,10 +33,11 @@ export async function idle(): Promise<void> {
     for (;;) {
       await new Promise(requestAnimationFrame);
       const now = performance.now();
-      const busy = [...indicators].filter(([, isBusy]) => isBusy()).map(([name]) => name);
-      if (busy.length > 0) changedAt = now;
+      const busyNames = [...indicators].filter(([, isBusy]) => isBusy()).map(([name]) => name);
+      if (busyNames.length > 0) changedAt = now;
       else if (follows.value || now - changedAt >= quietMs) return;
-      if (now > until) throw new Error(`the page does not become idle: ${busy.join(', ') || 'it keeps changing'}`);
+      if (now > deadline)
+        throw new Error(`the page does not become idle: ${busyNames.join(', ') || 'it keeps changing'}`);
     }
   } finally {
     observer.disconnect();

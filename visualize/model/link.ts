@@ -56,6 +56,7 @@ function visit(address: Address): void {
   if (index !== undefined) goTo(index);
   chosenActor.value = address.actor;
   marks.value = address.marks ?? [];
-  const ends = address.range?.map((seq) => openRecording.indexOf(seq)) ?? [];
-  range.value = ends[0] !== undefined && ends[1] !== undefined ? [ends[0], ends[1]] : undefined;
+  const rangeIndexes = address.range?.map((seq) => openRecording.indexOf(seq)) ?? [];
+  range.value =
+    rangeIndexes[0] !== undefined && rangeIndexes[1] !== undefined ? [rangeIndexes[0], rangeIndexes[1]] : undefined;
 }

@@ -28,9 +28,9 @@ let opening = new AbortController();
 
 /** Opens a source at an address; closes the previous one. */
 export async function openSource(number: number, address: Address = {}): Promise<void> {
-  const chosen = sources.value[number];
+  const requestedSource = sources.value[number];
   // A link to a missing source keeps the open trace.
-  if (chosen === undefined && recording.value !== undefined) {
+  if (requestedSource === undefined && recording.value !== undefined) {
     notice.value = missingSourceText(number);
     return;
   }
@@ -50,10 +50,12 @@ export async function openSource(number: number, address: Address = {}): Promise
     range.value = undefined;
     marks.value = address.marks ?? [];
     connection.value =
-      chosen === undefined ? { kind: 'failed', reason: missingSourceText(number) } : { kind: 'opening', records: 0 };
+      requestedSource === undefined
+        ? { kind: 'failed', reason: missingSourceText(number) }
+        : { kind: 'opening', records: 0 };
     notice.value = undefined;
   });
-  if (chosen !== undefined) await new Reading(number, chosen, address, signal, goBack).run();
+  if (requestedSource !== undefined) await new Reading(number, requestedSource, address, signal, goBack).run();
 }
 
 function missingSourceText(number: number): string {
@@ -67,9 +69,9 @@ function missingSourceText(number: number): string {
  * loaded trace, or if the same live program is reopened.
  */
 function returnToCurrent(next: number): ((why: string) => void) | undefined {
-  const [number, openRecording, how] = [source.value, recording.value, connection.value];
+  const [number, openRecording, connectionState] = [source.value, recording.value, connection.value];
   const isReopened = number === next && sources.value[number]?.kind === 'live';
-  if (openRecording === undefined || how.kind === 'opening' || isReopened) return undefined;
+  if (openRecording === undefined || connectionState.kind === 'opening' || isReopened) return undefined;
   const restoreActions = [
     restoreSignal(session),
     restoreSignal(recording),
@@ -81,15 +83,15 @@ function returnToCurrent(next: number): ((why: string) => void) | undefined {
     restoreSignal(marks),
     restoreSignal(follows),
   ];
-  return (why) => {
+  return (reason) => {
     batch(() => {
       source.value = number;
       for (const putBack of restoreActions) putBack();
-      connection.value = how;
-      notice.value = why;
+      connection.value = connectionState;
+      notice.value = reason;
     });
     const chosenSource = sources.value[number];
-    if (chosenSource === undefined || (how.kind !== 'live' && how.kind !== 'lost')) return;
+    if (chosenSource === undefined || (connectionState.kind !== 'live' && connectionState.kind !== 'lost')) return;
     // The stream was closed because the other source was opened.
     connection.value = { kind: 'lost', reason: 'another source was opened', retryAt: performance.now() };
     void new Reading(number, chosenSource, {}, opening.signal, undefined).run();
@@ -142,8 +144,8 @@ class Reading {
   async run(): Promise<void> {
     while (!this.#signal.aborted) {
       try {
-        const readsAgain = await this.#readOnce();
-        if (!readsAgain) return;
+        const shouldReadAgain = await this.#readOnce();
+        if (!shouldReadAgain) return;
       } catch (error) {
         if (this.#signal.aborted) return;
         const reason =
@@ -168,13 +170,13 @@ class Reading {
     for await (const text of traceTexts(this.#number, this.#signal)) {
       stream.push(text);
       for (;;) {
-        const until = performance.now() + sliceMs;
-        const { records, lines } = stream.read(() => performance.now() < until);
-        if (grows === undefined && stream.header !== undefined) grows = await this.#begin(stream.header);
+        const deadline = performance.now() + sliceMs;
+        const { records, lines } = stream.read(() => performance.now() < deadline);
+        if (grows === undefined && stream.header !== undefined) grows = await this.#beginReading(stream.header);
         if (records.length === 0) break;
         grows!.append(records, lines);
         this.#publish(grows!);
-        if (performance.now() >= until) await yieldToBrowser();
+        if (performance.now() >= deadline) await yieldToBrowser();
         if (this.#signal.aborted) return false;
       }
       if (this.#source.kind === 'live' && (grows?.length ?? 0) > maxRecords) {
@@ -190,19 +192,19 @@ class Reading {
     return false;
   }
 
-  async #begin(header: TraceHeader): Promise<PageRecording> {
+  async #beginReading(header: TraceHeader): Promise<PageRecording> {
     const loadedSession = await loadSession(this.#number, header, this.#signal);
-    const begun = new PageRecording(header, diagramsOf(loadedSession));
-    this.#onShown = () => this.#show(begun, loadedSession);
+    const newRecording = new PageRecording(header, diagramsOf(loadedSession));
+    this.#onShown = () => this.#show(newRecording, loadedSession);
     // A file is shown once it is complete, because growing views would slow down reading.
     if (this.#source.kind === 'live') {
       setProgramClock(header.startedAt, loadedSession.now);
       this.#onShown();
     }
-    return begun;
+    return newRecording;
   }
 
-  #show(begun: PageRecording, loadedSession: Session): void {
+  #show(newRecording: PageRecording, loadedSession: Session): void {
     this.#onShown = undefined;
     this.#goBack = undefined;
     const previousSeq = recording.value?.seqAt(place.value);
@@ -212,7 +214,7 @@ class Reading {
     this.#retryMs = firstRetryMs;
     batch(() => {
       session.value = loadedSession;
-      recording.value = begun;
+      recording.value = newRecording;
       size.value = 0;
       place.value = -1;
       elapsed.value = 0;
@@ -229,60 +231,60 @@ class Reading {
     this.#frame = requestAnimationFrame(() => {
       this.#frame = 0;
       // The connection may have been lost and restored in between.
-      const grown = recording.value;
-      if (grown === undefined || this.#signal.aborted) return;
-      const last = grown.timeAt(grown.length - 1);
+      const openRecording = recording.value;
+      if (openRecording === undefined || this.#signal.aborted) return;
+      const last = openRecording.timeAt(openRecording.length - 1);
       noteRecord(last);
       batch(() => {
-        size.value = grown.length;
-        this.#goToTargetAddress(grown);
+        size.value = openRecording.length;
+        this.#goToTargetAddress(openRecording);
         if (!follows.value) return;
-        place.value = grown.length - 1;
+        place.value = openRecording.length - 1;
         elapsed.value = Math.max(0, (programTime() ?? last) - last);
       });
-      this.#noteDrawn(grown);
+      this.#noteDrawn(openRecording);
     });
   }
 
   /** Must be called in the frame that shows the new records. */
-  #noteDrawn(grown: PageRecording): void {
-    if (follows.value) noteDrawn(seqsFrom(grown, this.#drawnUpTo));
-    this.#drawnUpTo = grown.length;
+  #noteDrawn(openRecording: PageRecording): void {
+    if (follows.value) noteDrawn(seqsFrom(openRecording, this.#drawnUpTo));
+    this.#drawnUpTo = openRecording.length;
   }
 
   #complete(
-    how: { kind: 'complete'; cutOff: readonly number[] } | { kind: 'ended' } | { kind: 'failed'; reason: string },
+    end: { kind: 'complete'; cutOff: readonly number[] } | { kind: 'ended' } | { kind: 'failed'; reason: string },
   ): void {
     batch(() => {
       this.#onShown?.();
-      const grown = recording.value;
-      connection.value = how;
-      if (grown === undefined) return;
-      size.value = grown.length;
-      this.#goToTargetAddress(grown);
+      const openRecording = recording.value;
+      connection.value = end;
+      if (openRecording === undefined) return;
+      size.value = openRecording.length;
+      this.#goToTargetAddress(openRecording);
       if (this.#targetAddress?.record !== undefined) {
         notice.value = `Record ${this.#targetAddress.record} of the link is not in this trace.`;
       }
-      this.#noteDrawn(grown);
-      if (follows.value) place.value = grown.length - 1;
-      else if (place.value === -1 && this.#source.kind === 'file') place.value = initialPlace(grown);
-      chosenActor.value ??= initialActor(grown, place.value);
+      this.#noteDrawn(openRecording);
+      if (follows.value) place.value = openRecording.length - 1;
+      else if (place.value === -1 && this.#source.kind === 'file') place.value = initialPlace(openRecording);
+      chosenActor.value ??= initialActor(openRecording, place.value);
       follows.value = false;
     });
     opened ??= performance.now() - this.#began;
   }
 
   /** Goes to the record and range of a link as soon as they are read. */
-  #goToTargetAddress(grown: PageRecording): void {
+  #goToTargetAddress(openRecording: PageRecording): void {
     const { record, range: seqs } = this.#targetAddress ?? {};
     if (seqs !== undefined) {
-      const [first, last] = seqs.map((seq) => grown.indexOf(seq));
+      const [first, last] = seqs.map((seq) => openRecording.indexOf(seq));
       if (first !== undefined && last !== undefined) range.value = [first, last];
     }
-    const index = record === undefined ? undefined : grown.indexOf(record);
+    const index = record === undefined ? undefined : openRecording.indexOf(record);
     if (index !== undefined) place.value = index;
     if (index !== undefined || (record === undefined && range.value !== undefined)) this.#targetAddress = undefined;
-    else if (record !== undefined && this.#source.kind === 'live' && (grown.seqAt(0) ?? 0) > record) {
+    else if (record !== undefined && this.#source.kind === 'live' && (openRecording.seqAt(0) ?? 0) > record) {
       notice.value = `Record ${record} of the link was discarded by the program.`;
       this.#targetAddress = undefined;
     }
@@ -317,8 +319,8 @@ function initialPlace(all: PageRecording): number {
 /** For a merged trace, chooses the actor of the initial record, because its programs have no common first actor. */
 function initialActor(all: PageRecording, index: number): string | undefined {
   if (all.header.programs === undefined || index < 0) return undefined;
-  const about = all.aboutAt(index);
-  const owner = about.split('/')[0]!;
+  const actor = all.aboutAt(index);
+  const owner = actor.split('/')[0]!;
   return all.machineOf(owner) === undefined ? undefined : owner;
 }
 

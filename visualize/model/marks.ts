@@ -9,7 +9,7 @@ export const marks = signal<readonly number[]>([]);
 export function toggleMark(index: number): void {
   const seq = recording.value?.seqAt(index);
   if (seq === undefined) return;
-  const otherMarks = marks.value.filter((marked) => marked !== seq);
+  const otherMarks = marks.value.filter((markedSeq) => markedSeq !== seq);
   if (otherMarks.length === marks.value.length && otherMarks.length < maxMarks) otherMarks.push(seq);
   marks.value = otherMarks.sort((a, b) => a - b);
 }
@@ -17,8 +17,8 @@ export function toggleMark(index: number): void {
 /** Goes to the next marked record; wraps around. */
 export function goToMark(): void {
   const openRecording = recording.value;
-  const here = openRecording?.seqAt(place.value) ?? 0;
-  const next = marks.value[firstAfter(marks.value, (seq) => seq > here)] ?? marks.value[0];
+  const currentSeq = openRecording?.seqAt(place.value) ?? 0;
+  const next = marks.value[firstAfter(marks.value, (seq) => seq > currentSeq)] ?? marks.value[0];
   const index = next === undefined ? undefined : openRecording?.indexOf(next);
   if (index !== undefined) jumpTo(index);
 }

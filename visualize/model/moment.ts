@@ -32,8 +32,8 @@ export function momentAt(recording: PageRecording, index: number): Moment | unde
   const steps = stepsOf(recording, record, index, actor);
   const stateBefore = recording.stateAt(index - 1).actors.get(actor);
   const stateAfter = recording.stateAt(steps.at(-1) ?? index).actors.get(actor);
-  const running = stateAfter ?? stateBefore;
-  const machineId = running?.machine ?? recording.machineOf(actor);
+  const currentState = stateAfter ?? stateBefore;
+  const machineId = currentState?.machine ?? recording.machineOf(actor);
   const machine = recording.header.machines.find(({ id }) => id === machineId);
   const stepped = steps.map((stepIndex) => recording.recordAt(stepIndex)!).filter(isStep);
   return {
@@ -50,7 +50,7 @@ export function momentAt(recording: PageRecording, index: number): Moment | unde
     described:
       machine?.states.filter(
         ({ path, description }) =>
-          running !== undefined && description !== undefined && isActive(path, stateAfter?.state ?? ''),
+          currentState !== undefined && description !== undefined && isActive(path, stateAfter?.state ?? ''),
       ) ?? [],
   };
 }

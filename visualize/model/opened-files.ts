@@ -35,8 +35,9 @@ export async function openFiles(files: readonly File[]): Promise<void> {
     const opening = openSource(first);
     if (problems.length > 0) notice.value = problems.join(' ');
     await opening;
-    const together = await mergedTraceOf(validFiles);
-    if (together !== undefined) add(unusedName(mergedName), validFiles.map(({ name }) => name).join(', '), together);
+    const mergedTrace = await mergedTraceOf(validFiles);
+    if (mergedTrace !== undefined)
+      add(unusedName(mergedName), validFiles.map(({ name }) => name).join(', '), mergedTrace);
   } else if (problems.length > 0) notice.value = problems.join(' ');
 }
 
@@ -50,18 +51,18 @@ const sliceMs = 25;
 const maxMergedBytes = 64 * 1024 * 1024;
 
 /** Merges the traces of several programs on one time axis, as `chartpilot visualize` does; `undefined` without messages between the programs. */
-async function mergedTraceOf(givenFiles: readonly File[]): Promise<Blob | undefined> {
-  if (givenFiles.length < 2 || givenFiles.reduce((sum, { size }) => sum + size, 0) > maxMergedBytes) return undefined;
+async function mergedTraceOf(files: readonly File[]): Promise<Blob | undefined> {
+  if (files.length < 2 || files.reduce((sum, { size }) => sum + size, 0) > maxMergedBytes) return undefined;
   try {
-    const labels = labelsOf(givenFiles.map(({ name }) => name));
+    const labels = labelsOf(files.map(({ name }) => name));
     const programs: ProgramTrace[] = [];
-    for (const [i, file] of givenFiles.entries()) {
+    for (const [i, file] of files.entries()) {
       const stream = new TraceParser();
       stream.push(await file.text());
       const records: TraceRecord[] = [];
       for (;;) {
-        const until = performance.now() + sliceMs;
-        const read = stream.read(() => performance.now() < until);
+        const deadline = performance.now() + sliceMs;
+        const read = stream.read(() => performance.now() < deadline);
         if (read.records.length === 0) break;
         for (const record of read.records) records.push(record);
         await yieldToBrowser();
@@ -85,8 +86,8 @@ async function mergedTraceOf(givenFiles: readonly File[]): Promise<Blob | undefi
 async function traceErrorOf(file: File): Promise<string | undefined> {
   try {
     if (file.size === 0) return 'it is empty, or a directory';
-    const knownType = knownFileType(new Uint8Array(await file.slice(0, 512).arrayBuffer()));
-    if (knownType !== undefined) return knownType;
+    const fileType = recognizedFileType(new Uint8Array(await file.slice(0, 512).arrayBuffer()));
+    if (fileType !== undefined) return fileType;
     return await headerErrorOf(file);
   } catch (error) {
     // Browsers pass a folder as an unreadable file.
@@ -113,7 +114,7 @@ async function headerErrorOf(file: File): Promise<string | undefined> {
 }
 
 /** Name of a common file type, recognized by the first bytes. */
-function knownFileType(bytes: Uint8Array): string | undefined {
+function recognizedFileType(bytes: Uint8Array): string | undefined {
   const text = new TextDecoder('latin1').decode(bytes).trimStart().toLowerCase();
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'it is compressed; decompress it with gunzip first';
   if (text.startsWith('pk\x03\x04')) return 'it is a zip file; unpack it first';
@@ -125,7 +126,7 @@ function knownFileType(bytes: Uint8Array): string | undefined {
 
 function unusedName(name: string): string {
   const takenNames = new Set(sources.value.map((source) => source.name));
-  let free = name;
-  for (let n = 2; takenNames.has(free); n++) free = `${name} (${n})`;
-  return free;
+  let freeName = name;
+  for (let n = 2; takenNames.has(freeName); n++) freeName = `${name} (${n})`;
+  return freeName;
 }

@@ -49,8 +49,8 @@ const pieceChars = 512 * 1024;
 
 /** @throws Error if the page's server does not respond, or refuses the request */
 export async function loadSources(): Promise<Source[]> {
-  const inside = textInside(sourcesElement);
-  return (inside === undefined ? await getJson(sourcesPath) : JSON.parse(inside)) as Source[];
+  const sourcesText = textInside(sourcesElement);
+  return (sourcesText === undefined ? await getJson(sourcesPath) : JSON.parse(sourcesText)) as Source[];
 }
 
 /** Traces that the user opened from files, by source number. */
@@ -94,39 +94,39 @@ export function addressInside(): string {
  */
 export async function loadSession(source: number, header: TraceHeader, signal: AbortSignal): Promise<Session> {
   if (files.has(source)) return describe(header, signal);
-  const inside = textInside(sessionElement(source));
+  const sessionText = textInside(sessionElement(source));
   const sessionData = (
-    inside === undefined ? await getJson(sessionPath(source), signal) : JSON.parse(inside)
+    sessionText === undefined ? await getJson(sessionPath(source), signal) : JSON.parse(sessionText)
   ) as Session;
   for (const machine of header.machines) {
     const chart = ownValue(sessionData.charts, machine.id);
     // Servers of an earlier version send no brief pictures.
     const brief = ownValue(sessionData.briefCharts, machine.id) ?? [];
-    if (chart !== undefined) knownPictures.set(JSON.stringify(machine), { chart, brief });
+    if (chart !== undefined) cachedPictures.set(JSON.stringify(machine), { chart, brief });
   }
-  knownDiagrams.set(header.program, sessionData.diagrams);
+  cachedDiagrams.set(header.program, sessionData.diagrams);
   return sessionData;
 }
 
 /** Pictures that the page has shown, by machine definition and program name. */
-const knownPictures = new Map<string, { readonly chart: string; readonly brief: Session['briefCharts'][string] }>();
-const knownDiagrams = new Map<string, Session['diagrams']>();
+const cachedPictures = new Map<string, { readonly chart: string; readonly brief: Session['briefCharts'][string] }>();
+const cachedDiagrams = new Map<string, Session['diagrams']>();
 
 /** Without a server, the page has only pictures that it has shown before, of machines with the same definition. */
 async function describe({ program, machines }: TraceHeader, signal: AbortSignal): Promise<Session> {
   if (textInside(sourcesElement) !== undefined) {
     const drawnMachines = machines.flatMap((machine) => {
-      const pictures = knownPictures.get(JSON.stringify(machine));
+      const pictures = cachedPictures.get(JSON.stringify(machine));
       return pictures === undefined ? [] : [[machine.id, pictures] as const];
     });
     return {
       charts: Object.fromEntries(drawnMachines.map(([id, { chart }]) => [id, chart])),
       briefCharts: Object.fromEntries(drawnMachines.map(([id, { brief }]) => [id, brief])),
-      diagrams: knownDiagrams.get(program) ?? [],
+      diagrams: cachedDiagrams.get(program) ?? [],
     };
   }
-  const described: Described = { program, machines };
-  const body = JSON.stringify(described);
+  const description: Described = { program, machines };
+  const body = JSON.stringify(description);
   const response = await fetch(addressOf(describePath), { method: 'POST', body, signal, cache: 'no-store' });
   if (!response.ok) throw await errorOfResponse(response);
   return (await response.json()) as Session;
@@ -154,9 +154,10 @@ export async function* traceTexts(source: number, signal: AbortSignal): AsyncGen
     yield* readChunks(file.stream());
     return;
   }
-  const inside = textInside(traceElement(source));
-  if (inside !== undefined) {
-    for (let offset = 0; offset < inside.length; offset += pieceChars) yield inside.slice(offset, offset + pieceChars);
+  const traceText = textInside(traceElement(source));
+  if (traceText !== undefined) {
+    for (let offset = 0; offset < traceText.length; offset += pieceChars)
+      yield traceText.slice(offset, offset + pieceChars);
     return;
   }
   const response = await fetch(addressOf(tracePath(source)), { signal, cache: 'no-store' });

@@ -1,8 +1,8 @@
 /**
  * Text for omitted list items, such as `… and 999,900 more: type in the filter`.
  *
- * @param how action that shows them
+ * @param hint action that shows them
  */
-export function moreText(count: number, how: string): string {
-  return `… and ${count.toLocaleString('en')} more${how === '' ? '' : `: ${how}`}`;
+export function moreText(count: number, hint: string): string {
+  return `… and ${count.toLocaleString('en')} more${hint === '' ? '' : `: ${hint}`}`;
 }

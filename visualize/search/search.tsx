@@ -85,8 +85,8 @@ function Count(): JSX.Element | null {
 function Matches(): JSX.Element {
   const openRecording = recording.value;
   const matches = matchIndexes.value;
-  const near = firstAfter(matches, (index) => index >= place.value);
-  const first = Math.max(0, Math.min(near - maxListed / 4, matches.length - maxListed));
+  const nearestMatch = firstAfter(matches, (index) => index >= place.value);
+  const first = Math.max(0, Math.min(nearestMatch - maxListed / 4, matches.length - maxListed));
   const shownMatches = matches.slice(first, first + maxListed);
   return (
     <div class="found popup">

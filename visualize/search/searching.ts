@@ -39,10 +39,10 @@ async function advance(search: TraceSearch): Promise<void> {
     const records = recording.peek();
     // Another search replaced this one, or no trace is open.
     if (records === undefined || currentSearch.peek() !== search) return;
-    const until = performance.now() + sliceMs;
-    const done = search.advance(records, () => performance.now() < until);
+    const deadline = performance.now() + sliceMs;
+    const hasFinished = search.advance(records, () => performance.now() < deadline);
     progress.value++;
-    if (done) break;
+    if (hasFinished) break;
     await yieldToBrowser();
   }
   isComplete.value = true;

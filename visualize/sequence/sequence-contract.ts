@@ -18,9 +18,9 @@ export class ContractPlaces {
   constructor(diagrams: readonly Diagram[]) {
     for (const diagram of diagrams) {
       for (const symbol of contractOf(diagram).alphabet) {
-        const same = this.#symbols.get(symbol.type) ?? [];
-        same.push({ file: diagram.file, symbol });
-        this.#symbols.set(symbol.type, same);
+        const entries = this.#symbols.get(symbol.type) ?? [];
+        entries.push({ file: diagram.file, symbol });
+        this.#symbols.set(symbol.type, entries);
       }
     }
   }

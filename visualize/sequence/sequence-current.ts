@@ -20,14 +20,14 @@ interface Known {
 
 const cachedByRecording = new WeakMap<PageRecording, Known>();
 
-function knownOf(openRecording: PageRecording): Known {
-  const cached = cachedByRecording.get(openRecording) ?? {
+function cachedStateOf(openRecording: PageRecording): Known {
+  const cachedState = cachedByRecording.get(openRecording) ?? {
     index: new SequenceIndex(openRecording),
     order: participantOrder(openRecording.diagrams),
     places: new ContractPlaces(openRecording.diagrams),
   };
-  cachedByRecording.set(openRecording, cached);
-  return cached;
+  cachedByRecording.set(openRecording, cachedState);
+  return cachedState;
 }
 
 const filter = computed<RowFilter>(() => ({
@@ -38,7 +38,7 @@ const filter = computed<RowFilter>(() => ({
 
 const rowsOfFilter = computed<SequenceRows | undefined>(() => {
   const openRecording = recording.value;
-  return openRecording === undefined ? undefined : new SequenceRows(knownOf(openRecording).index, filter.value);
+  return openRecording === undefined ? undefined : new SequenceRows(cachedStateOf(openRecording).index, filter.value);
 });
 
 /** Rows and their current number; the rows object stays the same while it grows. */
@@ -62,18 +62,18 @@ const allColumns = computed<Columns>(() => {
   const folds = foldsEffects.value;
   // If every lifeline fits, all are shown, whichever actor is chosen.
   const actor = rows.lifelines.size > maxColumns ? chosenActor.value : undefined;
-  const same =
+  const isUnchanged =
     columns?.rows === rows &&
     columns.lifelines === rows.lifelines.size &&
     columns.folds === folds &&
     columns.actor === actor;
-  if (!same) {
+  if (!isUnchanged) {
     columns = {
       rows,
       folds,
       actor,
       lifelines: rows.lifelines.size,
-      columns: columnsOf(rows.lifelines, knownOf(rows.index.recording).order, { foldEffects: folds, actor }),
+      columns: columnsOf(rows.lifelines, cachedStateOf(rows.index.recording).order, { foldEffects: folds, actor }),
     };
   }
   return columns!.columns;
@@ -81,14 +81,14 @@ const allColumns = computed<Columns>(() => {
 
 /** Columns with a message in the chosen range; all columns without a range or message. */
 export const shownColumns = computed<Columns>(() => {
-  const chosen = range.value;
+  const chosenRange = range.value;
   const all = allColumns.value;
   const rows = rowsOfFilter.value;
-  if (chosen === undefined || rows === undefined) return all;
-  const within = columnsWith(all, rows.lifelinesWithin(...chosen));
-  return within.list.length === 0 ? all : within;
+  if (chosenRange === undefined || rows === undefined) return all;
+  const visibleColumns = columnsWith(all, rows.lifelinesWithin(...chosenRange));
+  return visibleColumns.list.length === 0 ? all : visibleColumns;
 });
 
 export function contractPlaces(openRecording: PageRecording): ContractPlaces {
-  return knownOf(openRecording).places;
+  return cachedStateOf(openRecording).places;
 }

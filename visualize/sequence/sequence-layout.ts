@@ -48,10 +48,15 @@ export function layoutOf(
   gutter: number = minGutter,
 ): Layout {
   const hasNotes = viewport >= minWidthForPlaces;
-  const behind = hasNotes ? spareWidth.wide : spareWidth.narrow;
-  const available = (viewport - gutter - behind) / Math.max(1, columns);
+  const spareRightWidth = hasNotes ? spareWidth.wide : spareWidth.narrow;
+  const available = (viewport - gutter - spareRightWidth) / Math.max(1, columns);
   const width = Math.floor(Math.min(columnWidth.most, Math.max(columnWidth.least, minWidth, available)));
-  return { gutter, columnWidth: width, width: Math.max(viewport, gutter + width * columns + behind), hasNotes };
+  return {
+    gutter,
+    columnWidth: width,
+    width: Math.max(viewport, gutter + width * columns + spareRightWidth),
+    hasNotes,
+  };
 }
 
 /** Cached, because measuring names would cost more than a step. */
@@ -75,9 +80,9 @@ export function labelAt(
   width: number,
   layout: Pick<Layout, 'gutter' | 'width' | 'hasNotes'>,
 ): { left: number; maxWidth: number } {
-  const right = layout.width - edge - (layout.hasNotes ? placeWidth : 0);
-  const labelLeft = Math.max(layout.gutter + edge, Math.min(x, right - width));
-  return { left: labelLeft, maxWidth: right - labelLeft };
+  const rightEdge = layout.width - edge - (layout.hasNotes ? placeWidth : 0);
+  const labelLeft = Math.max(layout.gutter + edge, Math.min(x, rightEdge - width));
+  return { left: labelLeft, maxWidth: rightEdge - labelLeft };
 }
 
 /** Distance of the label from an arrow to its own lifeline, on its right and on its left. */
@@ -89,9 +94,9 @@ export function labelBesideLoop(
   width: number,
   layout: Pick<Layout, 'gutter' | 'width' | 'hasNotes'>,
 ): ReturnType<typeof labelAt> {
-  const right = labelAt(x + behindLoop, 0, layout);
+  const rightEdge = labelAt(x + behindLoop, 0, layout);
   const availableBefore = x - beforeLoop - layout.gutter - edge;
-  if (width <= right.maxWidth || availableBefore <= right.maxWidth) return right;
+  if (width <= rightEdge.maxWidth || availableBefore <= rightEdge.maxWidth) return rightEdge;
   const maxWidth = Math.min(width, availableBefore);
   return { left: x - beforeLoop - maxWidth, maxWidth };
 }
@@ -101,10 +106,10 @@ export function labelBesideLoop(
  *
  * @param previousFirst the previous result, returned again if possible
  */
-export function firstBodyRow(length: number, here: number, previousFirst: number): number {
+export function firstBodyRow(length: number, currentRow: number, previousFirst: number): number {
   const last = Math.max(0, length - maxBodyRows);
-  const isAmong = here < 0 || (here >= previousFirst && here < previousFirst + maxBodyRows);
-  return Math.max(0, Math.min(isAmong ? previousFirst : here - maxBodyRows / 2, last));
+  const isAmong = currentRow < 0 || (currentRow >= previousFirst && currentRow < previousFirst + maxBodyRows);
+  return Math.max(0, Math.min(isAmong ? previousFirst : currentRow - maxBodyRows / 2, last));
 }
 
 /** Top of a row, in pixels. @param base the first row in the page */
@@ -152,8 +157,8 @@ export function noteWidth(text: string): number {
 
 /** Centre of a note: on its lifeline, or moved so that it fits between the gutter and the right edge. */
 export function noteMiddle(x: number, text: string, { gutter, width }: Pick<Layout, 'gutter' | 'width'>): number {
-  const half = (textWidth(text, noteFont) + 18) / 2;
-  return Math.max(gutter + edge + half, Math.min(x, width - edge - half));
+  const halfWidth = (textWidth(text, noteFont) + 18) / 2;
+  return Math.max(gutter + edge + halfWidth, Math.min(x, width - edge - halfWidth));
 }
 
 export function noteLeft(x: number, text: string, layout: Pick<Layout, 'gutter' | 'width'>): number {

@@ -40,7 +40,7 @@ export class Lifelines {
   /** Lifeline of the last actor with each name. */
   readonly #lifelineOf = new Map<string, Lifeline>();
   /** Free lifelines of families with one column, by the owner's lifeline. */
-  readonly #ended = new Map<string, Map<Lifeline | undefined, Lifeline[]>>();
+  readonly #endedLifelines = new Map<string, Map<Lifeline | undefined, Lifeline[]>>();
   readonly #isMachine: (actor: string) => boolean;
 
   /** @param isMachine whether an actor is a machine, according to the trace at its spawn */
@@ -82,13 +82,13 @@ export class Lifelines {
     const lifelines = this.#families.get(family) ?? [];
     this.#families.set(family, lifelines);
     // A family with one column may reuse any free lifeline; searching all for each of a million actors would take hours.
-    const free =
+    const freeLifeline =
       lifelines.length > maxLifelines
         ? this.#endedOf({ family, owner }).pop()
         : lifelines.find(
             (candidate) => candidate.owner === owner && candidate.isMachine === isMachine && isFree(candidate, index),
           );
-    if (free !== undefined && isFree(free, index)) return free;
+    if (freeLifeline !== undefined && isFree(freeLifeline, index)) return freeLifeline;
     const lifeline: Lifeline = {
       id: this.#lifelines.length,
       family,
@@ -103,8 +103,8 @@ export class Lifelines {
   }
 
   #endedOf({ family, owner }: { readonly family: string; readonly owner?: Lifeline | undefined }): Lifeline[] {
-    const endedByOwner = this.#ended.get(family) ?? new Map<Lifeline | undefined, Lifeline[]>();
-    this.#ended.set(family, endedByOwner);
+    const endedByOwner = this.#endedLifelines.get(family) ?? new Map<Lifeline | undefined, Lifeline[]>();
+    this.#endedLifelines.set(family, endedByOwner);
     const endedLifelines = endedByOwner.get(owner) ?? [];
     endedByOwner.set(owner, endedLifelines);
     return endedLifelines;
@@ -152,22 +152,22 @@ export function columnsOf(
   for (const lifeline of lifelines) shownLifelines.add(foldEffects ? rootOf(lifeline) : lifeline);
   const families = Map.groupBy(shownLifelines, ({ family }) => family);
   const foldedFamilies = restOf(families, order, actor === undefined ? undefined : shownFamily(actor, families));
-  const sorted = [...shownLifelines]
+  const sortedLifelines = [...shownLifelines]
     .filter(({ family }) => !foldedFamilies.has(family))
     .sort((a, b) => compareKeys(keyOf(a, order), keyOf(b, order)));
   const list: Column[] = [];
   const columnIndex = new Map<Lifeline, number>();
-  for (const lifeline of sorted) {
+  for (const lifeline of sortedLifelines) {
     if (columnIndex.has(lifeline)) continue;
     const family = families.get(lifeline.family)!;
-    const together = family.length > maxLifelines ? family : [lifeline];
-    for (const member of together) columnIndex.set(member, list.length);
-    list.push({ lifelines: together, family: lifeline.family });
+    const grouped = family.length > maxLifelines ? family : [lifeline];
+    for (const member of grouped) columnIndex.set(member, list.length);
+    list.push({ lifelines: grouped, family: lifeline.family });
   }
   if (foldedFamilies.size > 0) {
-    const together = [...foldedFamilies].flatMap((family) => families.get(family)!);
-    for (const one of together) columnIndex.set(one, list.length);
-    list.push({ lifelines: together, family: 'others', isRest: true });
+    const grouped = [...foldedFamilies].flatMap((family) => families.get(family)!);
+    for (const one of grouped) columnIndex.set(one, list.length);
+    list.push({ lifelines: grouped, family: 'others', isRest: true });
   }
   return { list, of: (lifeline) => columnIndex.get(foldEffects ? rootOf(lifeline) : lifeline) };
 }
@@ -187,17 +187,17 @@ function shownFamily(actor: string, families: ReadonlyMap<string, unknown>): str
 function restOf(
   families: ReadonlyMap<string, readonly Lifeline[]>,
   order: ReadonlyMap<string, number>,
-  chosen: string | undefined,
+  chosenActor: string | undefined,
 ): ReadonlySet<string> {
   const columns = (family: string): number => {
     const lifelines = families.get(family)!.length;
     return lifelines > maxLifelines ? 1 : lifelines;
   };
   const foldedFamilies = new Set<string>();
-  let used = 0;
-  for (const family of families.keys()) used += columns(family);
-  if (used <= maxColumns) return foldedFamilies;
-  const isNamed = (family: string): boolean => family === outside || family === chosen || order.has(family);
+  let columnCount = 0;
+  for (const family of families.keys()) columnCount += columns(family);
+  if (columnCount <= maxColumns) return foldedFamilies;
+  const isNamed = (family: string): boolean => family === outside || family === chosenActor || order.has(family);
   const all = [...families.keys()];
   // One column is for the remaining families.
   let freeColumns = maxColumns - 1;
@@ -209,12 +209,12 @@ function restOf(
 }
 
 export function columnsWith(columns: Columns, lifelines: Iterable<Lifeline>): Columns {
-  const used = new Set<number>();
+  const usedIndexes = new Set<number>();
   for (const lifeline of lifelines) {
     const columnIndex = columns.of(lifeline);
-    if (columnIndex !== undefined) used.add(columnIndex);
+    if (columnIndex !== undefined) usedIndexes.add(columnIndex);
   }
-  const keptColumns = [...used].sort((a, b) => a - b);
+  const keptColumns = [...usedIndexes].sort((a, b) => a - b);
   const newIndexes = new Map(keptColumns.map((oldIndex, newIndex) => [oldIndex, newIndex]));
   return {
     list: keptColumns.map((oldIndex) => columns.list[oldIndex]!),
@@ -227,8 +227,8 @@ export function titleOf({ lifelines, family, isRest }: Column, index: number): s
   // Counting living actors would read each lifeline in each step.
   if (isRest === true) return `${lifelines.length.toLocaleString('en')} ${family}`;
   if (lifelines.length > 1) {
-    const living = lifelines.filter((lifeline) => lifeAt(lifeline, index) !== undefined).length;
-    return `${family} (${living})`;
+    const liveCount = lifelines.filter((lifeline) => lifeAt(lifeline, index) !== undefined).length;
+    return `${family} (${liveCount})`;
   }
   const lives = lifelines[0]!.lives;
   const life = lifeAt(lifelines[0]!, index) ?? lives[Math.max(0, firstEndingAfter(lives, index) - 1)];
@@ -249,14 +249,14 @@ export function livesWithin({ lives }: Lifeline, first: number, last: number): L
 }
 
 function firstEndingAfter(lives: readonly Life[], index: number): number {
-  let low = 0;
+  let lowIndex = 0;
   let high = lives.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
+  while (lowIndex < high) {
+    const middle = (lowIndex + high) >> 1;
     if (lives[middle]!.end > index) high = middle;
-    else low = middle + 1;
+    else lowIndex = middle + 1;
   }
-  return low;
+  return lowIndex;
 }
 
 /** The common name of numbered actors in diagrams: `epoch-0b/process` becomes `epoch-N/process`. */
@@ -271,9 +271,9 @@ export function participantOrder(diagrams: readonly Diagram[]): ReadonlyMap<stri
   for (const list of lists.sort((a, b) => b.length - a.length)) {
     for (const [i, family] of list.entries()) {
       if (order.includes(family)) continue;
-      const behind = i === 0 ? undefined : order.indexOf(list[i - 1]!);
+      const previousPosition = i === 0 ? undefined : order.indexOf(list[i - 1]!);
       const nextInOrder = list.slice(i + 1).find((other) => order.includes(other));
-      if (behind !== undefined) order.splice(behind + 1, 0, family);
+      if (previousPosition !== undefined) order.splice(previousPosition + 1, 0, family);
       else order.splice(nextInOrder === undefined ? order.length : order.indexOf(nextInOrder), 0, family);
     }
   }

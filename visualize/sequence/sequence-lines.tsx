@@ -101,11 +101,11 @@ function lineStyle(from: number, to: number, first: number, end: number): { top:
 function livingRanges(column: Column, rows: SequenceRows, first: number, last: number): (readonly [number, number])[] {
   if (column.lifelines.length > 1) {
     // Not `Math.min(...)`, because there may be a million lifelines.
-    const begin = column.lifelines.reduce(
+    const firstBegin = column.lifelines.reduce(
       (first, { lives }) => Math.min(first, lives[0]!.begin),
       Number.POSITIVE_INFINITY,
     );
-    return [[begin < 0 ? 0 : rows.rowsBefore(begin), rows.length]];
+    return [[firstBegin < 0 ? 0 : rows.rowsBefore(firstBegin), rows.length]];
   }
   return livesWithin(column.lifelines[0]!, first, last).map(
     ({ begin, end }) => [begin < 0 ? 0 : rows.rowsBefore(begin), rows.rowsBefore(end)] as const,

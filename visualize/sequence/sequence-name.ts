@@ -8,8 +8,8 @@ const maxChars = 120;
 /** Lines of a name for a box of a width in pixels. The start and the end of the name are always included. */
 export function nameLines(fullName: string, width: number): string[] {
   const name = shortened(fullName, maxChars);
-  for (let keptChars = name.length; keptChars > 2; keptChars--) {
-    const lines = linesOf(shortened(name, keptChars), width);
+  for (let shownChars = name.length; shownChars > 2; shownChars--) {
+    const lines = linesOf(shortened(name, shownChars), width);
     if (lines !== undefined) return lines;
   }
   return [name];
@@ -41,8 +41,8 @@ function linesOf(name: string, width: number): string[] | undefined {
   return lines.length <= maxLines && lines.every((line) => textWidth(line, font) <= width) ? lines : undefined;
 }
 
-function shortened(name: string, keptChars: number): string {
-  if (keptChars >= name.length) return name;
-  const startLength = Math.ceil(keptChars / 2);
-  return `${name.slice(0, startLength)}…${name.slice(name.length - (keptChars - startLength))}`;
+function shortened(name: string, shownChars: number): string {
+  if (shownChars >= name.length) return name;
+  const startLength = Math.ceil(shownChars / 2);
+  return `${name.slice(0, startLength)}…${name.slice(name.length - (shownChars - startLength))}`;
 }

@@ -163,12 +163,13 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   }
   const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
   const payload = born ? '' : payloadOf(record);
-  const wide = textWidth(actorPrefix, noteFont) + textWidth(label, labelFont) + textWidth(payload, noteFont) + 16;
-  const labelBox = form.form === 'self' ? labelBesideLoop(form.x, wide, layout) : labelAt(form.x + 8, wide, layout);
+  const labelWidth = textWidth(actorPrefix, noteFont) + textWidth(label, labelFont) + textWidth(payload, noteFont) + 16;
+  const labelBox =
+    form.form === 'self' ? labelBesideLoop(form.x, labelWidth, layout) : labelAt(form.x + 8, labelWidth, layout);
   const text = (
     <StickyLabel
       at={labelBox.left}
-      wide={wide}
+      wide={labelWidth}
       maxWidth={labelBox.maxWidth}
       isStill={born}
       of={[form.x, form.x + lengthOf(form)]}
@@ -293,10 +294,10 @@ function Place({
 }
 
 function spokenText(entry: Entry, record: TraceRecord, deviations: readonly Deviation[], actorPrefix: string): string {
-  const wrong = deviations.map(
+  const deviationTexts = deviations.map(
     (deviation) => `deviates from a sequence diagram: ${deviationLineTexts(deviation).join(', ')}`,
   );
-  return [...wrong, sentenceOf(entry, record, actorPrefix)].join('; ');
+  return [...deviationTexts, sentenceOf(entry, record, actorPrefix)].join('; ');
 }
 
 /** Returns the complete payload, because the row shows only its beginning. */
@@ -309,6 +310,6 @@ function completePayload(entry: Entry, record: TraceRecord): string {
 const maxTooltipChars = 4_000;
 
 function isOutside({ index }: Entry): boolean {
-  const chosen = range.value;
-  return chosen !== undefined && (index < chosen[0] || index > chosen[1]);
+  const chosenRange = range.value;
+  return chosenRange !== undefined && (index < chosenRange[0] || index > chosenRange[1]);
 }

@@ -50,14 +50,14 @@ export class SequenceIndex {
   entry(entryIndex: number): Entry {
     const index = this.#recordIndexes[entryIndex]!;
     const kind = kinds[this.#kinds[entryIndex]!]!;
-    const about = this.recording.aboutAt(index);
-    const other = this.recording.otherAt(index) ?? about;
+    const subject = this.recording.aboutAt(index);
+    const other = this.recording.otherAt(index) ?? subject;
     const isFromOther = kind === 'event' || kind === 'spawn';
     return {
       index,
       kind,
-      fromActor: isFromOther ? other : about,
-      toActor: isFromOther ? about : other,
+      fromActor: isFromOther ? other : subject,
+      toActor: isFromOther ? subject : other,
       from: this.from(entryIndex),
       to: this.to(entryIndex),
     };
@@ -80,34 +80,39 @@ export class SequenceIndex {
   }
 
   grow(): void {
-    for (; this.#read < this.recording.length; this.#read++) this.#take(this.#read);
+    for (; this.#read < this.recording.length; this.#read++) this.#addRecord(this.#read);
   }
 
-  #take(index: number): void {
+  #addRecord(index: number): void {
     const { recording } = this;
     const kind = recording.kindAt(index);
     if (kind === 'log' || kind === 'step' || kind === 'timer-started') return;
-    const about = recording.aboutAt(index);
+    const subject = recording.aboutAt(index);
     const other = recording.otherAt(index);
     switch (kind) {
       case 'event':
-        this.#add(index, kind, this.#of(other!, index), this.#of(about, index));
+        this.#add(index, kind, this.#of(other!, index), this.#of(subject, index));
         break;
       case 'spawn': {
-        const born = this.#lifelines.begin(about, index);
+        const born = this.#lifelines.begin(subject, index);
         // No actor in the trace spawns or ends a root actor.
         this.#add(index, kind, other === undefined || other === outside ? born : this.#of(other, index), born);
         break;
       }
       case 'stop': {
-        const lifeline = this.#of(about, index);
-        const isAlone = other === undefined || other === outside || other === unknownParent;
-        this.#add(index, other === undefined ? 'ended' : 'done', lifeline, isAlone ? lifeline : this.#of(other, index));
-        this.#lifelines.end(about, index);
+        const lifeline = this.#of(subject, index);
+        const isWithoutPeer = other === undefined || other === outside || other === unknownParent;
+        this.#add(
+          index,
+          other === undefined ? 'ended' : 'done',
+          lifeline,
+          isWithoutPeer ? lifeline : this.#of(other, index),
+        );
+        this.#lifelines.end(subject, index);
         break;
       }
       default: {
-        const lifeline = this.#of(about, index);
+        const lifeline = this.#of(subject, index);
         this.#add(index, kind === 'timer' || kind === 'effect' ? kind : 'state', lifeline, lifeline);
       }
     }
@@ -156,7 +161,7 @@ export class SequenceRows {
   /** Entry and line of each row. */
   readonly #entries: number[] = [];
   readonly #lineNumbers: number[] = [];
-  readonly #used = new Set<Lifeline>();
+  readonly #usedLifelines = new Set<Lifeline>();
   #read = 0;
   #nextDeviation = 0;
 
@@ -171,7 +176,7 @@ export class SequenceRows {
   }
 
   get lifelines(): ReadonlySet<Lifeline> {
-    return this.#used;
+    return this.#usedLifelines;
   }
 
   row(rowIndex: number): Row {
@@ -183,7 +188,7 @@ export class SequenceRows {
     for (; this.#read < index.length; this.#read++) {
       const lines = this.#deviationLines(index.placeOf(this.#read));
       if (lines === 0 && !this.#shows(this.#read)) continue;
-      this.#used.add(index.from(this.#read)).add(index.to(this.#read));
+      this.#usedLifelines.add(index.from(this.#read)).add(index.to(this.#read));
       for (let line = 0; line <= lines; line++) {
         this.#entries.push(this.#read);
         this.#lineNumbers.push(line);
@@ -214,20 +219,20 @@ export class SequenceRows {
 
   /** Row of a record or of the last one before it; -1 if none exists. */
   rowOf(index: number): number {
-    const after = this.rowsBefore(index + 1);
-    return after === 0 ? -1 : after - 1 - this.#lineNumbers[after - 1]!;
+    const rowCount = this.rowsBefore(index + 1);
+    return rowCount === 0 ? -1 : rowCount - 1 - this.#lineNumbers[rowCount - 1]!;
   }
 
   /** Number of rows before a record, which is the index of its row if it has one. */
   rowsBefore(index: number): number {
-    let low = 0;
+    let lowRow = 0;
     let high = this.#entries.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.#indexAt(middle) < index) low = middle + 1;
+    while (lowRow < high) {
+      const middle = (lowRow + high) >> 1;
+      if (this.#indexAt(middle) < index) lowRow = middle + 1;
       else high = middle;
     }
-    return low;
+    return lowRow;
   }
 
   #indexAt(row: number): number {

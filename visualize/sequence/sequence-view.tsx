@@ -37,19 +37,19 @@ export function SequenceView(): JSX.Element {
   const columns = shownColumns.value;
   const layout = shownLayout(columns, box.value.width);
   const length = currentRows?.length ?? 0;
-  const here = currentRows?.rows.rowOf(place.value) ?? -1;
-  const base = useBase(length, here);
+  const currentRowIndex = currentRows?.rows.rowOf(place.value) ?? -1;
+  const base = useBase(length, currentRowIndex);
   const inPage = Math.min(length - base, maxBodyRows);
   const first = base + Math.max(0, Math.floor(top.value / rowHeight) - spareRows);
   const end = base + Math.min(inPage, Math.ceil((top.value + box.value.height) / rowHeight) + spareRows);
   usePlaceInView(
     scroller,
-    here,
+    currentRowIndex,
     base,
     currentRows?.rows,
     `${box.value.width} ${box.value.height} ${columns.list.length}`,
   );
-  const drawnRows = useDrawnRows(columns, layout, base)(currentRows?.rows, first, end, here);
+  const drawnRows = useDrawnRows(columns, layout, base)(currentRows?.rows, first, end, currentRowIndex);
   return (
     <section class="sequence-view" aria-label="Messages">
       <SequenceTools />
@@ -71,7 +71,9 @@ export function SequenceView(): JSX.Element {
             tabIndex={0}
             role="listbox"
             aria-label="Messages between actors, oldest first"
-            aria-activedescendant={here >= first && here < end ? `sequence-row-${here}` : undefined}
+            aria-activedescendant={
+              currentRowIndex >= first && currentRowIndex < end ? `sequence-row-${currentRowIndex}` : undefined
+            }
             onKeyDown={onKey}
           >
             {currentRows !== undefined && (
@@ -105,9 +107,9 @@ export function SequenceView(): JSX.Element {
 }
 
 /** First row in the page; changes when the current place leaves the page's rows. */
-function useBase(length: number, here: number): number {
+function useBase(length: number, currentRowIndex: number): number {
   const base = useRef(0);
-  base.current = firstBodyRow(length, here, base.current);
+  base.current = firstBodyRow(length, currentRowIndex, base.current);
   return base.current;
 }
 
@@ -126,14 +128,15 @@ function useDrawnRows(
     by: [],
     nodes: new Map(),
   });
-  return (rows, first, end, here) => {
+  return (rows, first, end, currentRowIndex) => {
     if (rows === undefined) return { rows: [], stamps: [] };
     const dependencies = [rows, columns, base, layout.columnWidth, layout.width, layout.hasNotes];
-    const isSame = dependencies.every((value, i) => value === keptNodes.current.by[i]);
-    const previousNodes: typeof keptNodes.current.nodes = isSame ? keptNodes.current.nodes : new Map();
+    const isUnchanged = dependencies.every((value, i) => value === keptNodes.current.by[i]);
+    const previousNodes: typeof keptNodes.current.nodes = isUnchanged ? keptNodes.current.nodes : new Map();
     const nodes: typeof previousNodes = new Map();
     for (let rowIndex = first; rowIndex < end; rowIndex++) {
-      const mark = rowIndex !== here ? undefined : rows.row(rowIndex).entry.index === place.value ? 'here' : 'near';
+      const mark =
+        rowIndex !== currentRowIndex ? undefined : rows.row(rowIndex).entry.index === place.value ? 'here' : 'near';
       const { entry, line } = rows.row(rowIndex);
       const isInShownChain = line === 0 && isInChain(entry.index);
       const key = `${rowIndex} ${mark} ${isInShownChain}`;
@@ -208,11 +211,11 @@ function usePlaceInView(
     if (element === null || row === -1) return;
     const top = element.scrollTop;
     const visibleHeight = element.clientHeight - headHeight;
-    const isSeen = (rowIndex: number): boolean =>
+    const isRowVisible = (rowIndex: number): boolean =>
       topOf(rowIndex, base) >= top && topOf(rowIndex + 1, base) <= top + visibleHeight;
-    if (follows.peek() && previous !== -1 && previous !== row && !isSeen(previous)) return;
+    if (follows.peek() && previous !== -1 && previous !== row && !isRowVisible(previous)) return;
     scrollHorizontallyTo(element, row);
-    if (isSeen(row)) return;
+    if (isRowVisible(row)) return;
     const isNear = Math.abs(topOf(row, base) - (top + visibleHeight / 2)) < visibleHeight;
     const margin = 3 * rowHeight;
     const isBelow = topOf(row, base) >= top;
@@ -232,8 +235,8 @@ function scrollHorizontallyTo(element: HTMLElement, row: number): void {
   const maxScroll = form.x - layout.gutter - 30;
   const minScroll = form.x + (form.form === 'arrow' ? form.length : 0) + 40 - clientWidth;
   // A part of an arrow wider than the view is visible at every position between its ends.
-  const [low, high] = [Math.min(minScroll, maxScroll), Math.max(minScroll, maxScroll)];
-  if (scrollLeft >= low && scrollLeft <= high) return;
+  const [lowScroll, high] = [Math.min(minScroll, maxScroll), Math.max(minScroll, maxScroll)];
+  if (scrollLeft >= lowScroll && scrollLeft <= high) return;
   const neighbourPositions = Array.from({ length: 2 * neighbours + 1 }, (_, i) => row - neighbours + i)
     .filter((rowIndex) => rowIndex >= 0 && rowIndex < rows.length)
     .flatMap((rowIndex) => drawnForm(rows.row(rowIndex).entry, columns, layout) ?? [])
@@ -242,7 +245,7 @@ function scrollHorizontallyTo(element: HTMLElement, row: number): void {
   // If possible, arrows of neighbouring rows become visible, too.
   const target =
     neighbourPositions[neighbourPositions.length >> 1]! - layout.gutter - (clientWidth - layout.gutter) / 2;
-  element.scrollLeft = Math.max(low, Math.min(target, high));
+  element.scrollLeft = Math.max(lowScroll, Math.min(target, high));
 }
 
 const neighbours = 6;

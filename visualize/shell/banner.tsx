@@ -35,11 +35,11 @@ export function Banners(): JSX.Element {
 }
 
 function ConnectionBanner(): JSX.Element | null {
-  const how = connection.value;
+  const connectionState = connection.value;
   const name = sources.value[source.value]?.name ?? 'the source';
-  switch (how.kind) {
+  switch (connectionState.kind) {
     case 'lost':
-      return <Lost name={name} reason={how.reason} retryAt={how.retryAt} />;
+      return <Lost name={name} reason={connectionState.reason} retryAt={connectionState.retryAt} />;
     case 'ended':
       return (
         <p class="banner note">
@@ -58,7 +58,7 @@ function ConnectionBanner(): JSX.Element | null {
             {sources.value[source.value] !== undefined && (
               <b>{recording.value === undefined ? `${name} cannot be opened. ` : `${name} cannot be read further. `}</b>
             )}
-            {sentence(how.reason)}
+            {sentence(connectionState.reason)}
             {recording.value !== undefined && ` The ${size.value} records before it are shown.`}
           </span>
           {sources.value[source.value] !== undefined && (
@@ -69,13 +69,14 @@ function ConnectionBanner(): JSX.Element | null {
         </p>
       );
     case 'complete':
-      if (how.cutOff.length === 0) return null;
+      if (connectionState.cutOff.length === 0) return null;
       return (
         <p class="banner note">
           <span>
-            {how.cutOff.length === 1 ? 'Line' : 'Lines'} {how.cutOff.slice(0, maxLines).join(', ')}
-            {how.cutOff.length > maxLines && ` ${moreText(how.cutOff.length - maxLines, '')}`}: truncated by a crash or
-            a full disk, and skipped.
+            {connectionState.cutOff.length === 1 ? 'Line' : 'Lines'}{' '}
+            {connectionState.cutOff.slice(0, maxLines).join(', ')}
+            {connectionState.cutOff.length > maxLines && ` ${moreText(connectionState.cutOff.length - maxLines, '')}`}:
+            truncated by a crash or a full disk, and skipped.
           </span>
         </p>
       );
@@ -164,17 +165,19 @@ function sentence(reason: string): string {
 
 /** Replaces the views until there is content. The banner shows errors. */
 export function Opening(): JSX.Element {
-  const how = connection.value;
+  const connectionState = connection.value;
   return (
     <div class="opening">
-      {how.kind === 'opening' && (
+      {connectionState.kind === 'opening' && (
         <>
           <span class="progress-bar" />
           <p>Opening {sources.value[source.value]?.name ?? ''}</p>
-          <p class="muted">{how.records > 0 ? `${how.records.toLocaleString('en')} records` : ''}</p>
+          <p class="muted">
+            {connectionState.records > 0 ? `${connectionState.records.toLocaleString('en')} records` : ''}
+          </p>
         </>
       )}
-      {how.kind === 'failed' && sources.value.length > 0 && (
+      {connectionState.kind === 'failed' && sources.value.length > 0 && (
         <>
           <p>What can be opened:</p>
           <ul class="sources">

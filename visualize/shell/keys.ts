@@ -164,9 +164,9 @@ export const commands: readonly Command[] = [
 
 export const characterKeys = signal(storedValue('character-keys') !== 'off');
 
-export function switchCharacterKeys(on: boolean): void {
-  characterKeys.value = on;
-  storeValue('character-keys', on ? 'on' : 'off');
+export function switchCharacterKeys(isEnabled: boolean): void {
+  characterKeys.value = isEnabled;
+  storeValue('character-keys', isEnabled ? 'on' : 'off');
 }
 
 export function onKey(event: KeyboardEvent): void {
@@ -191,10 +191,13 @@ function keyOf({ key, code, ctrlKey, shiftKey }: KeyboardEvent): Key | undefined
   // A character that needs Shift on some keyboards (`?`, `+`) matches with and without it.
   const isShifted = shiftKey && (key.length > 1 || letter !== key);
   const modifier = ctrlKey ? 'jump' : isShifted ? 'shift' : undefined;
-  const offered = commands.filter(({ isCharacter = false }) => characterKeys.value || !isCharacter);
-  const all = offered.flatMap(({ keys }) => keys).filter((each) => each.modifier === modifier);
+  const enabledCommands = commands.filter(({ isCharacter = false }) => characterKeys.value || !isCharacter);
+  const all = enabledCommands.flatMap(({ keys }) => keys).filter((keyBinding) => keyBinding.modifier === modifier);
   // Positions have priority over letters, so that the four position keys stay adjacent on every keyboard layout.
-  return all.find((each) => each.code === code && each.code !== undefined) ?? all.find((each) => each.key === letter);
+  return (
+    all.find((keyBinding) => keyBinding.code === code && keyBinding.code !== undefined) ??
+    all.find((keyBinding) => keyBinding.key === letter)
+  );
 }
 
 /** The slider is not a text field, so the page handles its keys. */

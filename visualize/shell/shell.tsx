@@ -31,7 +31,7 @@ export function Shell(): JSX.Element {
       <Boundary name="verdict">
         <FindingBar />
       </Boundary>
-      {recording.value === undefined ? <Opening /> : isWithoutRun(recording.value) ? <ChartsAlone /> : <Views />}
+      {recording.value === undefined ? <Opening /> : isWithoutRun(recording.value) ? <ChartsOnly /> : <Views />}
       <Announcement />
       <Help />
       <DropZone />
@@ -45,7 +45,7 @@ function isWithoutRun({ length }: PageRecording): boolean {
 }
 
 /** Without records there is nothing to step through. */
-function ChartsAlone(): JSX.Element {
+function ChartsOnly(): JSX.Element {
   return (
     <div class="panes charts-alone">
       <ActorsAndChart />

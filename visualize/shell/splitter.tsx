@@ -43,21 +43,21 @@ export function Splitter(props: SplitterProps): JSX.Element {
   }, []);
   const drag = (down: PointerEvent): void => {
     const from = axis === 'x' ? down.clientX : down.clientY;
-    const begin = measure();
+    const startSize = measure();
     const grip = down.currentTarget as HTMLElement;
     grip.setPointerCapture(down.pointerId);
-    grip.onpointermove = (move) => resize(begin + sign * ((axis === 'x' ? move.clientX : move.clientY) - from));
+    grip.onpointermove = (move) => resize(startSize + sign * ((axis === 'x' ? move.clientX : move.clientY) - from));
     grip.onpointerup = () => {
       grip.onpointermove = null;
       grip.onpointerup = null;
     };
   };
   const onKey = (event: KeyboardEvent): void => {
-    const [less, more] = axis === 'x' ? ['ArrowLeft', 'ArrowRight'] : ['ArrowUp', 'ArrowDown'];
-    if (event.key !== less && event.key !== more) return;
+    const [decreaseKey, increaseKey] = axis === 'x' ? ['ArrowLeft', 'ArrowRight'] : ['ArrowUp', 'ArrowDown'];
+    if (event.key !== decreaseKey && event.key !== increaseKey) return;
     event.preventDefault();
     event.stopPropagation();
-    resize(measure() + sign * (event.key === more ? keyStep : -keyStep));
+    resize(measure() + sign * (event.key === increaseKey ? keyStep : -keyStep));
   };
   return (
     // biome-ignore lint/a11y/useSemanticElements: a separator that can be moved is no <hr>

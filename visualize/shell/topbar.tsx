@@ -99,13 +99,13 @@ function statusText(): string {
 function Program(): JSX.Element | null {
   const header = recording.value?.header;
   if (header === undefined) return null;
-  const started = new Date(header.startedAt);
+  const startDate = new Date(header.startedAt);
   return (
-    <span class="program muted" title={`Process ${header.pid}, started ${started.toString()}`}>
+    <span class="program muted" title={`Process ${header.pid}, started ${startDate.toString()}`}>
       {header.program} · pid {header.pid} ·{' '}
-      {Number.isNaN(started.getTime())
+      {Number.isNaN(startDate.getTime())
         ? header.startedAt
-        : started.toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })}
+        : startDate.toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })}
     </span>
   );
 }

@@ -27,7 +27,7 @@ export function ChainPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.E
     if (last === undefined || last.y !== y || Math.abs(last.x - x) >= minDistance)
       points.push({ index, x, y, isFolded });
   }
-  const isSeen = (x: number): boolean => x >= -1 && x <= width.value + 1;
+  const isVisibleX = (x: number): boolean => x >= -1 && x <= width.value + 1;
   return (
     <svg
       class="story-path"
@@ -38,7 +38,7 @@ export function ChainPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.E
     >
       <path d={points.map(({ x, y }, i) => `${i === 0 ? 'M' : 'L'}${x.toFixed(1)} ${y}`).join('')} />
       {points
-        .filter(({ x }) => isSeen(x))
+        .filter(({ x }) => isVisibleX(x))
         .map(({ index, x, y, isFolded }) => (
           <circle key={index} class={isFolded ? 'folded' : ''} cx={x.toFixed(1)} cy={y} r={3.2} />
         ))}

@@ -9,9 +9,9 @@ export function showChoice(): void {
   const times = timesOfChoice();
   if (times === undefined) return;
   const { from, to } = times;
-  const isAgain = centred !== undefined && centred.from === view.value.from && centred.to === view.value.to;
+  const isAlreadyCentred = centred !== undefined && centred.from === view.value.from && centred.to === view.value.to;
   centred = undefined;
-  if (isAgain || !isZoomed.value) {
+  if (isAlreadyCentred || !isZoomed.value) {
     const air = Math.max((to - from) * 0.1, 2);
     zoomTo(from - air, to + air);
     return;

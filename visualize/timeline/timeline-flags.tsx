@@ -8,10 +8,10 @@ import { width, xOf } from './timeline-view.ts';
 export function Flags(): JSX.Element {
   const openRecording = recording.value;
   size.value;
-  const placed = marks.value.flatMap((seq) => openRecording?.indexOf(seq) ?? []);
+  const markIndexes = marks.value.flatMap((seq) => openRecording?.indexOf(seq) ?? []);
   return (
     <>
-      {placed.map((index) => {
+      {markIndexes.map((index) => {
         const record = openRecording!.recordAt(index)!;
         const x = xOf(record.t);
         const markText = `Marked: record ${record.seq}, ${recordText(record)}`;

@@ -5,25 +5,25 @@ import { xOf } from './timeline-view.ts';
 export function onLaneKey(event: KeyboardEvent): void {
   const lanes = event.currentTarget as HTMLElement;
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  const here = (event.target as Element).closest<SVGGElement>('[data-index]');
-  if (here !== null && (event.key === 'Enter' || event.key === ' ')) jumpTo(Number(here.dataset.index));
-  else if (event.key === 'Escape' && here !== null) lanes.focus();
-  else if (event.key.startsWith('Arrow')) nextItem(lanes, here, event.key)?.focus();
+  const focusedItem = (event.target as Element).closest<SVGGElement>('[data-index]');
+  if (focusedItem !== null && (event.key === 'Enter' || event.key === ' ')) jumpTo(Number(focusedItem.dataset.index));
+  else if (event.key === 'Escape' && focusedItem !== null) lanes.focus();
+  else if (event.key.startsWith('Arrow')) nextItem(lanes, focusedItem, event.key)?.focus();
   else return;
   event.preventDefault();
   event.stopPropagation();
 }
 
-function nextItem(lanes: HTMLElement, here: SVGGElement | null, key: string): SVGGElement | undefined {
+function nextItem(lanes: HTMLElement, currentItem: SVGGElement | null, key: string): SVGGElement | undefined {
   const rows = [...lanes.querySelectorAll('.lane')].map(itemsOf).filter((rowItems) => rowItems.length > 0);
   // Moves from the lanes to the item nearest to the current place.
-  if (here === null) return nearest(rows.flat(), xOf(recording.value?.timeAt(place.value) ?? 0));
-  const row = rows.findIndex((rowItems) => rowItems.includes(here));
+  if (currentItem === null) return nearest(rows.flat(), xOf(recording.value?.timeAt(place.value) ?? 0));
+  const row = rows.findIndex((rowItems) => rowItems.includes(currentItem));
   if (key === 'ArrowUp' || key === 'ArrowDown') {
-    return nearest(rows[row + (key === 'ArrowUp' ? -1 : 1)] ?? [], xOfItem(here));
+    return nearest(rows[row + (key === 'ArrowUp' ? -1 : 1)] ?? [], xOfItem(currentItem));
   }
   const currentItems = rows[row] ?? [];
-  return currentItems[currentItems.indexOf(here) + (key === 'ArrowLeft' ? -1 : 1)];
+  return currentItems[currentItems.indexOf(currentItem) + (key === 'ArrowLeft' ? -1 : 1)];
 }
 
 /** In display order: a mark follows the bar that begins with it. */
@@ -32,8 +32,8 @@ function itemsOf(lane: Element): SVGGElement[] {
 }
 
 function nearest(items: readonly SVGGElement[], x: number): SVGGElement | undefined {
-  const away = (item: SVGGElement): number => Math.abs(xOfItem(item) - x);
-  return items.toSorted((a, b) => away(a) - away(b))[0];
+  const distanceTo = (item: SVGGElement): number => Math.abs(xOfItem(item) - x);
+  return items.toSorted((a, b) => distanceTo(a) - distanceTo(b))[0];
 }
 
 function xOfItem({ dataset }: SVGGElement): number {

@@ -81,7 +81,7 @@ export function EmptyLaneRow({ name }: { readonly name: string }): JSX.Element {
 }
 
 function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JSX.Element {
-  const { x, width: wide, phase, from, to, merged, index, text } = bar;
+  const { x, width: barWidth, phase, from, to, merged, index, text } = bar;
   const length = to === undefined ? 'ongoing' : durationText(to - from);
   const phaseText = text === undefined ? phase : `${phase}, ${text}`;
   const description = `${merged > 1 ? `${merged} short phases (zoom in to see them)` : `${phaseText}, ${length}`}, from ${clockText(from)}`;
@@ -99,8 +99,8 @@ function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JS
       role="img"
       aria-label={`${lane.title}: ${description}`}
     >
-      <rect x={x} y={(laneHeight - barHeight) / 2} width={wide} height={barHeight} rx={Math.min(3, wide / 3)} />
-      {wide > phase.length * 6.2 + 10 && (
+      <rect x={x} y={(laneHeight - barHeight) / 2} width={barWidth} height={barHeight} rx={Math.min(3, barWidth / 3)} />
+      {barWidth > phase.length * 6.2 + 10 && (
         <text x={x + 6} y={laneHeight / 2 + 4}>
           {phase}
         </text>
@@ -114,7 +114,7 @@ function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JS
 
 function MarkShape({ cluster, lane }: { readonly cluster: Cluster; readonly lane: Lane }): JSX.Element {
   const { x, kind, marks } = cluster;
-  const worst = marks.find((mark) => mark.kind === kind) ?? marks[0]!;
+  const worstMark = marks.find((mark) => mark.kind === kind) ?? marks[0]!;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a picture holds no HTML button
     <g
@@ -122,13 +122,13 @@ function MarkShape({ cluster, lane }: { readonly cluster: Cluster; readonly lane
       data-kind={kind}
       data-count={marks.length}
       transform={`translate(${x.toFixed(1)} ${laneHeight / 2})`}
-      data-index={worst.index}
+      data-index={worstMark.index}
       data-x={x}
       tabindex={-1}
       role="button"
       aria-label={`${lane.title}: ${clusterTitle(cluster, clockText)}`}
       onPointerDown={(event) => event.stopPropagation()}
-      onClick={() => jumpTo(worst.index)}
+      onClick={() => jumpTo(worstMark.index)}
     >
       <rect class="target" x={-8} y={-12} width={16} height={24} />
       <path class="shape" d={markShapes[kind]} />

@@ -15,11 +15,11 @@ export function selectBetween(a: number, b: number): void {
 }
 
 /** Sets one end of the range to a place. The other end stays, or defaults to that of the trace. */
-export function setRangeEnd(which: 'first' | 'last', index: number): void {
+export function setRangeEnd(bound: 'first' | 'last', index: number): void {
   const lastIndex = size.value - 1;
   if (lastIndex < 0) return;
   const [first, last] = range.value ?? [0, lastIndex];
   const clampedIndex = Math.min(Math.max(index, 0), lastIndex);
   range.value =
-    which === 'first' ? [clampedIndex, Math.max(clampedIndex, last)] : [Math.min(first, clampedIndex), clampedIndex];
+    bound === 'first' ? [clampedIndex, Math.max(clampedIndex, last)] : [Math.min(first, clampedIndex), clampedIndex];
 }

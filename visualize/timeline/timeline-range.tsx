@@ -18,13 +18,13 @@ export function RangeShade(): JSX.Element | null {
   if (openRecording === undefined || range.value === undefined) return null;
   const [first, last] = range.value;
   const leftX = Math.max(0, xOf(openRecording.timeAt(first)));
-  const right = Math.min(width.value, xOf(openRecording.timeAt(last)));
+  const rightX = Math.min(width.value, xOf(openRecording.timeAt(last)));
   return (
     <>
       <div class="shade" style={{ left: 0, width: `${leftX}px` }} />
-      <div class="shade" style={{ left: `${right}px`, right: 0 }} />
+      <div class="shade" style={{ left: `${rightX}px`, right: 0 }} />
       <RangeHandle which="first" index={first} x={leftX} />
-      <RangeHandle which="last" index={last} x={right} />
+      <RangeHandle which="last" index={last} x={rightX} />
     </>
   );
 }

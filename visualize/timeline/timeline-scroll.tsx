@@ -18,14 +18,14 @@ const maxWholeLanes = 30;
 /** Number of hidden lanes above and below the visible ones that are rendered completely. */
 const spareLanes = 6;
 /** Used before the height of the timeline is known. */
-const maxFirstSeen = 24;
+const maxInitialRows = 24;
 
 /** Range of rows with bars and marks in the page. */
 export function rowsInView(lanes: number): { readonly first: number; readonly end: number } {
   if (lanes <= maxWholeLanes) return { first: 0, end: lanes };
   const { top, bottom } = openRecording.value;
   const first = Math.floor(top / laneHeight) - spareLanes;
-  const last = Number.isFinite(bottom) ? Math.ceil(bottom / laneHeight) : maxFirstSeen;
+  const last = Number.isFinite(bottom) ? Math.ceil(bottom / laneHeight) : maxInitialRows;
   return { first, end: last + spareLanes };
 }
 
@@ -34,7 +34,7 @@ type Scroller = { readonly current: HTMLDivElement | null };
 /** Keeps lanes of the current place visible, and tracks the visible range. */
 export function useLanesInView(scroller: Scroller, lanes: { readonly value: readonly Lane[] }): () => void {
   const previousPlace = useRef(Number.NEGATIVE_INFINITY);
-  const updateSeen = (): void => {
+  const updateVisibleRows = (): void => {
     const element = scroller.current;
     if (element === null) return;
     const { scrollTop, clientHeight } = element;
@@ -43,7 +43,7 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
       openRecording.value = next;
   };
   useLayoutEffect(() => {
-    const observer = new ResizeObserver(updateSeen);
+    const observer = new ResizeObserver(updateVisibleRows);
     observer.observe(scroller.current!);
     return () => observer.disconnect();
   }, []);
@@ -62,9 +62,9 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
       const row = shownLanes.findIndex((lane) => lane.name === name);
       if (row >= 0) showRow(scroller.current, row);
     }
-    updateSeen();
+    updateVisibleRows();
   });
-  return updateSeen;
+  return updateVisibleRows;
 }
 
 function showRow(element: HTMLElement | null, row: number): void {
@@ -111,12 +111,13 @@ interface HintProps {
 
 function Hint({ way, rows, scroller }: HintProps): JSX.Element | null {
   const { from, to } = axis.value;
-  const counted = rows.map(({ lane, row }) => ({ row, bad: badBetween(lane, from, to) }));
-  const problemCount = counted.reduce((sum, each) => sum + each.bad, 0);
+  const problemCounts = rows.map(({ lane, row }) => ({ row, bad: badBetween(lane, from, to) }));
+  const problemCount = problemCounts.reduce((sum, entry) => sum + entry.bad, 0);
   if (rows.length === 0) return null;
   const targetRow =
-    (way === 'above' ? counted.findLast((each) => each.bad > 0) : counted.find((each) => each.bad > 0)) ??
-    (way === 'above' ? counted.at(-1) : counted[0]);
+    (way === 'above'
+      ? problemCounts.findLast((entry) => entry.bad > 0)
+      : problemCounts.find((entry) => entry.bad > 0)) ?? (way === 'above' ? problemCounts.at(-1) : problemCounts[0]);
   const arrow = way === 'above' ? '↑' : '↓';
   const laneCount = `${rows.length} ${rows.length === 1 ? 'lane' : 'lanes'}`;
   return (

@@ -12,23 +12,23 @@ export const width = signal(800);
 const zoom = signal<View | undefined>(undefined);
 
 /** Time of a live program at which the timeline was last drawn. */
-const reached = signal(0);
+const lastDrawnTime = signal(0);
 const tickMs = 1_000;
 
 /** Time of the last record, or the current time of a live program, which advances without records. */
 export const end = computed(() => {
   const last = size.value > 0 ? (recording.value?.timeAt(size.value - 1) ?? 0) : 0;
-  return connection.value.kind === 'live' ? Math.max(last, reached.value) : last;
+  return connection.value.kind === 'live' ? Math.max(last, lastDrawnTime.value) : last;
 });
 
 /** Whether idle times are folded, except those that the user opened. */
 const foldsIdle = signal(true);
-const opened = signal<ReadonlySet<number>>(new Set());
+const openedFolds = signal<ReadonlySet<number>>(new Set());
 
 const foldable = computed(() => {
-  const begin = recording.value?.timeAt(0) ?? 0;
+  const startTime = recording.value?.timeAt(0) ?? 0;
   const idle = size.value > 0 ? (recording.value?.idle.until(end.value) ?? []) : [];
-  return foldsOf(idle, { from: begin, to: end.value }, width.value);
+  return foldsOf(idle, { from: startTime, to: end.value }, width.value);
 });
 
 export const hasIdle = computed(() => foldable.value.folds.length > 0);
@@ -36,7 +36,7 @@ export const hasIdle = computed(() => foldable.value.folds.length > 0);
 /** The trace's clock with folded idle times. The view is a range of it. */
 const clock = computed(() => {
   const { folds, pixels } = foldable.value;
-  const folded = foldsIdle.value ? folds.filter(({ from }) => !opened.value.has(from)) : [];
+  const folded = foldsIdle.value ? folds.filter(({ from }) => !openedFolds.value.has(from)) : [];
   return foldedClock(folded, pixels, { from: recording.value?.timeAt(0) ?? 0, to: end.value }, width.value);
 });
 
@@ -74,9 +74,9 @@ export const pointerX = signal<number | undefined>(undefined);
 
 /** Zooms around the pointer, else around the current place if it is visible, else around the middle. */
 export function zoomAtPointer(factor: number): void {
-  const here = xOf(recording.value?.timeAt(place.value) ?? 0);
-  const isSeen = here >= 0 && here <= width.value;
-  zoomAt(pointerX.value ?? (isSeen ? here : width.value / 2), factor);
+  const placeX = xOf(recording.value?.timeAt(place.value) ?? 0);
+  const isPlaceVisible = placeX >= 0 && placeX <= width.value;
+  zoomAt(pointerX.value ?? (isPlaceVisible ? placeX : width.value / 2), factor);
 }
 
 /** Moves the view to the right by a share of its length; to the left if negative. */
@@ -90,19 +90,19 @@ export function centre(t: number): void {
 
 export function unfold(from: number): void {
   keepingView(() => {
-    opened.value = new Set([...opened.value, from]);
+    openedFolds.value = new Set([...openedFolds.value, from]);
   });
 }
 
 export function toggleIdle(): void {
   keepingView(() => {
-    const isAll = foldsIdle.value && opened.value.size === 0;
+    const isAll = foldsIdle.value && openedFolds.value.size === 0;
     foldsIdle.value = !isAll;
-    opened.value = new Set();
+    openedFolds.value = new Set();
   });
 }
 
-export const areAllFolded = computed(() => foldsIdle.value && opened.value.size === 0);
+export const areAllFolded = computed(() => foldsIdle.value && openedFolds.value.size === 0);
 
 /** Keeps the visible times in place while the clock changes. */
 function keepingView(change: () => void): void {
@@ -131,7 +131,7 @@ export function startKeepingPlaceInView(): void {
   effect(() => {
     recording.value;
     zoom.value = undefined;
-    opened.value = new Set();
+    openedFolds.value = new Set();
   });
   effect(() => {
     const openRecording = recording.value;
@@ -145,7 +145,7 @@ export function startKeepingPlaceInView(): void {
 export function startGrowing(): void {
   effect(() => {
     const openRecording = recording.value;
-    reached.value = 0;
+    lastDrawnTime.value = 0;
     if (connection.value.kind !== 'live') return undefined;
     const grow = (): void => {
       const now = programTime() ?? 0;
@@ -156,7 +156,7 @@ export function startGrowing(): void {
       const minGrowth = hasIdle.peek()
         ? Math.max((to - from) / width.peek(), (shownEnd - last) / 50)
         : (to - from) / width.peek();
-      if (now - shownEnd > minGrowth) reached.value = now;
+      if (now - shownEnd > minGrowth) lastDrawnTime.value = now;
     };
     grow();
     const timer = setInterval(grow, tickMs);

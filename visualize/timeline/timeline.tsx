@@ -112,7 +112,7 @@ function isOverAxis(event: MouseEvent, track: HTMLElement): boolean {
 }
 
 function Names({ lanes, leftOut }: ReturnType<typeof drawnLanes>): JSX.Element {
-  const more = moreText(leftOut, 'zoom in, or select an actor');
+  const omittedText = moreText(leftOut, 'zoom in, or select an actor');
   return (
     <ul class="lane-names" aria-label="Lanes">
       <li class="axis-name">time</li>
@@ -122,8 +122,8 @@ function Names({ lanes, leftOut }: ReturnType<typeof drawnLanes>): JSX.Element {
         </li>
       ))}
       {leftOut > 0 && (
-        <li class="lanes-more" title={more}>
-          {more}
+        <li class="lanes-more" title={omittedText}>
+          {omittedText}
         </li>
       )}
     </ul>
@@ -182,7 +182,7 @@ function Legend(): JSX.Element | null {
     if (phases.length === maxLegendPhases) break;
     if (!phasesInOrder.includes(phase)) phases.push(phase);
   }
-  const leftOut = lanes.phases.size - phases.length;
+  const omittedCount = lanes.phases.size - phases.length;
   const kinds = (Object.keys(markNames) as MarkKind[]).filter((kind) => lanes.kinds.has(kind));
   if (phases.length + kinds.length === 0) return null;
   // The names of the other states appear in the bars.
@@ -194,7 +194,7 @@ function Legend(): JSX.Element | null {
           {phase}
         </li>
       ))}
-      {leftOut > 0 && <li>{moreText(leftOut, '')}</li>}
+      {omittedCount > 0 && <li>{moreText(omittedCount, '')}</li>}
       {kinds.map((kind) => (
         <li key={kind}>
           <MarkSign kind={kind} />

@@ -21,16 +21,16 @@ const dueOrders: readonly DueOrder[] = ['SIGHUP', 'SIGUSR1'];
 export const isDueOrder = (signal: Signal): signal is DueOrder => Object.hasOwn(bits, signal);
 
 /** Adds the order, without duplicates and in a fixed order. */
-export const withOrder = (due: readonly DueOrder[], order: DueOrder): DueOrder[] =>
-  dueOrders.filter((one) => one === order || due.includes(one));
+export const withOrder = (pendingOrders: readonly DueOrder[], order: DueOrder): DueOrder[] =>
+  dueOrders.filter((one) => one === order || pendingOrders.includes(one));
 
 export function successionExitCodeOf(
-  due: readonly DueOrder[],
-  received: ReadonlyMap<Signal, number> = new Map(),
+  pendingOrders: readonly DueOrder[],
+  receivedCounts: ReadonlyMap<Signal, number> = new Map(),
 ): number {
   return dueOrders.reduce((code, order) => {
-    const times = (received.get(order) ?? 0) % receivedModulus;
-    return code + (due.includes(order) ? bits[order] : 0) + times * receivedUnits[order];
+    const times = (receivedCounts.get(order) ?? 0) % receivedModulus;
+    return code + (pendingOrders.includes(order) ? bits[order] : 0) + times * receivedUnits[order];
   }, successionExitCode);
 }
 

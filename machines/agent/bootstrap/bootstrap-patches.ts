@@ -9,7 +9,7 @@ export interface PatchesWait {
 
 /** `undefined`: the effect failed without a result. */
 export function waitAfter({ failures }: PatchesWait, result: PatchesResult | undefined): PatchesWait {
-  const known = result?.is === 'unreachable' ? result : { isRefusal: false, retryAfterMs: 0, chance: 0.5 };
-  const next = withFailure(failures, known);
-  return { failures: next, pauseMs: pauseAfter(next, known.chance) };
+  const lastUnreachable = result?.is === 'unreachable' ? result : { isRefusal: false, retryAfterMs: 0, chance: 0.5 };
+  const next = withFailure(failures, lastUnreachable);
+  return { failures: next, pauseMs: pauseAfter(next, lastUnreachable.chance) };
 }

@@ -31,16 +31,16 @@ export const grpcBootstrapMachine = setup({
     writeGrpcBootstrap: promiseEffect<BootstrapWriteOutcome, undefined>('writeGrpcBootstrap'),
   },
   delays: { writeLimit: writeLimitMs, pause: ({ context }) => context.pauseMs },
-  guards: { isWritten: (_, outcome: BootstrapWriteOutcome) => 'file' in outcome },
+  guards: { isWritten: (_, writeOutcome: BootstrapWriteOutcome) => 'file' in writeOutcome },
   actions: {
     lengthenPause: assign({
       pauseMs: ({ context }) => Math.min(maxPauseMs, Math.max(minPauseMs, context.pauseMs * 2)),
     }),
     notifyStatus: sendTo(
       peer('status'),
-      (_, outcome: BootstrapWriteOutcome): GrpcBootstrapWritten => ({
+      (_, writeOutcome: BootstrapWriteOutcome): GrpcBootstrapWritten => ({
         type: 'grpc-bootstrap.written',
-        file: 'file' in outcome ? outcome.file : '',
+        file: 'file' in writeOutcome ? writeOutcome.file : '',
       }),
     ),
     reportFailed: sendParent(

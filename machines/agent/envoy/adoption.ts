@@ -61,8 +61,8 @@ export const remainingParentShutdownMs = ({ elapsedMs }: AdoptedEpoch, parentShu
   Math.max(0, parentShutdownMs - elapsedMs);
 
 /** The epoch that was starting, or whose start was aborted. It is adopted after all others. */
-export const candidateAmong = (adopted: readonly AdoptedEpoch[]): AdoptedEpoch | undefined =>
-  adopted.find(({ phase }) => phase === 'starting');
+export const candidateAmong = (adoptedEpochs: readonly AdoptedEpoch[]): AdoptedEpoch | undefined =>
+  adoptedEpochs.find(({ phase }) => phase === 'starting');
 
 export function epochRecordOf({
   configFile: _,
@@ -80,10 +80,10 @@ export const ongoingRestartOf = ({ epochs, restart }: Adoption): Omit<RestartDec
 
 /** Input of an adopted epoch, which is neither prepared nor started. */
 export function adoptedEpochInput(
-  adopted: AdoptedEpoch,
+  adoptedEpoch: AdoptedEpoch,
   settings: Pick<EpochInput, 'parentGraceMs' | 'healthyMs'>,
 ): EpochInput {
-  const { name, epoch, baseId, adminPort, binary, configFile, phase, startedAtMs } = adopted;
+  const { name, epoch, baseId, adminPort, binary, configFile, phase, startedAtMs } = adoptedEpoch;
   const { parentGraceMs, healthyMs } = settings;
   const live = phase !== 'starting';
   return {

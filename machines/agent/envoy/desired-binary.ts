@@ -45,14 +45,15 @@ export interface Withdrawal {
  * the proven one, replaces it.
  */
 export function withdrawalAfter(event: SupervisorEvent, context: SupervisorContext): Withdrawal | undefined {
-  const given = failedEpoch(event, context);
+  const epochFailure = failedEpoch(event, context);
   // An orphaned epoch fails because of its parent, not because of the binary.
-  if (given === undefined || isParentPhase(given.epoch) || given.epoch.doomed) return undefined;
-  const { binary } = given.epoch;
-  const serving = servingOf(context.epochs.filter((e) => e.name !== given.epoch.name));
-  const instead = serving?.binary ?? context.provenBinary;
-  if (binary === context.provenBinary || binary === instead || binary !== context.desired.binary) return undefined;
-  return { binary, instead, reason: given.reason, hasRun: given.hasRun };
+  if (epochFailure === undefined || isParentPhase(epochFailure.epoch) || epochFailure.epoch.doomed) return undefined;
+  const { binary } = epochFailure.epoch;
+  const servingEpoch = servingOf(context.epochs.filter((e) => e.name !== epochFailure.epoch.name));
+  const replacementBinary = servingEpoch?.binary ?? context.provenBinary;
+  if (binary === context.provenBinary || binary === replacementBinary || binary !== context.desired.binary)
+    return undefined;
+  return { binary, instead: replacementBinary, reason: epochFailure.reason, hasRun: epochFailure.hasRun };
 }
 
 const isParentPhase = ({ phase }: EpochRecord): boolean => phase === 'leaving' || phase === 'retiring';
@@ -74,6 +75,6 @@ function failedEpoch(
 
 /** Whether the serving epoch has a new binary that is not proven yet. */
 export const isOnTrial = ({ epochs, provenBinary }: SupervisorContext): boolean => {
-  const serving = servingOf(epochs);
-  return serving !== undefined && serving.binary !== provenBinary;
+  const servingEpoch = servingOf(epochs);
+  return servingEpoch !== undefined && servingEpoch.binary !== provenBinary;
 };

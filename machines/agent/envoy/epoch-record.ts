@@ -87,8 +87,8 @@ export function adminPortOfNext(
 /** `undefined` if each base ID has an Envoy that can neither have a child nor be killed. */
 export function baseIdOfNext(epochs: Epochs, baseIds: BaseIds, replacing: boolean): number | undefined {
   // If no epoch serves, a draining parent accepts another child. The base ID of a retiring epoch is in use.
-  const beside = servingOf(epochs) ?? epochs.find(isKillable);
-  const isTaken = beside?.phase === 'retiring' || (replacing && beside?.phase === 'live');
-  const candidates = beside === undefined ? baseIds : [beside.baseId, ...baseIds];
-  return candidates.find((baseId) => !isBlocked(epochs, baseId) && !(isTaken && baseId === beside?.baseId));
+  const otherEpoch = servingOf(epochs) ?? epochs.find(isKillable);
+  const isBaseIdInUse = otherEpoch?.phase === 'retiring' || (replacing && otherEpoch?.phase === 'live');
+  const candidates = otherEpoch === undefined ? baseIds : [otherEpoch.baseId, ...baseIds];
+  return candidates.find((baseId) => !isBlocked(epochs, baseId) && !(isBaseIdInUse && baseId === otherEpoch?.baseId));
 }

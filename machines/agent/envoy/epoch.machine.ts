@@ -56,12 +56,12 @@ const onExit = {
   },
 } as const;
 
-const onFailure = (during: EpochFailure['during']) =>
+const onFailure = (failedPhase: EpochFailure['during']) =>
   ({
     target: '#epoch.exited',
     actions: {
       type: 'reportFailed',
-      params: ({ event }: { event: ProcessExited }) => epochFailure(during, event),
+      params: ({ event }: { event: ProcessExited }) => epochFailure(failedPhase, event),
     },
   }) as const;
 

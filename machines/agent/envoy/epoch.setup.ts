@@ -82,17 +82,17 @@ export const epochSetup = setup({
     missingListenersLimit: missingListenersLimitMs,
   },
   guards: {
-    isOutdated: (_, prepared: PreparedEpoch) => 'outdated' in prepared,
-    isUnwritable: (_, prepared: PreparedEpoch) => 'unwritable' in prepared,
-    isUnreachable: (_, prepared: PreparedEpoch) => 'unreachable' in prepared,
+    isOutdated: (_, preparedEpoch: PreparedEpoch) => 'outdated' in preparedEpoch,
+    isUnwritable: (_, preparedEpoch: PreparedEpoch) => 'unwritable' in preparedEpoch,
+    isUnreachable: (_, preparedEpoch: PreparedEpoch) => 'unreachable' in preparedEpoch,
     hasTakenOver: ({ event }) => event.type === 'process.exited' && event.tookOverWithinMs !== undefined,
     isReopenPending: ({ context }) => context.reopens,
     isExitDue: ({ context }) => parentDueMs(context) === 0,
     exitedUnexpectedly: ({ event }) => event.type === 'process.exited' && !hasShutDown(event),
   },
   actions: {
-    recordPrepared: assign((_, prepared: PreparedEpoch) =>
-      'configFile' in prepared ? { configFile: prepared.configFile, adminPort: prepared.adminPort } : {},
+    recordPrepared: assign((_, preparedEpoch: PreparedEpoch) =>
+      'configFile' in preparedEpoch ? { configFile: preparedEpoch.configFile, adminPort: preparedEpoch.adminPort } : {},
     ),
     recordRetirement: assign(({ event }) =>
       event.type === 'epoch.retire' ? { lingerMs: event.lingerMs, isOrphaned: event.isOrphaned } : {},

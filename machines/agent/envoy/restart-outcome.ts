@@ -17,9 +17,9 @@ import {
 /** The first start keeps its reason until an epoch is live. */
 export function reasonUnlessFirstStart(
   { provenDigest, reason }: SupervisorContext,
-  news: RestartReason,
+  nextReason: RestartReason,
 ): RestartReason {
-  return provenDigest === '' ? reason : news;
+  return provenDigest === '' ? reason : nextReason;
 }
 
 /** Why another epoch follows the one that became live: the desired state changed during the start. */
@@ -84,10 +84,10 @@ export function attemptFailureAfter(
   if (fact === 'serving.failed') return isReplacedImmediately(context) ? 'none' : 'failed';
   if (fact !== 'candidate.failed' || event.type !== 'epoch.failed') return 'none';
   // Whether another epoch continues to serve.
-  const isBeside = servingOf(context.epochs) !== undefined;
+  const hasServingEpoch = servingOf(context.epochs) !== undefined;
   // A failure before the process existed does not affect base IDs.
-  if (isBeside && cannotHaveChild(context) && event.during === 'initializing') return 'no room';
-  return isBeside && event.refusedByParent ? 'refused' : 'failed';
+  if (hasServingEpoch && cannotHaveChild(context) && event.during === 'initializing') return 'no room';
+  return hasServingEpoch && event.refusedByParent ? 'refused' : 'failed';
 }
 
 /**

@@ -24,18 +24,18 @@ export type RestartTag = 'starting' | 'beside the serving epoch' | 'no serving e
 /** Envoy responds within milliseconds, unless its main thread is busy. */
 const probeLimitMs = 1_000;
 
-const requestAbort = (why: ChildAbort['reason']) => ({ type: 'requestAbort', params: { why } }) as const;
+const requestAbort = (reason: ChildAbort['reason']) => ({ type: 'requestAbort', params: { why: reason } }) as const;
 const abortOnTimeout = { target: '#restart.aborting', actions: requestAbort('not live in time') } as const;
 const abortWithParent = { target: '#restart.aborting', actions: requestAbort('its parent hangs') } as const;
 const abortOrphan = { target: '#restart.aborting', actions: requestAbort('its parent is gone') } as const;
 const cancelStart = { target: '#restart.cancelling', actions: requestAbort('something newer is wanted') } as const;
 
 /** `then` follows if the candidate is not live or does not respond. */
-const probeAgain = <Then>(description: string, then: Then) => ({
+const onProbeDue = <Then>(description: string, nextTransition: Then) => ({
   description,
   entry: 'requestProbe' as const,
-  after: { probeLimit: then },
-  on: { 'child.not-live': then },
+  after: { probeLimit: nextTransition },
+  on: { 'child.not-live': nextTransition },
 });
 
 /**
@@ -95,7 +95,7 @@ export const restartMachine = setup({
               after: { startLimit: 'final probe' },
               on: { 'child.not-live': {} },
             },
-            'final probe': probeAgain(
+            'final probe': onProbeDue(
               'The start limit has passed. Probes again, because the candidate may have become live since the last probe.',
               abortOnTimeout,
             ),
@@ -137,11 +137,11 @@ export const restartMachine = setup({
                 'child.not-live': {},
               },
             },
-            'final probe': probeAgain(
+            'final probe': onProbeDue(
               'Probes again: if the candidate is live, a hot restart follows instead of a cancellation.',
               cancelStart,
             ),
-            'parent unresponsive': probeAgain(
+            'parent unresponsive': onProbeDue(
               'An unresponsive parent blocks its child. Probes again, because the child may have become live.',
               abortWithParent,
             ),
@@ -153,7 +153,7 @@ export const restartMachine = setup({
         },
         'parent exited': {
           tags: 'no serving epoch',
-          ...probeAgain(
+          ...onProbeDue(
             'Without its parent the candidate cannot become live. Probes again, because it may be live already.',
             abortOrphan,
           ),

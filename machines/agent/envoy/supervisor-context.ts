@@ -142,8 +142,8 @@ export const cannotHaveChild = ({ epochs, recovery }: SupervisorContext): boolea
 
 /** The serving epoch cannot be hot restarted: it cannot have a child, or an unkillable process blocks its base ID. */
 export const requiresReplacement = (context: SupervisorContext): boolean => {
-  const serving = servingOf(context.epochs);
-  return cannotHaveChild(context) || (serving !== undefined && isBlocked(context.epochs, serving.baseId));
+  const servingEpoch = servingOf(context.epochs);
+  return cannotHaveChild(context) || (servingEpoch !== undefined && isBlocked(context.epochs, servingEpoch.baseId));
 };
 
 export const nextFreeBaseId = (context: SupervisorContext): number | undefined =>

@@ -53,7 +53,7 @@ import {
 const maxFullRestartDrainMs = 4_500;
 /** The workers of an orphaned child serve for 10 s more, then it aborts. The agent kills it earlier. */
 const maxOrphanLingerMs = 8_500;
-const maxAttemptsKept = 20;
+const maxKeptAttempts = 20;
 /** Earlier failures do not count for later starts. */
 const freshRetryBudget = { failures: 0, attempts: [] };
 /** Adoption reads a few files of each Envoy. */
@@ -116,9 +116,9 @@ export const supervisorSetup = setup({
       const { restart, epochs, settings } = context;
       const newest = newestOf(epochs);
       const isChild = (newest?.epoch ?? 0) > 0;
-      const isAlone = servingOf(epochs) === undefined && parentOf(epochs, newest) === undefined;
+      const isOnlyEpoch = servingOf(epochs) === undefined && parentOf(epochs, newest) === undefined;
       const isOrphan = newest?.doomed === true || parentDueMs({ ...settings, unseenMs: unseenMsOf(event) }) > 0;
-      return restart !== undefined && isOfNewest(event, context) && isChild && isAlone && isOrphan;
+      return restart !== undefined && isOfNewest(event, context) && isChild && isOnlyEpoch && isOrphan;
     },
     /** The parent rejects its child again after a repair. */
     isRejectedAgain: ({ context, event }) =>
@@ -139,10 +139,10 @@ export const supervisorSetup = setup({
     /** A serving Envoy shut down: its exit was requested from outside. */
     exitedCleanly: ({ context }) => context.reason === 'Envoy ended',
     requiresFullRestart: ({ context }) => {
-      const serving = servingOf(context.epochs);
-      if (serving === undefined) return false;
+      const servingEpoch = servingOf(context.epochs);
+      if (servingEpoch === undefined) return false;
       const nothingElseHelps = cannotHaveChild(context) && nextFreeBaseId(context) === undefined;
-      return !context.settings.hotRestart || (nothingElseHelps && !isBlocked(context.epochs, serving.baseId));
+      return !context.settings.hotRestart || (nothingElseHelps && !isBlocked(context.epochs, servingEpoch.baseId));
     },
     hasNoFreeBaseId: ({ context }) => nextFreeBaseId(context) === undefined,
     cannotStartBeside: ({ context }) => context.lastFailure === 'no room',
@@ -154,9 +154,12 @@ export const supervisorSetup = setup({
   actions: {
     /** Spawns all epochs except the candidate, newest first, with their remaining limits. */
     adoptEpochs: enqueueActions(({ context, enqueue }) => {
-      for (const adopted of context.adopted.toReversed()) {
-        if (adopted === candidateAmong(context.adopted)) continue;
-        enqueue.spawnChild('epoch', { id: adopted.name, input: adoptedEpochInput(adopted, context.settings) });
+      for (const adoptedEpoch of context.adopted.toReversed()) {
+        if (adoptedEpoch === candidateAmong(context.adopted)) continue;
+        enqueue.spawnChild('epoch', {
+          id: adoptedEpoch.name,
+          input: adoptedEpochInput(adoptedEpoch, context.settings),
+        });
       }
     }),
     adoptCandidate: enqueueActions(({ context, enqueue }) => {
@@ -167,14 +170,16 @@ export const supervisorSetup = setup({
     }),
     /** Repeats the orders that the previous agent sent to the epoch. */
     completeAdoption: enqueueActions(({ context, event, enqueue }) => {
-      const adopted = context.adopted.find((epoch) => isNamed(event) && epoch.name === event.name);
-      if (adopted === undefined) return;
-      const { name, phase, doomed, unseenMs } = adopted;
-      const leftMs = remainingParentShutdownMs(adopted, context.settings.parentShutdownMs);
-      if (phase === 'leaving') enqueue.sendTo(name, { type: 'epoch.supersede', parentShutdownMs: leftMs, unseenMs });
-      if (phase === 'retiring') enqueue.sendTo(name, { type: 'epoch.retire', lingerMs: leftMs, isOrphaned: doomed });
+      const adoptedEpoch = context.adopted.find((epoch) => isNamed(event) && epoch.name === event.name);
+      if (adoptedEpoch === undefined) return;
+      const { name, phase, doomed, unseenMs } = adoptedEpoch;
+      const remainingMs = remainingParentShutdownMs(adoptedEpoch, context.settings.parentShutdownMs);
+      if (phase === 'leaving')
+        enqueue.sendTo(name, { type: 'epoch.supersede', parentShutdownMs: remainingMs, unseenMs });
+      if (phase === 'retiring')
+        enqueue.sendTo(name, { type: 'epoch.retire', lingerMs: remainingMs, isOrphaned: doomed });
       if (phase === 'unkillable') enqueue.sendTo(name, { type: 'epoch.abort' });
-      enqueue.assign({ adopted: context.adopted.filter((epoch) => epoch !== adopted) });
+      enqueue.assign({ adopted: context.adopted.filter((epoch) => epoch !== adoptedEpoch) });
     }),
     abortNewest: enqueueActions(({ context, enqueue }) => {
       const newest = newestOf(context.epochs);
@@ -236,7 +241,7 @@ export const supervisorSetup = setup({
     countFailure: assign({
       failures: ({ context }) => context.failures + 1,
       attempts: ({ context, event }) =>
-        [...context.attempts, describeFailedAttempt(event, context)].slice(-maxAttemptsKept),
+        [...context.attempts, describeFailedAttempt(event, context)].slice(-maxKeptAttempts),
     }),
     /** Evaluated before the record is removed. */
     classifyExit: raise(
@@ -254,12 +259,12 @@ export const supervisorSetup = setup({
       if (event.reason === 'something newer is wanted') return { cancelledStarts: context.cancelledStarts + 1 };
       if (event.reason !== 'not live in time') return {};
       const attempt = `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`;
-      return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-maxAttemptsKept) };
+      return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-maxKeptAttempts) };
     }),
     /** Records the error, which is not a failure of Envoy. */
     recordActorError: assign({
       attempts: ({ context }, params: { actor: string; error: unknown }) =>
-        [...context.attempts, `${params.actor} failed in the agent: ${reasonOf(params.error)}`].slice(-maxAttemptsKept),
+        [...context.attempts, `${params.actor} failed in the agent: ${reasonOf(params.error)}`].slice(-maxKeptAttempts),
     }),
     /** Marks the epoch: its base ID is blocked until the process exits. */
     markUnkillable: assign({
@@ -270,7 +275,7 @@ export const supervisorSetup = setup({
     recordBlockedBaseIds: assign({
       attempts: ({ context }) =>
         [...context.attempts, ...context.epochs.filter((e) => !isKillable(e)).map(describeBlockedBaseId)].slice(
-          -maxAttemptsKept,
+          -maxKeptAttempts,
         ),
     }),
     recordRepair: assign({ recovery: 'repair' }),
@@ -293,10 +298,10 @@ export const supervisorSetup = setup({
     }),
     startEpoch: enqueueActions(({ context, enqueue }) => {
       const { baseIds, settings, desired, epochs, failures, reason } = context;
-      const which = nextEpochId(epochs, baseIds, requiresReplacement(context));
-      const next = { ...which, adminPort: adminPortOfNext(epochs, baseIds, which.baseId, settings) };
-      const serving = servingOf(epochs);
-      const attaches = serving?.baseId === next.baseId;
+      const nextId = nextEpochId(epochs, baseIds, requiresReplacement(context));
+      const next = { ...nextId, adminPort: adminPortOfNext(epochs, baseIds, nextId.baseId, settings) };
+      const servingEpoch = servingOf(epochs);
+      const attaches = servingEpoch?.baseId === next.baseId;
       const binary = binaryOfNext(context);
       enqueue.spawnChild('epoch', {
         id: next.name,
@@ -306,14 +311,14 @@ export const supervisorSetup = setup({
           validate: attaches || desired.digest !== context.provenDigest,
           binary,
           // An Envoy that may reject changed files must not replace the serving epoch. An orphaned serving epoch is replaced in any case.
-          certificates: serving === undefined || serving.doomed ? null : desired.digest,
+          certificates: servingEpoch === undefined || servingEpoch.doomed ? null : desired.digest,
           parentGraceMs: settings.parentGraceMs,
           healthyMs: settings.healthyMs,
         },
       });
       // A child of a draining parent whose previous child exited is a hot restart, too.
-      const how = next.epoch > 0 ? 'hot restart' : serving === undefined ? 'cold start' : 'replacement';
-      const restart = { name: next.name, epoch: next.epoch, reason, how, attempt: failures + 1 } as const;
+      const startKind = next.epoch > 0 ? 'hot restart' : servingEpoch === undefined ? 'cold start' : 'replacement';
+      const restart = { name: next.name, epoch: next.epoch, reason, how: startKind, attempt: failures + 1 } as const;
       enqueue.assign({
         restart,
         epochs: [...epochs, { ...next, ...desired, pid: 0, binary, phase: 'starting', doomed: false }],
@@ -324,14 +329,14 @@ export const supervisorSetup = setup({
       if (context.restart === undefined) return;
       const { attempt: _, ...restart } = context.restart;
       const timeToLive = event.type === 'epoch.live' ? { timeToLiveMs: event.timeToLiveMs } : {};
-      const ended: RestartEnded = {
+      const restartEnded: RestartEnded = {
         type: 'restart.ended',
         ...restart,
         outcome: restartOutcomeOf(event, context, restart.name),
         ...timeToLive,
       };
       enqueue.assign({ restart: undefined });
-      enqueue.sendParent(ended);
+      enqueue.sendParent(restartEnded);
     }),
     recordProcess: assign({
       epochs: ({ context, event }) => {
@@ -410,10 +415,10 @@ export const supervisorSetup = setup({
     }),
     /** Epochs that are not live were aborted when the drain began. */
     terminateAll: enqueueActions(({ context, enqueue }) => {
-      const living = context.epochs.filter((e) => isKillable(e) && e.phase !== 'starting');
-      for (const { name, baseId } of living) {
+      const livingEpochs = context.epochs.filter((e) => isKillable(e) && e.phase !== 'starting');
+      for (const { name, baseId } of livingEpochs) {
         // The newest epoch of a base ID terminates its parent, which needs no signal (fact 6).
-        const isNewest = name === living.findLast((e) => e.baseId === baseId)?.name;
+        const isNewest = name === livingEpochs.findLast((e) => e.baseId === baseId)?.name;
         enqueue.sendTo(name, { type: isNewest ? 'epoch.terminate' : 'epoch.dismiss' });
       }
     }),

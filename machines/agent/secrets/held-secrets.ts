@@ -42,10 +42,10 @@ export function secretFilesOf(name: string): { directory: string } | undefined {
   }
   const prefix = [certificatePrefix, revocationPrefix].find((one) => name.startsWith(one));
   if (prefix === undefined) return undefined;
-  const [first = '', second = '', ...rest] = name.slice(prefix.length).split('~');
-  if (first === '' || second === '' || rest.length > 0) return undefined;
+  const [first = '', secondPath = '', ...otherPaths] = name.slice(prefix.length).split('~');
+  if (first === '' || secondPath === '' || otherPaths.length > 0) return undefined;
   // A new authority requires a new revocation list, so watching the lists detects both.
-  return { directory: directoryOf(prefix === revocationPrefix ? second : first) };
+  return { directory: directoryOf(prefix === revocationPrefix ? secondPath : first) };
 }
 
 function directoryOf(file: string): string {

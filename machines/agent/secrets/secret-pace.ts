@@ -36,8 +36,8 @@ export function renewalAtMs(
   { ratio, jitter }: RenewalGrace,
   draw: number,
 ): number {
-  const drawn = Math.min(1, Math.max(0, ratio + (2 * draw - 1) * jitter));
-  return Math.max(fromMs, endsAtMs - drawn * Math.max(0, endsAtMs - fromMs));
+  const drawnRatio = Math.min(1, Math.max(0, ratio + (2 * draw - 1) * jitter));
+  return Math.max(fromMs, endsAtMs - drawnRatio * Math.max(0, endsAtMs - fromMs));
 }
 
 /** Time until the next check of the clock. */
@@ -54,8 +54,8 @@ const taintedWindowMs = 30_000;
  *
  * @param draw from 0 to 1
  */
-export function taintedRenewalMs(leftMs: number, draw: number): number {
-  return Math.max(minPauseMs, Math.min(taintedWindowMs, leftMs / 4) * draw);
+export function taintedRenewalMs(remainingMs: number, draw: number): number {
+  return Math.max(minPauseMs, Math.min(taintedWindowMs, remainingMs / 4) * draw);
 }
 
 export interface ObtainFailure {
@@ -74,9 +74,11 @@ export interface ObtainFailure {
  * to a quarter of the remaining lifetime. The delay that the authority requested is a minimum.
  */
 export function pauseMs({ failures, draw, leftMs, pushbackMs }: ObtainFailure): number {
-  const grown = firstPauseMs * growth ** (Math.min(failures, maxFailures) - 1);
+  const exponentialMs = firstPauseMs * growth ** (Math.min(failures, maxFailures) - 1);
   const jitteredMs =
-    leftMs > 0 ? Math.min(grown, maxWindowMs, leftMs / 4) * draw : Math.min(grown, maxPauseMs / growth) * (0.5 + draw);
+    leftMs > 0
+      ? Math.min(exponentialMs, maxWindowMs, leftMs / 4) * draw
+      : Math.min(exponentialMs, maxPauseMs / growth) * (0.5 + draw);
   const requestedMs = Math.min(pushbackMs, maxWindowMs);
   // All rejected clients receive the same delay, so each adds a random part.
   return Math.round(Math.max(minPauseMs, jitteredMs, requestedMs * (1 + draw / 2)));

@@ -181,12 +181,14 @@ const secretSetup = setup({
     ),
     recordFailure: assign(({ context }, { atMs, draw, pushbackMs }: Pick<Refused, 'atMs' | 'draw' | 'pushbackMs'>) => {
       const failures = Math.min(context.failures + 1, maxFailures);
-      const leftMs = context.endsAtMs === null ? 0 : Math.max(0, context.endsAtMs - atMs);
+      const remainingMs = context.endsAtMs === null ? 0 : Math.max(0, context.endsAtMs - atMs);
       return {
         failures,
         nowMs: atMs,
         pauseMs:
-          context.source === 'authority' ? pauseMs({ failures, draw, leftMs, pushbackMs }) : filesPauseMs(failures),
+          context.source === 'authority'
+            ? pauseMs({ failures, draw, leftMs: remainingMs, pushbackMs })
+            : filesPauseMs(failures),
       };
     }),
     reportUnavailable: sendParent(
@@ -209,7 +211,7 @@ const secretSetup = setup({
 });
 
 /** Default values for a failure without a result. */
-function withoutResult({ nowMs }: SecretContext) {
+function clearResult({ nowMs }: SecretContext) {
   return { atMs: nowMs, draw: 0.5, pushbackMs: 0 };
 }
 
@@ -308,7 +310,7 @@ export const secretMachine = secretSetup.createMachine({
           description: 'An internal error of the agent.',
           target: 'backing off',
           actions: [
-            { type: 'recordFailure', params: ({ context }) => withoutResult(context) },
+            { type: 'recordFailure', params: ({ context }) => clearResult(context) },
             { type: 'reportUnavailable', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
           ],
         },
@@ -317,7 +319,7 @@ export const secretMachine = secretSetup.createMachine({
         obtainLimit: {
           target: 'backing off',
           actions: [
-            { type: 'recordFailure', params: ({ context }) => withoutResult(context) },
+            { type: 'recordFailure', params: ({ context }) => clearResult(context) },
             { type: 'reportUnavailable', params: { reason: `no response within ${obtainLimitMs} ms` } },
           ],
         },

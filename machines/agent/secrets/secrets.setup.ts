@@ -168,10 +168,10 @@ export const secretsSetup = setup({
       });
     }),
     removeSecret: enqueueActions(({ context, enqueue }, { name }: SdsUnsubscribed) => {
-      const one = context.held.find((held) => held.name === name);
+      const one = context.held.find((heldSecret) => heldSecret.name === name);
       if (one === undefined) return;
       enqueue.stopChild(one.actor);
-      enqueue.assign({ held: context.held.filter((held) => held !== one) });
+      enqueue.assign({ held: context.held.filter((heldSecret) => heldSecret !== one) });
     }),
     recordSubscribed: assign({
       held: ({ context }, { name }: SdsSubscribed) =>
@@ -195,8 +195,15 @@ export const secretsSetup = setup({
       held: ({ context }, { name }: SecretExpired) => withChange(context.held, { name, version: '', acknowledged: '' }),
     }),
     recordObtained: assign(({ context }, { name, version, serialNumber, parts, root }: SecretObtained) => {
-      const isOther = context.held.some((one) => one.name === name && one.version !== version);
-      const change = { name, version, serialNumber, parts, lacking: '', ...(isOther && { acknowledged: '' }) };
+      const isDifferentVersion = context.held.some((one) => one.name === name && one.version !== version);
+      const change = {
+        name,
+        version,
+        serialNumber,
+        parts,
+        lacking: '',
+        ...(isDifferentVersion && { acknowledged: '' }),
+      };
       return { held: withChange(context.held, change), ...(name === identityName && { root }) };
     }),
     rejectName: sendTo('server', ({ context }, { name }: SdsSubscribed): SdsOrder => {
@@ -211,10 +218,10 @@ export const secretsSetup = setup({
     withdrawSecret: sendTo('server', (_, { name }: SecretExpired): SdsOrder => ({ type: 'sds.withdraw', name })),
     deferCertificate: enqueueActions(
       ({ context, enqueue }, { version, serialNumber, authorities, root }: SecretObtained) => {
-        const parts = { ...context.parts, authorities };
-        enqueue.assign({ deferredCertificate: { version, serialNumber }, parts, root });
+        const nextParts = { ...context.parts, authorities };
+        enqueue.assign({ deferredCertificate: { version, serialNumber }, parts: nextParts, root });
         if (authorities === context.parts.authorities) return;
-        enqueue.sendTo(rootsInForce(context).actor, { type: 'secret.refresh', parts });
+        enqueue.sendTo(rootsInForce(context).actor, { type: 'secret.refresh', parts: nextParts });
       },
     ),
     serveDeferredCertificate: enqueueActions(({ context: { held, deferredCertificate }, enqueue }) => {
@@ -301,8 +308,8 @@ function rootsInForce({ held }: SecretsContext): HeldSecret {
   return held.find(({ name }) => name === rootsName) ?? newHeldSecret(rootsName, 1);
 }
 
-function withChange(held: readonly HeldSecret[], change: Partial<HeldSecret> & { name: string }): HeldSecret[] {
-  return held.map((one) => (one.name === change.name ? { ...one, ...change } : one));
+function withChange(heldSecrets: readonly HeldSecret[], change: Partial<HeldSecret> & { name: string }): HeldSecret[] {
+  return heldSecrets.map((one) => (one.name === change.name ? { ...one, ...change } : one));
 }
 
 function areRootsTrusted(context: SecretsContext): boolean {

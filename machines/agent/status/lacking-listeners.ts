@@ -27,29 +27,40 @@ export function listenersOfSuccessor({ tolerated }: KnownListeners): KnownListen
   return { ...noListenersKnown, toleratedBefore: tolerated };
 }
 
-export function afterFirstCheck(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
-  const toleratedNames = new Set(known.toleratedBefore);
-  return { ...known, ...partitionListeners(refused, ({ name }) => !toleratedNames.has(name)) };
+export function afterFirstCheck(
+  knownListeners: KnownListeners,
+  rejectedListeners: readonly RefusedListener[],
+): KnownListeners {
+  const toleratedNames = new Set(knownListeners.toleratedBefore);
+  return { ...knownListeners, ...partitionListeners(rejectedListeners, ({ name }) => !toleratedNames.has(name)) };
 }
 
 /** State after a later check: a listener that existed before is not lacking since the start. */
-export function afterLaterCheck(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
-  const lacked = new Set(known.lacking.map(({ name }) => name));
-  return { ...known, ...partitionListeners(refused, ({ name }) => lacked.has(name)) };
+export function afterLaterCheck(
+  knownListeners: KnownListeners,
+  rejectedListeners: readonly RefusedListener[],
+): KnownListeners {
+  const lacked = new Set(knownListeners.lacking.map(({ name }) => name));
+  return { ...knownListeners, ...partitionListeners(rejectedListeners, ({ name }) => lacked.has(name)) };
 }
 
 /** State after a response of the admin interface. A probe of a port does not check application ports. */
-export function afterResponse(known: KnownListeners, { by, live, unserved }: EnvoyResponded): KnownListeners {
-  return by === 'admin' && live && unserved === '' ? { ...known, servedApplication: true } : known;
+export function afterResponse(knownListeners: KnownListeners, { by, live, unserved }: EnvoyResponded): KnownListeners {
+  return by === 'admin' && live && unserved === '' ? { ...knownListeners, servedApplication: true } : knownListeners;
 }
 
-function partitionListeners(refused: readonly RefusedListener[], isLacked: (listener: RefusedListener) => boolean) {
-  const tolerated = refused.filter((listener) => !isLacked(listener)).map(({ name }) => name);
-  return { lacking: refused.filter(isLacked), tolerated };
+function partitionListeners(
+  rejectedListeners: readonly RefusedListener[],
+  isLacked: (listener: RefusedListener) => boolean,
+) {
+  const tolerated = rejectedListeners.filter((listener) => !isLacked(listener)).map(({ name }) => name);
+  return { lacking: rejectedListeners.filter(isLacked), tolerated };
 }
 
 /** Formats up to three listeners and the number of others. */
-export function formatLackingListeners(lacking: readonly RefusedListener[]): string {
-  const shown = lacking.slice(0, 3).map(({ name, reason: why }) => (why === '' ? name : `${name}: ${why}`));
-  return `${shown.join('; ')}${lacking.length > 3 ? `, and ${lacking.length - 3} more` : ''}`;
+export function formatLackingListeners(lackingListeners: readonly RefusedListener[]): string {
+  const listenerTexts = lackingListeners
+    .slice(0, 3)
+    .map(({ name, reason }) => (reason === '' ? name : `${name}: ${reason}`));
+  return `${listenerTexts.join('; ')}${lackingListeners.length > 3 ? `, and ${lackingListeners.length - 3} more` : ''}`;
 }

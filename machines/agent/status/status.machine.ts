@@ -24,7 +24,7 @@ const respondWith = <
 ) => ({ type, params: ({ event }: { event: EnvoyResponded }) => event }) as const;
 
 /** Transitions that respond to a readiness request, by Envoy's response; the first match applies. */
-const respondLacking = { guard: 'lacksListeners', actions: respondWith('respondListenersRejected') } as const;
+const respondWithoutListeners = { guard: 'lacksListeners', actions: respondWith('respondListenersRejected') } as const;
 const responses = [
   { guard: lacksNames, actions: respondWith('respondWithoutNames') },
   { guard: lacksGrpcBootstrap, actions: respondWith('respondWithoutGrpcBootstrap') },
@@ -131,7 +131,7 @@ export const statusMachine = statusSetup.createMachine({
             },
             'envoy.responded': [
               alreadyResponded,
-              respondLacking,
+              respondWithoutListeners,
               { guard: 'lacksApplication', actions: respondWith('respondPortsUnserved') },
               ...responses,
             ],
@@ -179,7 +179,7 @@ export const statusMachine = statusSetup.createMachine({
                     guard: 'isFromAdmin',
                     actions: probeAt('port'),
                   },
-                  respondLacking,
+                  respondWithoutListeners,
                   ...responses,
                 ],
                 'handover.ended': 'serving after failed hand-over',

@@ -123,8 +123,8 @@ export const statusSetup = setup({
       const source = by === 'admin' ? 'admin interface' : 'port';
       const reason = live ? '' : by === 'agent' ? detail : `Envoy ${source}: ${detail}`;
       // A response of a port may soon be outdated, because a child is taking over.
-      const held = live && by === 'admin' ? { heldMs, listenersHeldMs } : notReused;
-      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: live, reason, ...held });
+      const heldTimes = live && by === 'admin' ? { heldMs, listenersHeldMs } : notReused;
+      enqueue.sendTo('http', { type: 'readiness.respond', request, ready: live, reason, ...heldTimes });
       enqueue.raise({ type: 'readiness.responded' });
     }),
     respondTimeout: sendTo(

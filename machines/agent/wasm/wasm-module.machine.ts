@@ -51,7 +51,7 @@ export const wasmModuleMachine = setup({
     pause: ({ context }) => pauseAfterFailures(context.failures),
   },
   guards: {
-    isFetched: (_, outcome: FetchOutcome) => 'file' in outcome,
+    isFetched: (_, fetchOutcome: FetchOutcome) => 'file' in fetchOutcome,
     isLastQuickAttempt: ({ context }) => context.failures === context.limits.quickAttempts,
   },
   actions: {
@@ -60,9 +60,9 @@ export const wasmModuleMachine = setup({
       lastFailure: (_, { reason }: { reason: string }) => reason,
     }),
     reportFetched: sendParent(
-      ({ context }, outcome: FetchOutcome): ModuleFetched => ({
+      ({ context }, fetchOutcome: FetchOutcome): ModuleFetched => ({
         ...{ type: 'module.fetched', id: context.id, stream: context.stream },
-        file: 'file' in outcome ? outcome.file : '',
+        file: 'file' in fetchOutcome ? fetchOutcome.file : '',
       }),
     ),
     reportFailed: sendParent(

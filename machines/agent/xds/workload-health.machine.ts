@@ -27,7 +27,7 @@ export type HealthProbeResult = { reason: string };
 const additionalTimeoutMs = 6_000;
 
 /** Only changes are reported. */
-const failed = <Params>(params: Params) =>
+const onFailed = <Params>(params: Params) =>
   [
     {
       guard: 'becomesUnhealthy',
@@ -111,11 +111,11 @@ export const workloadHealthMachine = setup({
             target: 'waiting',
             actions: 'countSuccess',
           },
-          ...failed(({ event }: { event: { output: HealthProbeResult } }) => event.output),
+          ...onFailed(({ event }: { event: { output: HealthProbeResult } }) => event.output),
         ],
-        onError: [...failed(({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) }))],
+        onError: [...onFailed(({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) }))],
       },
-      after: { probeLimit: [...failed({ reason: 'no response in time' })] },
+      after: { probeLimit: [...onFailed({ reason: 'no response in time' })] },
     },
     waiting: {
       description: 'The last result applies until the next probe.',

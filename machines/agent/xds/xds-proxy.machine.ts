@@ -112,11 +112,16 @@ const proxySetup = setup({
     /** Only the newest stream of an Envoy counts: Envoy has closed the others, even if the agent has not received this yet. */
     supersedeStreams: enqueueActions(({ context, enqueue }, { envoy }: { envoy: string }) => {
       const { proxyless } = context;
-      const older = proxyless ? [] : context.streams.filter((known) => known.envoy === envoy);
-      const otherStreams = proxyless ? context.streams : context.streams.filter((known) => known.envoy !== envoy);
+      const previousStreams = proxyless ? [] : context.streams.filter((streamEntry) => streamEntry.envoy === envoy);
+      const otherStreams = proxyless
+        ? context.streams
+        : context.streams.filter((streamEntry) => streamEntry.envoy !== envoy);
       const maxStreams = proxyless ? maxProxylessStreams : maxEnvoyStreams;
-      const surplus = otherStreams.slice(0, Math.max(0, context.streams.length + 1 - maxStreams - older.length));
-      for (const { name } of older) {
+      const surplus = otherStreams.slice(
+        0,
+        Math.max(0, context.streams.length + 1 - maxStreams - previousStreams.length),
+      );
+      for (const { name } of previousStreams) {
         const reason = 'replaced by a newer stream of the same Envoy';
         enqueue.sendTo(name as 'xds-stream-0', { type: 'stream.supersede', reason } satisfies StreamSupersede);
       }
@@ -147,7 +152,7 @@ const proxySetup = setup({
       enqueue.stopChild(nameOf(stream));
       for (const module of context.modules) if (module.stream === stream) enqueue.stopChild(moduleName(module.id));
       enqueue.assign({
-        streams: context.streams.filter((known) => known.stream !== stream),
+        streams: context.streams.filter((streamEntry) => streamEntry.stream !== stream),
         modules: context.modules.filter((module) => module.stream !== stream),
       });
     }),

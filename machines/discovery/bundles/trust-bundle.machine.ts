@@ -169,8 +169,8 @@ function refreshOf({ refreshMs }: TrustBundleContext): number {
 }
 
 function retryOf(context: TrustBundleContext): number {
-  const usual = refreshOf(context);
-  return context.version === '' ? Math.min(minRetryMs * 2 ** (context.failures - 1), usual) : usual;
+  const usualRefreshMs = refreshOf(context);
+  return context.version === '' ? Math.min(minRetryMs * 2 ** (context.failures - 1), usualRefreshMs) : usualRefreshMs;
 }
 
 function versionOf(response: BundleResponse): string {

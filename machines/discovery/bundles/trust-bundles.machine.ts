@@ -33,10 +33,10 @@ export const trustBundlesMachine = setup({
   actions: {
     reconcileEndpoints: enqueueActions(({ context, enqueue }, { found }: { found: TrustBundleInput[] }) => {
       let { started } = context;
-      const known = new Map(context.endpoints.map((one) => [idOf(one), one]));
+      const endpointById = new Map(context.endpoints.map((one) => [idOf(one), one]));
       const endpoints = found.map((one): KnownEndpoint => {
-        const existing = known.get(idOf(one));
-        if (existing !== undefined) return existing;
+        const existingEndpoint = endpointById.get(idOf(one));
+        if (existingEndpoint !== undefined) return existingEndpoint;
         const name = `trust-bundle-${++started}` as const;
         enqueue.spawnChild('trustBundle', { id: name, input: one });
         return { ...one, name };

@@ -35,11 +35,11 @@ export const authorityMachine = authoritySetup.createMachine({
     },
     active: {
       invoke: [
-        { id: 'ledger', src: 'workloadLedger', onError: reported() },
+        { id: 'ledger', src: 'workloadLedger', onError: onError() },
         {
           id: 'directory',
           src: 'watchAuthority',
-          onError: { description: 'The directory is also read when the age of the root is checked.', ...reported() },
+          onError: { description: 'The directory is also read when the age of the root is checked.', ...onError() },
         },
       ],
       on: {
@@ -83,7 +83,7 @@ export const authorityMachine = authoritySetup.createMachine({
                 ],
               },
             ],
-            onError: { target: 'unusable', ...failedAgain() },
+            onError: { target: 'unusable', ...onRepeatedFailure() },
           },
         },
         unusable: {
@@ -100,7 +100,7 @@ export const authorityMachine = authoritySetup.createMachine({
             id: 'preparing',
             src: 'prepareRoot',
             onDone: { target: 'steady', actions: [{ type: 'recordFirst', params: ({ event }) => event.output }] },
-            onError: { target: 'unusable', ...failedAgain() },
+            onError: { target: 'unusable', ...onRepeatedFailure() },
           },
         },
         steady: {
@@ -162,7 +162,7 @@ export const authorityMachine = authoritySetup.createMachine({
                   },
                   { description: 'The authority is unchanged.', target: 'waiting' },
                 ],
-                onError: { target: 'waiting', ...reported() },
+                onError: { target: 'waiting', ...onError() },
               },
               on: { 'files.changed': 'debouncing' },
             },
@@ -179,7 +179,7 @@ export const authorityMachine = authoritySetup.createMachine({
                   },
                   { description: 'The directory may have changed without an event.', target: 'reading directory' },
                 ],
-                onError: { target: 'waiting', ...reported() },
+                onError: { target: 'waiting', ...onError() },
               },
             },
             waiting: {
@@ -211,7 +211,7 @@ export const authorityMachine = authoritySetup.createMachine({
             onError: {
               description: 'The current authority continues to sign. The directory may contain the next one.',
               target: 'steady.reading directory',
-              ...failedAgain(),
+              ...onRepeatedFailure(),
             },
           },
           on: {
@@ -365,8 +365,8 @@ function taintedIn(stage: RotationStage, { tainted }: AuthorityContext): Authori
   return stage === 'signing' ? tainted : null;
 }
 
-function reasonIn(reading: AuthorityReading | Candidate): string {
-  return reading.outcome === 'refused' ? reading.reason : '';
+function reasonIn(readResult: AuthorityReading | Candidate): string {
+  return readResult.outcome === 'refused' ? readResult.reason : '';
 }
 
 function idIn(candidate: Candidate): AuthorityId {
@@ -385,7 +385,7 @@ function recordingState(stage: RotationStage, next: string) {
         target: next,
         actions: ['resetFailures' as const, { type: 'reportStage' as const, params: { stage } }],
       },
-      onError: { description: 'The previous state applies.', target: 'recording backoff', ...failedAgain() },
+      onError: { description: 'The previous state applies.', target: 'recording backoff', ...onRepeatedFailure() },
     },
     on: rejectsUnrecorded(),
   };
@@ -419,7 +419,7 @@ function appliedState(stage: RotationStage) {
 
 type Failed = { event: { error: unknown } };
 
-function reported() {
+function onError() {
   return {
     actions: {
       type: 'reportFailed' as const,
@@ -428,8 +428,8 @@ function reported() {
   };
 }
 
-function failedAgain() {
-  return { actions: ['countFailure' as const, reported().actions] };
+function onRepeatedFailure() {
+  return { actions: ['countFailure' as const, onError().actions] };
 }
 
 function resumed(stage: RotationStage) {

@@ -119,6 +119,6 @@ export const serverCertificateMachine = setup({
   },
 });
 
-function reasonIn(reading: CertificateReading): string {
-  return reading.outcome === 'refused' ? reading.reason : '';
+function reasonIn(certificateReading: CertificateReading): string {
+  return certificateReading.outcome === 'refused' ? certificateReading.reason : '';
 }

@@ -70,10 +70,10 @@ export const sharedAuthorityMachine = setup({
     /** Effect: the leader checks whether to write a stage. */
     checkRotation: () => {},
     reportLoaded: sendParent(({ context }): AuthorityLoaded => {
-      const { signer, roots } = changed(context);
+      const { signer, roots } = authorityChanged(context);
       return { type: 'authority.loaded', signer, roots };
     }),
-    reportChanged: sendParent(({ context }) => changed(context)),
+    reportChanged: sendParent(({ context }) => authorityChanged(context)),
     reportFailed: sendParent(
       (_, params: { reason: string }): AuthorityFailed => ({ type: 'authority.failed', reason: params.reason }),
     ),
@@ -107,7 +107,7 @@ export const sharedAuthorityMachine = setup({
           on: {
             'shared-authority.read': onFirstRead(),
             'shared-authority.absent': 'creating Secret',
-            'shared-authority.unusable': awaited(),
+            'shared-authority.unusable': onRefusal(),
           },
         },
         'creating Secret': {
@@ -119,7 +119,7 @@ export const sharedAuthorityMachine = setup({
             src: 'createSecret',
             input: { withNewRoot: true },
             onDone: [
-              { guard: isFailed, target: 'backing off', ...failedAgain() },
+              { guard: isFailed, target: 'backing off', ...onRepeatedFailure() },
               { target: 'awaiting Secret', actions: 'resetFailures' },
             ],
             onError: { target: 'backing off', ...onInternalError() },
@@ -127,7 +127,7 @@ export const sharedAuthorityMachine = setup({
           on: {
             'shared-authority.read': onFirstRead(),
             'shared-authority.absent': {},
-            'shared-authority.unusable': { target: 'reading Secret', ...awaited() },
+            'shared-authority.unusable': { target: 'reading Secret', ...onRefusal() },
           },
         },
         'awaiting Secret': {
@@ -136,7 +136,7 @@ export const sharedAuthorityMachine = setup({
           on: {
             'shared-authority.read': onFirstRead(),
             'shared-authority.absent': {},
-            'shared-authority.unusable': { target: 'reading Secret', ...awaited() },
+            'shared-authority.unusable': { target: 'reading Secret', ...onRefusal() },
           },
         },
         'backing off': {
@@ -145,7 +145,7 @@ export const sharedAuthorityMachine = setup({
           on: {
             'shared-authority.read': onFirstRead(),
             'shared-authority.absent': {},
-            'shared-authority.unusable': { target: 'reading Secret', ...awaited() },
+            'shared-authority.unusable': { target: 'reading Secret', ...onRefusal() },
           },
         },
         signing: {
@@ -205,7 +205,7 @@ export const sharedAuthorityMachine = setup({
                 src: 'createSecret',
                 input: { withNewRoot: false },
                 onDone: [
-                  { guard: isFailed, target: 'restore backoff', ...failedAgain('reportFailed') },
+                  { guard: isFailed, target: 'restore backoff', ...onRepeatedFailure('reportFailed') },
                   { target: 'recently read', actions: 'resetFailures' },
                 ],
                 onError: { target: 'restore backoff', ...onInternalError('reportFailed') },
@@ -228,7 +228,7 @@ function stageOf({ stage, signer, other, tainted, previousSigners }: SharedStage
   return { stage, signer, other, tainted, previousSigners };
 }
 
-function changed({ known }: SharedAuthorityContext): AuthorityChanged {
+function authorityChanged({ known }: SharedAuthorityContext): AuthorityChanged {
   const { stage, signer, other, tainted } = known ?? { stage: 'steady', signer: '', other: null, tainted: null };
   return { type: 'authority.changed', stage, signer, roots: rootsIn(stage, { signer, other }), tainted };
 }
@@ -247,14 +247,14 @@ function onFirstRead() {
   };
 }
 
-function awaited() {
+function onRefusal() {
   type Refused = { event: { reason: string } };
   return { actions: { type: 'reportPending' as const, params: ({ event: { reason } }: Refused) => ({ reason }) } };
 }
 
 type FailureReport = 'reportPending' | 'reportFailed';
 
-function failedAgain(type: FailureReport = 'reportPending') {
+function onRepeatedFailure(type: FailureReport = 'reportPending') {
   const params = ({ event: { output } }: Created) => ({ reason: output.outcome === 'failed' ? output.reason : '' });
   return { actions: ['countFailure' as const, { type, params }] };
 }

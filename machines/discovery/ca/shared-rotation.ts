@@ -59,7 +59,7 @@ function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | un
   const { stage, other, signer, tainted } = journal;
   const { order, now } = facts;
   const isOver = now >= stageEnd(journal, facts) || (order === 'proceed' && now >= journal.since + minStageMs);
-  const isOtherSound = tainted === null || other !== tainted;
+  const isOtherTrusted = tainted === null || other !== tainted;
   const at = (fields: Partial<SharedJournal>): RotationStep => ({
     journal: { ...journal, since: now, ...fields },
     createsRoot: false,
@@ -76,11 +76,11 @@ function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | un
       if (order === 'taint' && tainted === null) return at({ tainted: signer, since: journal.since });
       return isOver ? at(withSignersSwapped(journal)) : undefined;
     case 'signing':
-      if (order === 'revert' && isOtherSound) return at(withSignersSwapped(journal));
+      if (order === 'revert' && isOtherTrusted) return at(withSignersSwapped(journal));
       if (order === 'taint' && tainted === null) return at({ tainted: other, since: journal.since });
       return isOver ? at({ stage: 'dropping' }) : undefined;
     case 'dropping':
-      if (order === 'revert' && isOtherSound) return at({ stage: 'trusting' });
+      if (order === 'revert' && isOtherTrusted) return at({ stage: 'trusting' });
       // The next rotation starts when this one has ended.
       if (order === 'taint' && tainted === null) return at({ tainted: signer, since: journal.since });
       return isOver ? at({ stage: 'steady', other: null, tainted: tainted === signer ? tainted : null }) : undefined;
@@ -121,15 +121,15 @@ function withSignersSwapped(journal: SharedJournal): Partial<SharedJournal> {
 
 /** When a stage ends without an order, Unix time in milliseconds; `steady` has no end. */
 export function stageEnd({ stage, since, maxLeafMs }: SharedJournal, { endsAt, otherEndsAt }: RotationFacts): number {
-  const byTime = since + maxLeafMs + dayMs;
+  const renewalDeadline = since + maxLeafMs + dayMs;
   switch (stage) {
     case 'steady':
       return Number.POSITIVE_INFINITY;
     case 'trusting':
       // If the root expires sooner, half of the remaining time is for distributing the next one, and half for renewal.
-      return Math.min(byTime, since + Math.max(0, endsAt - since) / 2);
+      return Math.min(renewalDeadline, since + Math.max(0, endsAt - since) / 2);
     default:
-      return Math.min(byTime, otherEndsAt ?? byTime);
+      return Math.min(renewalDeadline, otherEndsAt ?? renewalDeadline);
   }
 }
 
@@ -137,23 +137,23 @@ export function stageEnd({ stage, since, maxLeafMs }: SharedJournal, { endsAt, o
  * Whether the read stage may replace the applied one: all workloads trust its signer, and it still trusts earlier certificates, or it results from
  * rotations of the applied authority while this replica was down. Workloads that know only the current root would reject any other.
  */
-export function maySucceed(known: SharedStage | null, read: SharedStage & { isCompatible: boolean }): boolean {
-  if (known === null || read.isCompatible) return true;
-  return rootsIn(read.stage, read).includes(known.signer) || read.previousSigners.includes(known.signer);
+export function maySucceed(knownStage: SharedStage | null, read: SharedStage & { isCompatible: boolean }): boolean {
+  if (knownStage === null || read.isCompatible) return true;
+  return rootsIn(read.stage, read).includes(knownStage.signer) || read.previousSigners.includes(knownStage.signer);
 }
 
 /**
  * A root that an operator puts into the Secret is the next one of a rotation. If another rotation is signing, the applied stage is restored
  * instead, because there can be only two roots.
  */
-export function rotationTo(newRoot: AuthorityId, known: SharedJournal, now: number): SharedJournal {
-  if (known.stage === 'signing') return known;
-  const { signer, previousSigners, maxLeafMs } = known;
+export function rotationTo(newRoot: AuthorityId, knownJournal: SharedJournal, now: number): SharedJournal {
+  if (knownJournal.stage === 'signing') return knownJournal;
+  const { signer, previousSigners, maxLeafMs } = knownJournal;
   return {
     stage: 'trusting',
     signer,
     other: newRoot,
-    tainted: known.tainted === signer ? signer : null,
+    tainted: knownJournal.tainted === signer ? signer : null,
     since: now,
     maxLeafMs,
     previousSigners,

@@ -175,8 +175,8 @@ export const signingRequestCatalogue: readonly CatalogueRow<typeof diagram>[] = 
   ...['responseLimit', 'pollInterval', 'removalLimit'].map((timer) => ownRow(`timer ${timer}`, 'signing-request-N')),
 ];
 
-function reasonIn(reading: RequestReading): string {
-  return 'reason' in reading ? reading.reason : '';
+function reasonIn(requestReading: RequestReading): string {
+  return 'reason' in requestReading ? requestReading.reason : '';
 }
 
 function failedTo<const Target extends string>(target: Target) {

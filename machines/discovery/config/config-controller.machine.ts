@@ -123,24 +123,27 @@ export const configControllerMachine = setup({
     requestSources: sendTo('sources', { type: 'sources.list' } satisfies SourcesList),
     reconcileSources: enqueueActions(({ context, enqueue }, params: { sources: string[] }) => {
       let { started } = context;
-      const configured = params.sources.map((source): KnownSource => {
-        const known = context.sources.find((one) => one.source === source);
-        if (known !== undefined) return { ...known, isConfigured: true };
+      const configuredSources = params.sources.map((source): KnownSource => {
+        const knownSource = context.sources.find((one) => one.source === source);
+        if (knownSource !== undefined) return { ...knownSource, isConfigured: true };
         const name = `config-source-${++started}` as const;
         const { quietMs, coalesceMs } = context;
         enqueue.spawnChild('configSource', { id: name, input: { source, quietMs, coalesceMs } });
         return { source, name, read: false, isConfigured: true };
       });
-      const removed = context.sources.filter(({ source, read }) => read && !params.sources.includes(source));
-      const sources = neededSources([...configured, ...removed.map((one) => ({ ...one, isConfigured: false }))]);
-      for (const { name } of without(context.sources, sources)) enqueue.stopChild(name);
+      const removedSources = context.sources.filter(({ source, read }) => read && !params.sources.includes(source));
+      const sources = neededSources([
+        ...configuredSources,
+        ...removedSources.map((one) => ({ ...one, isConfigured: false })),
+      ]);
+      for (const { name } of excludeSources(context.sources, sources)) enqueue.stopChild(name);
       enqueue.assign({ sources, started, outdated: true });
     }),
     recordRead: enqueueActions(({ context, enqueue }, { source }: { source: string }) => {
       const sources = neededSources(
         context.sources.map((one) => (one.source === source ? { ...one, read: true } : one)),
       );
-      for (const { name } of without(context.sources, sources)) enqueue.stopChild(name);
+      for (const { name } of excludeSources(context.sources, sources)) enqueue.stopChild(name);
       enqueue.assign({ sources, outdated: true });
     }),
     /** The next merge reports the missing source as a problem. */
@@ -400,8 +403,8 @@ function neededSources(sources: KnownSource[]): KnownSource[] {
     : sources.filter(({ isConfigured }) => isConfigured);
 }
 
-function without(sources: readonly KnownSource[], kept: readonly KnownSource[]): KnownSource[] {
-  return sources.filter(({ name }) => !kept.some((one) => one.name === name));
+function excludeSources(sources: readonly KnownSource[], excludedSources: readonly KnownSource[]): KnownSource[] {
+  return sources.filter(({ name }) => !excludedSources.some((one) => one.name === name));
 }
 
 function joinedOf({ sources }: ConfigControllerContext): { sources: string[]; known: string[] } {

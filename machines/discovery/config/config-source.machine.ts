@@ -47,7 +47,7 @@ export type SourceSummary =
   /** The read is repeated. */
   | { outcome: 'failed'; reason: string };
 
-const remembered = {
+const recordPlaceAction = {
   type: 'recordPlace',
   params: ({ event }: { event: SourceChanged }) => ({ place: event.place, isBurst: event.isBurst === true }),
 } as const;
@@ -202,18 +202,18 @@ export const configSourceMachine = setup({
       },
       initial: 'current',
       states: {
-        current: { entry: 'clearPlaces', on: { 'source.changed': { target: 'outdated', actions: remembered } } },
+        current: { entry: 'clearPlaces', on: { 'source.changed': { target: 'outdated', actions: recordPlaceAction } } },
         outdated: {
           description: 'The source changed during the read: reads it again after this read, whose result applies.',
           exit: 'readAgain',
-          on: { 'source.changed': { actions: remembered } },
+          on: { 'source.changed': { actions: recordPlaceAction } },
         },
       },
     },
     current: {
       description: 'Waits for changes. The applied objects are those of the source.',
       meta: { waitsFor: 'a change of the source: normal operation' },
-      on: { 'source.changed': { target: 'coalescing', actions: remembered } },
+      on: { 'source.changed': { target: 'coalescing', actions: recordPlaceAction } },
     },
     coalescing: {
       description: 'The source is changing. Collects events for a short time, so that no half-written state is read.',
@@ -228,7 +228,7 @@ export const configSourceMachine = setup({
           after: {
             quiet: { description: 'There was no further event in the quiet time.', target: '#config-source.reading' },
           },
-          on: { 'source.changed': { target: 'debouncing', reenter: true, actions: remembered } },
+          on: { 'source.changed': { target: 'debouncing', reenter: true, actions: recordPlaceAction } },
         },
       },
     },
@@ -247,19 +247,19 @@ export const configSourceMachine = setup({
         debouncing: {
           description: 'Waits for a pause between events.',
           after: { burstQuiet: { description: 'The burst ended.', target: '#config-source.reading' } },
-          on: { 'source.changed': { target: 'debouncing', reenter: true, actions: remembered } },
+          on: { 'source.changed': { target: 'debouncing', reenter: true, actions: recordPlaceAction } },
         },
       },
     },
     'backing off': {
       description: 'The last read failed: reads the whole source again, at increasing intervals and at the next event.',
       after: { retryDelay: 'reading' },
-      on: { 'source.changed': { target: 'coalescing', actions: remembered } },
+      on: { 'source.changed': { target: 'coalescing', actions: recordPlaceAction } },
     },
     missing: {
       description: 'The source does not exist. Its last objects still apply.',
       meta: { waitsFor: 'the source to exist again. At the start, the program exits instead' },
-      on: { 'source.changed': { target: 'coalescing', actions: remembered } },
+      on: { 'source.changed': { target: 'coalescing', actions: recordPlaceAction } },
     },
   },
 });

@@ -257,12 +257,12 @@ export const meshConfigMachine = setup({
   },
 });
 
-function versionOf(reading: SettingsReading): string {
-  return reading.outcome === 'valid' ? reading.version : reading.defaults;
+function versionOf(settingsReading: SettingsReading): string {
+  return settingsReading.outcome === 'valid' ? settingsReading.version : settingsReading.defaults;
 }
 
-function problemsOf(reading: SettingsReading): ConfigProblem[] {
-  return reading.outcome === 'invalid' ? reading.problems : [];
+function problemsOf(settingsReading: SettingsReading): ConfigProblem[] {
+  return settingsReading.outcome === 'invalid' ? settingsReading.problems : [];
 }
 
 function problem(file: string, error: unknown): ConfigProblem {

@@ -69,11 +69,11 @@ const firstRetryMs = 500;
 const unsupportedCodes: readonly string[] = ['UNIMPLEMENTED', 'UNKNOWN', 'INVALID_ARGUMENT'];
 
 type Received = { event: SourceResponseReceived };
-const ofResponse = ({ event }: Received): SourceResponseReceived => event;
+const responseOf = ({ event }: Received): SourceResponseReceived => event;
 const responseReceived = [
-  { type: 'recordResponse', params: ofResponse },
-  { type: 'applyResponse', params: ofResponse },
-  { type: 'recordPaused', params: ofResponse },
+  { type: 'recordResponse', params: responseOf },
+  { type: 'applyResponse', params: responseOf },
+  { type: 'recordPaused', params: responseOf },
 ] as const;
 
 /**

@@ -27,35 +27,39 @@ const minServicesOfLargeLoss = 4;
 /**
  * Why the complete catalog must not be applied without a confirmation; `undefined` if it may.
  *
- * @param applied the served catalog; null before the first read
+ * @param appliedReading the served catalog; null before the first read
  */
-export function alarmOf(applied: CatalogReading | null, reading: CatalogReading, cause: ReadCause): string | undefined {
-  const { services, instances, restricted } = reading;
+export function alarmOf(
+  appliedReading: CatalogReading | null,
+  nextReading: CatalogReading,
+  cause: ReadCause,
+): string | undefined {
+  const { services, instances, restricted } = nextReading;
   if (cause === 'accepted') return undefined;
-  if (reading.nodes === 0) return `the response lists no nodes${because(restricted)}`;
-  if (applied === null) {
+  if (nextReading.nodes === 0) return `the response lists no nodes${because(restricted)}`;
+  if (appliedReading === null) {
     return services === 0 && restricted ? `the response lists no services${because(restricted)}` : undefined;
   }
-  if (services === 0 && applied.services > 0) {
-    return `the response would remove all ${applied.services} services${because(restricted)}`;
+  if (services === 0 && appliedReading.services > 0) {
+    return `the response would remove all ${appliedReading.services} services${because(restricted)}`;
   }
   if (cause === 'growth') return undefined;
   const isLarge =
-    applied.services >= minServicesOfLargeLoss &&
-    (services * 2 < applied.services || instances * 2 < applied.instances);
+    appliedReading.services >= minServicesOfLargeLoss &&
+    (services * 2 < appliedReading.services || instances * 2 < appliedReading.instances);
   return isLarge
-    ? `the response would leave ${services} of ${applied.services} services and ${instances} of ${applied.instances} instances (read because of: ${cause})${because(restricted)}`
+    ? `the response would leave ${services} of ${appliedReading.services} services and ${instances} of ${appliedReading.instances} instances (read because of: ${cause})${because(restricted)}`
     : undefined;
 }
 
 /**
  * Whether the complete catalog must be read before a change applies: each blocking query returns a part, and an ACL hides the catalog part by part.
  */
-export function needsWholeRead(applied: CatalogReading, reading: CatalogReading): boolean {
+export function needsWholeRead(appliedReading: CatalogReading, nextReading: CatalogReading): boolean {
   return (
-    reading.nodes === 0 ||
-    (reading.services === 0 && applied.services > 0) ||
-    (reading.restricted && (!applied.restricted || reading.emptied > 0))
+    nextReading.nodes === 0 ||
+    (nextReading.services === 0 && appliedReading.services > 0) ||
+    (nextReading.restricted && (!appliedReading.restricted || nextReading.emptied > 0))
   );
 }
 

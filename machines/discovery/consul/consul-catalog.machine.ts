@@ -33,7 +33,7 @@ const readingOf = ({ event: { output } }: Read) => {
 const failureOf = ({ event: { output } }: Ended): Pick<ConsulRequestFailure, 'failure' | 'draw'> =>
   output.outcome === 'failed' ? output : { failure: { reason: '', status: 0 }, draw: 0.5 };
 const faultOf = ({ event }: Broken) => ({ failure: { reason: reasonOf(event.error), status: 0 }, draw: 0.5 });
-const late = {
+const timeoutFailure = {
   failure: { reason: 'no complete response in 30 s', status: 0 },
   draw: 0.5,
 };
@@ -55,12 +55,12 @@ const toWaiting = <Args extends Actual>(failure: (args: Args) => Failure) =>
     ],
   }) as const;
 
-const failed = {
+const onFailed = {
   guard: { type: 'hasFailed', params: ({ event }: Ended) => event.output },
   ...toWaiting((args: Actual & Ended) => failureOf(args)),
 } as const;
-const broken = { description: 'An internal error.', ...toWaiting((args: Actual & Broken) => faultOf(args)) } as const;
-const timedOut = toWaiting(() => late);
+const onError = { description: 'An internal error.', ...toWaiting((args: Actual & Broken) => faultOf(args)) } as const;
+const timedOut = toWaiting(() => timeoutFailure);
 
 const toWatching = {
   target: '#consul-catalog.watching',
@@ -107,10 +107,10 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
         src: 'surveyCatalog',
         input: ({ context: { datacenter } }) => ({ datacenter }),
         onDone: [
-          failed,
+          onFailed,
           { target: 'reading', actions: { type: 'recordSurvey', params: ({ event }: Surveyed) => event.output } },
         ],
-        onError: broken,
+        onError: onError,
       },
       after: { readLimit: timedOut },
     },
@@ -121,7 +121,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
         src: 'readCatalog',
         input: ({ context }) => ({ ...orderOf(context), consistent: false }),
         onDone: [
-          failed,
+          onFailed,
           {
             guard: { type: 'removesTooMuch', params: outcomeOf },
             target: 'held',
@@ -138,7 +138,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
           },
           toWatching,
         ],
-        onError: broken,
+        onError: onError,
       },
       after: { readLimit: timedOut },
     },
@@ -149,7 +149,7 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
         id: 'watching',
         src: 'watchCatalog',
         input: ({ context }) => orderOf(context),
-        onError: broken,
+        onError: onError,
       },
       on: {
         'catalog.changed': [

@@ -30,24 +30,26 @@ export const consulMachine = setup({
     consulCatalog: consulCatalogMachine,
   },
   actions: {
-    reconcileDatacenters: enqueueActions(({ context, enqueue }, { datacenters: listed }: DatacentersListed) => {
-      let { started } = context;
-      const known = new Map(context.datacenters.map((one) => [one.datacenter, one]));
-      const datacenters = [...new Set(listed)].map((datacenter): KnownDatacenter => {
-        const existing = known.get(datacenter);
-        if (existing !== undefined) return existing;
-        const name = `consul-catalog-${++started}` as const;
-        enqueue.spawnChild('consulCatalog', { id: name, input: { datacenter } });
-        return { datacenter, name };
-      });
-      for (const one of context.datacenters) if (!datacenters.includes(one)) enqueue.stopChild(one.name);
-      enqueue.assign({ datacenters, started });
-    }),
+    reconcileDatacenters: enqueueActions(
+      ({ context, enqueue }, { datacenters: listedDatacenters }: DatacentersListed) => {
+        let { started } = context;
+        const datacenterByName = new Map(context.datacenters.map((one) => [one.datacenter, one]));
+        const datacenters = [...new Set(listedDatacenters)].map((datacenter): KnownDatacenter => {
+          const existingDatacenter = datacenterByName.get(datacenter);
+          if (existingDatacenter !== undefined) return existingDatacenter;
+          const name = `consul-catalog-${++started}` as const;
+          enqueue.spawnChild('consulCatalog', { id: name, input: { datacenter } });
+          return { datacenter, name };
+        });
+        for (const one of context.datacenters) if (!datacenters.includes(one)) enqueue.stopChild(one.name);
+        enqueue.assign({ datacenters, started });
+      },
+    ),
     /** Effect: offers each datacenter as a registry, and removes all others. */
     publishDatacenters: (_, _params: { datacenters: string[] }) => {},
     forwardAccept: enqueueActions(({ context, enqueue }, order: CatalogAccept) => {
-      const found = context.datacenters.find(({ datacenter }) => datacenter === order.datacenter);
-      if (found !== undefined) enqueue.sendTo(found.name, order);
+      const datacenterEntry = context.datacenters.find(({ datacenter }) => datacenter === order.datacenter);
+      if (datacenterEntry !== undefined) enqueue.sendTo(datacenterEntry.name, order);
     }),
     recordFailure: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {
       enqueue.assign({ trouble: reasonOf(error) });

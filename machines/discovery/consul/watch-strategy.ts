@@ -42,16 +42,16 @@ const coarseQueries = 3;
 /** @param maxConnections maximum HTTP/1.1 connections: {@link maxConsulConnections}, or less after a 429 */
 export function chooseStrategy(survey: CatalogSurvey, maxConnections: number): ChosenStrategy {
   const { nodes, services, transport } = survey;
-  const byNode = { strategy: 'nodes', queries: nodes + nodeLists } as const;
-  const byService = { strategy: 'services', queries: services + serviceLists } as const;
+  const nodeStrategy = { strategy: 'nodes', queries: nodes + nodeLists } as const;
+  const serviceStrategy = { strategy: 'services', queries: services + serviceLists } as const;
   const coarse = { strategy: 'coarse', queries: coarseQueries } as const;
   // `services` reads only changed services again; `nodes` uses the fewest HTTP/1.1 connections.
   const preferred =
     transport === 'HTTP/2'
-      ? [byService, byNode]
-      : byNode.queries <= byService.queries
-        ? [byNode, byService]
-        : [byService, byNode];
+      ? [serviceStrategy, nodeStrategy]
+      : nodeStrategy.queries <= serviceStrategy.queries
+        ? [nodeStrategy, serviceStrategy]
+        : [serviceStrategy, nodeStrategy];
   const limit = limitOf(transport, maxConnections);
   const { strategy, queries } = preferred.find((one) => connectionsOf(transport, one.queries) <= limit) ?? coarse;
   return { strategy, transport, connections: connectionsOf(transport, queries) };

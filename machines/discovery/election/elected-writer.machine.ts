@@ -62,7 +62,11 @@ export const electedWriterMachine = setup({
     resetFailures: assign({ failures: 0 }),
     recordComplete: assign({ isNew: false }),
     reportWritten: sendParent(
-      ({ context: { lease } }, outcome: WriteOutcome): DutyWritten => ({ type: 'duty.written', lease, ...outcome }),
+      ({ context: { lease } }, writeOutcome: WriteOutcome): DutyWritten => ({
+        type: 'duty.written',
+        lease,
+        ...writeOutcome,
+      }),
     ),
     reportFailed: sendParent(
       ({ context: { lease } }, { error }: { error: unknown }): DutyWritten => ({

@@ -212,8 +212,8 @@ export const result = ({ event }: Written) => ({ result: event.output });
 
 export function termOf({ context, event }: Written & { context: LeaderInput }) {
   const { lease, times } = context;
-  const sent = event.output.outcome === 'taken' ? event.output.sent : { monotonicMs: 0, wallMs: 0 };
-  return { lease, termMs: times.termMs, sent };
+  const sentMoment = event.output.outcome === 'taken' ? event.output.sent : { monotonicMs: 0, wallMs: 0 };
+  return { lease, termMs: times.termMs, sent: sentMoment };
 }
 
 const backOff = <Params>(params: Params) =>

@@ -32,18 +32,18 @@ export const emptyQueue: FetchQueue = { waiting: [], running: [], turns: [] };
 
 /** Adds fetches that are neither waiting nor running. */
 export function enqueueFetches(queue: FetchQueue, fetches: readonly WaitingFetch[]): FetchQueue {
-  const isKnown = knownIn(queue, fetches.length);
-  return { ...queue, waiting: [...queue.waiting, ...fetches.filter(({ name }) => !isKnown(name))] };
+  const isQueued = queuedNamesOf(queue, fetches.length);
+  return { ...queue, waiting: [...queue.waiting, ...fetches.filter(({ name }) => !isQueued(name))] };
 }
 
 /** For a few names, a linear search is cheaper than building a set, and a thousand fetches may be added one by one. */
-function knownIn({ waiting, running }: FetchQueue, count: number): (name: string) => boolean {
+function queuedNamesOf({ waiting, running }: FetchQueue, count: number): (name: string) => boolean {
   if (count <= 4) {
     return (candidate) =>
       waiting.some(({ name }) => name === candidate) || running.some(({ name }) => name === candidate);
   }
-  const known = new Set([...waiting, ...running].map(({ name }) => name));
-  return (candidate) => known.has(candidate);
+  const queuedNames = new Set([...waiting, ...running].map(({ name }) => name));
+  return (candidate) => queuedNames.has(candidate);
 }
 
 /** Removes fetches that ended or whose actors were stopped. */
@@ -82,10 +82,10 @@ function nextOf({ waiting, running, turns }: FetchQueue): RunningFetch | undefin
   let turnOfNext = Number.POSITIVE_INFINITY;
   for (const { name, namespaces } of waiting) {
     for (const namespace of namespaces) {
-      const turn = lastTurn.get(namespace) ?? -1;
-      if (turn >= turnOfNext || (counts.get(namespace) ?? 0) >= maxFetchesOfNamespace) continue;
+      const lastTurnOfNamespace = lastTurn.get(namespace) ?? -1;
+      if (lastTurnOfNamespace >= turnOfNext || (counts.get(namespace) ?? 0) >= maxFetchesOfNamespace) continue;
       next = { name, namespace };
-      turnOfNext = turn;
+      turnOfNext = lastTurnOfNamespace;
     }
   }
   return next;

@@ -108,16 +108,16 @@ export const jwksMachine = setup({
     /** Replaces the list of key sets, and stops actors of removed ones. */
     reconcileKeySets: enqueueActions(({ context, enqueue }, { found }: { found: KeySource[] }) => {
       let { started } = context;
-      const known = new Map(context.sources.map((one) => [idOf(one), one]));
+      const sourceById = new Map(context.sources.map((one) => [idOf(one), one]));
       const sources = found.map((one): KnownSource => {
-        const existing = known.get(idOf(one));
-        if (existing !== undefined) return { ...existing, ...one };
+        const existingSource = sourceById.get(idOf(one));
+        if (existingSource !== undefined) return { ...existingSource, ...one };
         return { ...one, name: `key-set-${++started}`, firstFetch: 'awaited', isStarted: false };
       });
       const names = new Set<string>(sources.map(({ name }) => name));
-      const removed = context.sources.filter(({ name }) => !names.has(name));
-      for (const { name, isStarted } of removed) if (isStarted) enqueue.stopChild(name);
-      const queue = removeFetches(context.queue, new Set(removed.map(({ name }) => name)));
+      const removedSources = context.sources.filter(({ name }) => !names.has(name));
+      for (const { name, isStarted } of removedSources) if (isStarted) enqueue.stopChild(name);
+      const queue = removeFetches(context.queue, new Set(removedSources.map(({ name }) => name)));
       enqueue.assign({ sources, started, queue });
     }),
     /** Starts the actors of the next batch, and queues their fetches. */
@@ -293,9 +293,9 @@ function readyOf({ due, sources }: JwksContext): ConfigKeyText[] {
   );
 }
 
-function difference(of: readonly ConfigKeyText[], without: readonly ConfigKeyText[]): ConfigKeyText[] {
-  const excluded = new Set(without);
-  return of.filter((key) => !excluded.has(key));
+function difference(of: readonly ConfigKeyText[], excludedKeys: readonly ConfigKeyText[]): ConfigKeyText[] {
+  const excludedSet = new Set(excludedKeys);
+  return of.filter((key) => !excludedSet.has(key));
 }
 
 function union(a: readonly ConfigKeyText[], b: readonly ConfigKeyText[]): ConfigKeyText[] {

@@ -12,13 +12,13 @@ interface Startable {
 /** The next batch. Namespaces take turns, so that one with many key sets delays no other. */
 export function selectStarts<Source extends Startable>(sources: readonly Source[]): readonly Source[] {
   const counts = new Map<string, number>();
-  const placed = sources.flatMap((source) => {
+  const rankedSources = sources.flatMap((source) => {
     if (source.isStarted) return [];
     const namespace = source.users[0]?.split('/')[1] ?? '';
-    const place = counts.get(namespace) ?? 0;
-    counts.set(namespace, place + 1);
-    return { source, place };
+    const rank = counts.get(namespace) ?? 0;
+    counts.set(namespace, rank + 1);
+    return { source, place: rank };
   });
-  placed.sort((a, b) => a.place - b.place);
-  return placed.slice(0, maxStartsAtATime).map(({ source }) => source);
+  rankedSources.sort((a, b) => a.place - b.place);
+  return rankedSources.slice(0, maxStartsAtATime).map(({ source }) => source);
 }

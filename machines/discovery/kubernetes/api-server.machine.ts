@@ -35,7 +35,7 @@ export type PingResult = { outcome: 'answered' } | { outcome: 'failed'; reason: 
 const maxFailures = 8;
 const maxProbePauseMs = 1_000;
 
-const ofServer = <Type extends string>(type: Type) =>
+const serverAction = <Type extends string>(type: Type) =>
   ({ type, params: ({ context: { server } }: { context: ApiServerContext }) => ({ server }) }) as const;
 
 /**
@@ -90,9 +90,9 @@ export const apiServerMachine = setup({
     }),
     resumeNextInformer: enqueueActions(({ context, enqueue }) => {
       const { resources, waiting, wasLongAway, streams } = context;
-      const [next, ...rest] = waiting;
+      const [next, ...otherResources] = waiting;
       if (next === undefined) return;
-      enqueue.assign({ waiting: rest });
+      enqueue.assign({ waiting: otherResources });
       enqueue.sendTo(nameAt(context, resources.indexOf(next)), {
         type: 'server.reachable',
         afterLongOutage: wasLongAway,
@@ -151,7 +151,7 @@ export const apiServerMachine = setup({
     'kind.synced': [
       {
         guard: { type: 'isLastUnsynced', params: ({ event }) => event },
-        actions: [{ type: 'recordSynced', params: ({ event }) => event }, ofServer('publishSynced')],
+        actions: [{ type: 'recordSynced', params: ({ event }) => event }, serverAction('publishSynced')],
       },
       { actions: { type: 'recordSynced', params: ({ event }) => event } },
     ],
@@ -247,7 +247,7 @@ export const apiServerMachine = setup({
                 target: '#api-server.checking',
                 actions: [
                   { type: 'notifyLost', params: ({ event }) => ({ reason: whyNot(event.output) }) },
-                  ofServer('reconnect'),
+                  serverAction('reconnect'),
                 ],
               },
             ],
@@ -256,14 +256,17 @@ export const apiServerMachine = setup({
               target: '#api-server.checking',
               actions: [
                 { type: 'notifyLost', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
-                ofServer('reconnect'),
+                serverAction('reconnect'),
               ],
             },
           },
           after: {
             pingLimit: {
               target: '#api-server.checking',
-              actions: [{ type: 'notifyLost', params: { reason: 'the server missed a ping' } }, ofServer('reconnect')],
+              actions: [
+                { type: 'notifyLost', params: { reason: 'the server missed a ping' } },
+                serverAction('reconnect'),
+              ],
             },
           },
         },
@@ -281,7 +284,7 @@ export const apiServerMachine = setup({
       },
       initial: 'waiting',
       states: {
-        waiting: { after: { probePause: { target: 'probing', actions: ofServer('reconnect') } } },
+        waiting: { after: { probePause: { target: 'probing', actions: serverAction('reconnect') } } },
         probing: {
           description: 'Opens another connection.',
           invoke: {
@@ -292,7 +295,7 @@ export const apiServerMachine = setup({
               {
                 guard: { type: 'isAlive', params: ({ event }) => ({ result: event.output }) },
                 target: '#api-server.reachable',
-                actions: ofServer('publishReachable'),
+                actions: serverAction('publishReachable'),
               },
               {
                 target: 'waiting',

@@ -6,7 +6,7 @@ import type { RequestFailed, ResourceVersion } from './kubernetes-protocol.ts';
 
 export type { InformerInput, SetOrder } from './informer.setup.ts';
 
-const when = <Type extends string>(type: Type) =>
+const withEventFailure = <Type extends string>(type: Type) =>
   ({ type, params: ({ event }: { event: RequestFailed }): Failed => event }) as const;
 const because = <Type extends string>(type: Type, message: string) =>
   ({ type, params: (): Failed => ({ failure: { kind: 'timeout', message }, draw: 0.5 }) }) as const;
@@ -83,60 +83,65 @@ export const informerMachine = informerSetup.createMachine({
         'request.failed': [
           {
             description: 'The server may be unreachable.',
-            guard: when('isUnresponsive'),
+            guard: withEventFailure('isUnresponsive'),
             target: 'waiting for server',
-            actions: [when('countFailure'), when('reportUnresponsive')],
+            actions: [withEventFailure('countFailure'), withEventFailure('reportUnresponsive')],
           },
           {
             description: 'The server has no streaming lists: all kinds use pages.',
-            guard: when('isStreamingUnsupported'),
+            guard: withEventFailure('isStreamingUnsupported'),
             target: 'active',
             reenter: true,
-            actions: ['disableStreamingLists', when('reportStreamingUnsupported')],
+            actions: ['disableStreamingLists', withEventFailure('reportStreamingUnsupported')],
           },
           {
             description:
               'The version is too old (410): the kind is listed again, at least at the version that was received.',
-            guard: when('isVersionExpired'),
+            guard: withEventFailure('isVersionExpired'),
             target: 'active',
             reenter: true,
-            actions: [when('countFailure'), 'requireFullList'],
+            actions: [withEventFailure('countFailure'), 'requireFullList'],
           },
           {
             description: 'The requested version does not exist: the current one is requested at once.',
-            guard: when('hasNextBasis'),
+            guard: withEventFailure('hasNextBasis'),
             target: 'active',
             reenter: true,
             actions: ['useNextBasis', 'requireFullList'],
           },
           {
             description: 'The server closes the connection (GOAWAY); another one is opened.',
-            guard: when('isFirstGoingAway'),
+            guard: withEventFailure('isFirstGoingAway'),
             target: 'active',
             reenter: true,
-            actions: when('countFailure'),
+            actions: withEventFailure('countFailure'),
           },
           {
             description: 'The server is overloaded: the same request is repeated after the delay that it specified.',
-            guard: when('isThrottled'),
+            guard: withEventFailure('isThrottled'),
             target: 'backing off',
-            actions: ['countThrottled', when('countFailure'), when('reportFailed')],
+            actions: ['countThrottled', withEventFailure('countFailure'), withEventFailure('reportFailed')],
           },
           {
             description: 'The server does not serve the kind: there were no objects, or it was repeated often enough.',
-            guard: when('isKindAbsent'),
+            guard: withEventFailure('isKindAbsent'),
             target: 'absent',
-            actions: ['requireFullList', when('countAbsence')],
+            actions: ['requireFullList', withEventFailure('countAbsence')],
           },
           {
             description: 'The failure does not affect the version: the watch can continue.',
-            guard: when('isResumable'),
+            guard: withEventFailure('isResumable'),
             target: 'backing off',
-            actions: [when('countFailure'), when('reportFailed')],
+            actions: [withEventFailure('countFailure'), withEventFailure('reportFailed')],
           },
           {
             target: 'backing off',
-            actions: ['requireFullList', when('countAbsence'), when('countFailure'), when('reportFailed')],
+            actions: [
+              'requireFullList',
+              withEventFailure('countAbsence'),
+              withEventFailure('countFailure'),
+              withEventFailure('reportFailed'),
+            ],
           },
         ],
       },

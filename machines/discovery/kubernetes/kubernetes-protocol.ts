@@ -117,12 +117,12 @@ const reports: readonly InformerReport['type'][] = [
   'kind.synced',
   'kind.failed',
 ];
-const ofStream: readonly WatchStreamReport['type'][] = [
+const watchStreamTypes: readonly WatchStreamReport['type'][] = [
   ...(['initial-list.progressed', 'initial-list.ended', 'objects.changed', 'bookmark.received'] as const),
   ...(['watch.ended', 'request.failed'] as const),
 ];
-const ofList: readonly ListReport['type'][] = ['page.received', 'list.ended', 'request.failed'];
-const ofCheck: readonly CheckReport['type'][] = ['version.received', 'request.failed'];
+const listTypes: readonly ListReport['type'][] = ['page.received', 'list.ended', 'request.failed'];
+const checkTypes: readonly CheckReport['type'][] = ['version.received', 'request.failed'];
 const serverTimers = ['resumeInterval', 'pingInterval', 'pingLimit', 'probePause', 'longOutage'];
 const informerTimers = ['initialListLimit', 'responseLimit', 'shortWatch', 'retryDelay', 'absentDelay'];
 const timers = (names: readonly string[]): string[] => names.map((name) => `timer ${name}`);
@@ -135,11 +135,11 @@ export const kubernetesCatalogue: readonly CatalogueRow<Diagram>[] = [
   ...rows('informer', 'api-server-*', 'informer-N', ['spawn', ...orders]),
   ...rows('informer', 'informer-N', 'api-server-*', reports),
   ...rows('informer', 'informer-N', 'informer-N/check', ['spawn']),
-  ...rows('informer', 'informer-N/check', 'informer-N', ofCheck),
+  ...rows('informer', 'informer-N/check', 'informer-N', checkTypes),
   ...rows('informer', 'informer-N', 'informer-N/list', ['spawn']),
-  ...rows('informer', 'informer-N/list', 'informer-N', ofList),
+  ...rows('informer', 'informer-N/list', 'informer-N', listTypes),
   ...rows('informer', 'informer-N', 'informer-N/stream', ['spawn']),
-  ...rows('informer', 'informer-N/stream', 'informer-N', ofStream),
+  ...rows('informer', 'informer-N/stream', 'informer-N', watchStreamTypes),
   ...rows('informer', 'informer-N', 'informer-N/hand-over', ['spawn']),
   ...rows('informer', 'informer-N', 'informer-N', timers(informerTimers)),
   ...rows('remote-clusters', 'remote-clusters/secrets', 'remote-clusters', ['clusters.listed', 'cluster.synced']),

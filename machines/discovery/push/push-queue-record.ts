@@ -60,16 +60,16 @@ export function withProxy(queue: PushQueue, connection: number): PushQueue {
 }
 
 export function withoutProxy(queue: PushQueue, connection: number): PushQueue {
-  const remaining = (list: number[]): number[] => list.filter((other) => other !== connection);
-  return withoutOldChanges({
+  const withoutConnection = (list: number[]): number[] => list.filter((other) => other !== connection);
+  return dropOldChanges({
     ...queue,
-    proxies: remaining(queue.proxies),
+    proxies: withoutConnection(queue.proxies),
     waiting: queue.waiting.flatMap((group) => {
       if (!group.connections.includes(connection)) return group;
-      const connections = remaining(group.connections);
+      const connections = withoutConnection(group.connections);
       return connections.length === 0 ? [] : { ...group, connections };
     }),
-    serving: queue.serving.filter((served) => served.connection !== connection),
+    serving: queue.serving.filter((servedProxy) => servedProxy.connection !== connection),
   });
 }
 
@@ -78,10 +78,10 @@ export function withPush(queue: PushQueue, change: Change): PushQueue {
   const { waiting, serving } = queue;
   const number = queue.first + queue.changes.length;
   const isFull = queue.changes.length === maxChanges;
-  return withoutOldChanges({
+  return dropOldChanges({
     ...queue,
     waiting: appended(waiting, { connections: idleProxies(queue), from: number }),
-    serving: serving.map((served) => (served.next === null ? { ...served, next: number } : served)),
+    serving: serving.map((servedProxy) => (servedProxy.next === null ? { ...servedProxy, next: number } : servedProxy)),
     changes: isFull ? [mergeChanges([...queue.changes, change])] : [...queue.changes, change],
     first: isFull ? number : queue.first,
   });
@@ -90,32 +90,35 @@ export function withPush(queue: PushQueue, change: Change): PushQueue {
 /** Fills free slots, with one batch per group. */
 export function withGrantedSlots(queue: PushQueue, throttle: number): { queue: PushQueue; batches: Batch[] } {
   const batches: Batch[] = [];
-  let waiting = queue.waiting;
-  let serving = queue.serving;
-  while (waiting.length > 0 && serving.length < throttle) {
-    const [{ connections, from }, ...rest] = waiting as [Group, ...Group[]];
-    const turn = connections.slice(0, throttle - serving.length);
-    batches.push({ connections: turn, ...mergeChanges(changesFrom(queue, from)) });
-    serving = [...serving, ...turn.map((connection) => ({ connection, next: null }))];
-    waiting =
-      turn.length === connections.length ? rest : [{ connections: connections.slice(turn.length), from }, ...rest];
+  let waitingGroups = queue.waiting;
+  let servedProxies = queue.serving;
+  while (waitingGroups.length > 0 && servedProxies.length < throttle) {
+    const [{ connections, from }, ...otherGroups] = waitingGroups as [Group, ...Group[]];
+    const batchConnections = connections.slice(0, throttle - servedProxies.length);
+    batches.push({ connections: batchConnections, ...mergeChanges(changesFrom(queue, from)) });
+    servedProxies = [...servedProxies, ...batchConnections.map((connection) => ({ connection, next: null }))];
+    waitingGroups =
+      batchConnections.length === connections.length
+        ? otherGroups
+        : [{ connections: connections.slice(batchConnections.length), from }, ...otherGroups];
   }
   return batches.length === 0
     ? { queue, batches }
-    : { queue: withoutOldChanges({ ...queue, waiting, serving }), batches };
+    : { queue: dropOldChanges({ ...queue, waiting: waitingGroups, serving: servedProxies }), batches };
 }
 
 /** Frees the slots of these proxies. Proxies with a change since then are appended to the queue. */
 export function withServed(queue: PushQueue, connections: readonly number[]): PushQueue {
-  const done = new Set(connections);
+  const doneConnections = new Set(connections);
   let { waiting } = queue;
   for (const { connection, next } of queue.serving) {
-    if (next !== null && done.has(connection)) waiting = appended(waiting, { connections: [connection], from: next });
+    if (next !== null && doneConnections.has(connection))
+      waiting = appended(waiting, { connections: [connection], from: next });
   }
-  return withoutOldChanges({
+  return dropOldChanges({
     ...queue,
     waiting,
-    serving: queue.serving.filter((served) => !done.has(served.connection)),
+    serving: queue.serving.filter((servedProxy) => !doneConnections.has(servedProxy.connection)),
   });
 }
 
@@ -132,23 +135,23 @@ export function mergeChanges(changes: readonly Change[]): Change {
 
 function idleProxies({ proxies, waiting, serving }: PushQueue): number[] {
   if (waiting.length === 0 && serving.length === 0) return proxies;
-  const busy = new Set(serving.map(({ connection }) => connection));
-  for (const { connections } of waiting) for (const connection of connections) busy.add(connection);
-  return proxies.filter((connection) => !busy.has(connection));
+  const busyConnections = new Set(serving.map(({ connection }) => connection));
+  for (const { connections } of waiting) for (const connection of connections) busyConnections.add(connection);
+  return proxies.filter((connection) => !busyConnections.has(connection));
 }
 
-function appended(waiting: Group[], group: Group): Group[] {
-  const last = waiting.at(-1);
-  if (group.connections.length === 0) return waiting;
-  if (last?.from !== group.from) return [...waiting, group];
-  return [...waiting.slice(0, -1), { ...last, connections: [...last.connections, ...group.connections] }];
+function appended(waitingGroups: Group[], group: Group): Group[] {
+  const last = waitingGroups.at(-1);
+  if (group.connections.length === 0) return waitingGroups;
+  if (last?.from !== group.from) return [...waitingGroups, group];
+  return [...waitingGroups.slice(0, -1), { ...last, connections: [...last.connections, ...group.connections] }];
 }
 
 function changesFrom({ changes, first }: PushQueue, from: number): Change[] {
   return changes.slice(Math.max(0, from - first));
 }
 
-function withoutOldChanges(queue: PushQueue): PushQueue {
+function dropOldChanges(queue: PushQueue): PushQueue {
   const { waiting, serving, changes } = queue;
   if (changes.length === 0) return queue;
   let oldest = Number.POSITIVE_INFINITY;

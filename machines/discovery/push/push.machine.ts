@@ -56,8 +56,8 @@ const maxSharedQuietTimes = 3;
 /** Ordering all streams to push takes far less: a slow proxy occupies no slot. */
 const servingLimitMs = 10_000;
 
-const nothing: MergedRequest = { configs: [], forced: false, reasons: {}, updates: 0 };
-const everything: PushOrder = { configs: [], forced: true, reasons: { global: 1 } };
+const emptyRequest: MergedRequest = { configs: [], forced: false, reasons: {}, updates: 0 };
+const fullOrder: PushOrder = { configs: [], forced: true, reasons: { global: 1 } };
 
 /**
  * Builds contexts from push requests: requests close together share one context, one context is built at a time, and requests during that
@@ -93,7 +93,7 @@ export const pushMachine = setup({
       event.configs.length > 0 &&
       event.configs.every((key) => key.startsWith('Endpoints/')),
     /** Together with the collected requests, the event affects more than one namespace. */
-    spansNamespaces: ({ context, event }) => isOfSeveralNamespaces(merged(context.pendingRequests, event)),
+    spansNamespaces: ({ context, event }) => hasSeveralNamespaces(mergeEvent(context.pendingRequests, event)),
     hasCollected: ({ context }) => context.pendingRequests.updates > 0,
     hasUrgent: ({ context }) => context.pendingEndpoints.updates > 0,
     hasUnbuilt: ({ context }) => context.failedRequests.updates > 0,
@@ -103,29 +103,32 @@ export const pushMachine = setup({
     ]),
   },
   actions: {
-    collect: assign({ pendingRequests: ({ context, event }) => merged(context.pendingRequests, event) }),
-    collectUrgent: assign({ pendingEndpoints: ({ context, event }) => merged(context.pendingEndpoints, event) }),
+    collect: assign({ pendingRequests: ({ context, event }) => mergeEvent(context.pendingRequests, event) }),
+    collectUrgent: assign({ pendingEndpoints: ({ context, event }) => mergeEvent(context.pendingEndpoints, event) }),
     claimAll: assign({
-      buildingRequests: ({ context }) => ({ ...everything, updates: context.pendingRequests.updates }),
-      pendingRequests: nothing,
+      buildingRequests: ({ context }) => ({ ...fullOrder, updates: context.pendingRequests.updates }),
+      pendingRequests: emptyRequest,
     }),
     claimCollected: assign({
-      buildingRequests: ({ context }) => together(context.failedRequests, context.pendingRequests),
-      pendingRequests: nothing,
-      failedRequests: nothing,
+      buildingRequests: ({ context }) => mergeRequests(context.failedRequests, context.pendingRequests),
+      pendingRequests: emptyRequest,
+      failedRequests: emptyRequest,
     }),
-    claimUrgent: assign({ buildingEndpoints: ({ context }) => context.pendingEndpoints, pendingEndpoints: nothing }),
+    claimUrgent: assign({
+      buildingEndpoints: ({ context }) => context.pendingEndpoints,
+      pendingEndpoints: emptyRequest,
+    }),
     /** The next context includes the requests of the failed one, and is built completely. */
     recordUnbuilt: assign({
       failedRequests: ({ context }) => ({
-        ...together(context.failedRequests, context.buildingRequests),
+        ...mergeRequests(context.failedRequests, context.buildingRequests),
         forced: true,
       }),
       failures: ({ context }) => incrementFailures(context.failures),
     }),
     recordUrgentUnbuilt: assign({
       failedRequests: ({ context }) => ({
-        ...together(context.failedRequests, context.buildingEndpoints),
+        ...mergeRequests(context.failedRequests, context.buildingEndpoints),
         forced: true,
       }),
       failures: ({ context }) => incrementFailures(context.failures),
@@ -175,11 +178,11 @@ export const pushMachine = setup({
   meta: { timeline: pushTimeline },
   context: ({ input }) => ({
     ...input,
-    pendingRequests: nothing,
-    buildingRequests: nothing,
-    pendingEndpoints: nothing,
-    buildingEndpoints: nothing,
-    failedRequests: nothing,
+    pendingRequests: emptyRequest,
+    buildingRequests: emptyRequest,
+    pendingEndpoints: emptyRequest,
+    buildingEndpoints: emptyRequest,
+    failedRequests: emptyRequest,
     failures: 0,
   }),
   on: {
@@ -406,17 +409,17 @@ export const pushMachine = setup({
 });
 
 /** A forced request counts as another namespace. */
-function isOfSeveralNamespaces({ configs, forced }: MergedRequest): boolean {
+function hasSeveralNamespaces({ configs, forced }: MergedRequest): boolean {
   const namespaces = new Set(configs.map((key) => key.split('/', 2)[1]));
   return namespaces.size + Number(forced) > 1;
 }
 
-function merged(sum: MergedRequest, event: PushStart | PushRequest | ClientsServed): MergedRequest {
-  return event.type === 'push.request' ? together(sum, { ...event, updates: 1 }) : sum;
+function mergeEvent(sum: MergedRequest, event: PushStart | PushRequest | ClientsServed): MergedRequest {
+  return event.type === 'push.request' ? mergeRequests(sum, { ...event, updates: 1 }) : sum;
 }
 
 /** Merges two requests without changing them. */
-function together(one: MergedRequest, other: MergedRequest): MergedRequest {
+function mergeRequests(one: MergedRequest, other: MergedRequest): MergedRequest {
   const reasons = { ...one.reasons };
   for (const [reason, count] of Object.entries(other.reasons) as [keyof PushOrder['reasons'], number][]) {
     reasons[reason] = (reasons[reason] ?? 0) + count;

@@ -84,7 +84,7 @@ export const registrationSetup = setup({
     isEvicted: ({ context }) => context.isDisplaced,
     mustRegister: ({ context }) => context.isConnected && !context.isRegistered,
     mustReportHealth: ({ context: { isConnected, health, writtenHealth } }) =>
-      isConnected && health !== null && !isSameHealth(health, writtenHealth),
+      isConnected && health !== null && !isHealthEqual(health, writtenHealth),
     mustDelete: ({ context }) => context.farewell === 'delete',
     isWriteOverridden: ({ context }, params: EntryResult) => params.outcome === 'written' && context.isOverridden,
     isWritten: (_, params: EntryResult) => params.outcome === 'written',
@@ -131,6 +131,6 @@ export const registrationSetup = setup({
   },
 });
 
-function isSameHealth(one: WorkloadHealth, other: WorkloadHealth | null): boolean {
+function isHealthEqual(one: WorkloadHealth, other: WorkloadHealth | null): boolean {
   return other !== null && one.healthy === other.healthy && one.message === other.message;
 }

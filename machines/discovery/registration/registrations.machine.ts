@@ -38,13 +38,13 @@ export const registrationsMachine = setup({
   actions: {
     /** Starts a registration when the workload connects for the first time. */
     forwardToRegistration: enqueueActions(({ context, enqueue }, report: WorkloadReport) => {
-      const known = context.workloads.find(({ entry }) => entry === report.entry);
-      if (known !== undefined) enqueue.sendTo(known.name, report);
+      const workload = context.workloads.find(({ entry }) => entry === report.entry);
+      if (workload !== undefined) enqueue.sendTo(workload.name, report);
       else if (report.type === 'workload.connected') {
-        const started = context.started + 1;
-        const name = `registration-${started}` as const;
+        const startedCount = context.started + 1;
+        const name = `registration-${startedCount}` as const;
         enqueue.spawnChild('registration', { id: name, input: { entry: report.entry, graceMs: context.graceMs } });
-        enqueue.assign({ started, workloads: [...context.workloads, { entry: report.entry, name }] });
+        enqueue.assign({ started: startedCount, workloads: [...context.workloads, { entry: report.entry, name }] });
       }
     }),
     removeRegistration: enqueueActions(({ context, enqueue }, { entry }: { entry: EntryKey }) => {

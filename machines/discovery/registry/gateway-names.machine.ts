@@ -36,16 +36,16 @@ export const gatewayNamesMachine = setup({
   actions: {
     reconcileNames: enqueueActions(({ context, enqueue }, { hostnames }: GatewayNamesListed) => {
       let { started } = context;
-      const known = new Map(context.names.map((one) => [one.hostname, one]));
+      const nameByHostname = new Map(context.names.map((one) => [one.hostname, one]));
       const names = [...new Set(hostnames)].map((hostname): ResolvedName => {
-        const existing = known.get(hostname);
-        if (existing !== undefined) return existing;
+        const existingName = nameByHostname.get(hostname);
+        if (existingName !== undefined) return existingName;
         const name = `gateway-name-${++started}` as const;
         enqueue.spawnChild('gatewayName', { id: name, input: { hostname } });
         return { hostname, name };
       });
-      const kept = new Set(names.map(({ name }) => name));
-      for (const { name } of context.names) if (!kept.has(name)) enqueue.stopChild(name);
+      const keptNames = new Set(names.map(({ name }) => name));
+      for (const { name } of context.names) if (!keptNames.has(name)) enqueue.stopChild(name);
       enqueue.assign({ names, started });
     }),
     recordFailure: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {

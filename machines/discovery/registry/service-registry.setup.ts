@@ -140,10 +140,10 @@ export const serviceRegistrySetup = setup({
     /** Also replaces the actors of changed registries. */
     reconcileRegistries: enqueueActions(({ context, enqueue }, { listed }: { listed: ListedRegistry[] }) => {
       let { started } = context;
-      const known = new Map(context.registries?.map((one) => [idOf(one), one]));
+      const registryById = new Map(context.registries?.map((one) => [idOf(one), one]));
       const registries = listed.map((one): KnownRegistry => {
-        const existing = known.get(idOf(one));
-        if (existing !== undefined) return existing;
+        const existingRegistry = registryById.get(idOf(one));
+        if (existingRegistry !== undefined) return existingRegistry;
         const name = `registry-${++started}` as const;
         enqueue.spawnChild('registry', { id: name, input: one });
         return { ...one, name, synced: false };

@@ -43,21 +43,21 @@ export const remoteClustersMachine = setup({
   },
   actions: {
     /** Also stops the actors of kubeconfigs that were replaced before they were used. */
-    reconcileClusters: enqueueActions(({ context, enqueue }, { clusters: listed }: ClustersListed) => {
+    reconcileClusters: enqueueActions(({ context, enqueue }, { clusters: listedClusters }: ClustersListed) => {
       let { started } = context;
       const isListed = ({ cluster, revision, synced }: KnownRemote): boolean =>
-        listed.some((one) => one.cluster === cluster && (one.revision === revision || synced));
-      const kept = context.clusters.filter(isListed);
-      const isKnown = (one: ListedCluster): boolean =>
-        kept.some(({ cluster, revision }) => cluster === one.cluster && revision === one.revision);
-      const clusters = [...kept];
-      for (const { cluster, revision, server, resources } of listed.filter((one) => !isKnown(one))) {
+        listedClusters.some((one) => one.cluster === cluster && (one.revision === revision || synced));
+      const keptClusters = context.clusters.filter(isListed);
+      const isKnownCluster = (one: ListedCluster): boolean =>
+        keptClusters.some(({ cluster, revision }) => cluster === one.cluster && revision === one.revision);
+      const clusters = [...keptClusters];
+      for (const { cluster, revision, server, resources } of listedClusters.filter((one) => !isKnownCluster(one))) {
         const number = ++started;
         const input = { server, resources, firstInformer: number * informersOfServer };
         enqueue.spawnChild('apiServer', { id: `api-server-${number}`, input });
         clusters.push({ cluster, revision, number, synced: false });
       }
-      for (const { number } of context.clusters.filter((one) => !kept.includes(one)))
+      for (const { number } of context.clusters.filter((one) => !keptClusters.includes(one)))
         enqueue.stopChild(`api-server-${number}`);
       enqueue.assign({ clusters, started });
     }),

@@ -32,12 +32,12 @@ export const secretAccessMachine = setup({
     accessReview: accessReviewMachine,
   },
   actions: {
-    reconcileAccounts: enqueueActions(({ context, enqueue }, { accounts: listed }: { accounts: string[] }) => {
+    reconcileAccounts: enqueueActions(({ context, enqueue }, { accounts: listedAccounts }: { accounts: string[] }) => {
       let { started } = context;
-      const known = new Map(context.accounts.map((one) => [one.account, one]));
-      const accounts = listed.map((account): ReviewedAccount => {
-        const existing = known.get(account);
-        if (existing !== undefined) return existing;
+      const accountByName = new Map(context.accounts.map((one) => [one.account, one]));
+      const accounts = listedAccounts.map((account): ReviewedAccount => {
+        const existingAccount = accountByName.get(account);
+        if (existingAccount !== undefined) return existingAccount;
         const name = `access-review-${++started}` as const;
         enqueue.spawnChild('accessReview', { id: name, input: { account } });
         return { account, name };

@@ -143,7 +143,7 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
     case 'response.skipped':
       return isOneTimeType(event.typeUrl)
         ? stepTo({ ...exchange, oneTimeOrders: exchange.oneTimeOrders - 1 }, exchange.watches)
-        : stepTo(exchange, afterOutcome(exchange.watches, event, rules));
+        : stepTo(exchange, watchesAfterOutcome(exchange.watches, event, rules));
     case 'responses.send': {
       const { orders } = event;
       return {
@@ -157,7 +157,7 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
     case 'stream.resumed':
       return repeatedReports(exchange, exchange.watches, [event]);
     case 'changes.release':
-      return repeatedReports(exchange, afterSilence(exchange.watches), noReports);
+      return repeatedReports(exchange, watchesAfterTimeout(exchange.watches), noReports);
     case 'resources.ready':
       return stepTo(
         exchange,
@@ -203,8 +203,10 @@ export function routineAfter(
   previous: Exchange,
   { exchange, orders }: ExchangeStep,
 ): (WatchChanged | ResponsesScheduled)[] {
-  const changed = Object.entries(exchange.watches).filter(([typeUrl, watch]) => previous.watches[typeUrl] !== watch);
-  const watches = changed.map(([typeUrl, watch]): WatchChanged => ({ type: 'watch.changed', typeUrl, watch }));
+  const changedWatches = Object.entries(exchange.watches).filter(
+    ([typeUrl, watch]) => previous.watches[typeUrl] !== watch,
+  );
+  const watches = changedWatches.map(([typeUrl, watch]): WatchChanged => ({ type: 'watch.changed', typeUrl, watch }));
   // The chart ordered one-time responses.
   if (orders.length === 0 || exchange.oneTimeOrders > previous.oneTimeOrders) return watches;
   return [...watches, { type: 'responses.scheduled', orders }];
@@ -225,20 +227,30 @@ function withUnrequested({ watches, standing }: Exchange, typeUrl: string): Watc
 /** The record with these subscriptions, and the resulting orders and reports. */
 export function stepTo(
   exchange: Exchange,
-  changed: Watches,
+  changedWatches: Watches,
   reports: readonly ExchangeReport[] = noReports,
 ): ExchangeStep {
   const { standing: previous, isHalfClosed } = exchange;
-  const { watches, orders } = nextOrders(isHalfClosed ? eachWatch(changed, withoutAcknowledgement) : changed);
-  const standing = standingAfter(exchange, watches);
-  const allReports = standing === previous ? reports : [...reports, reportOf(standing)];
-  return { exchange: { ...exchange, watches, standing }, orders, reports: allReports };
+  const { watches, orders } = nextOrders(
+    isHalfClosed ? eachWatch(changedWatches, withoutAcknowledgement) : changedWatches,
+  );
+  const exchangeStanding = standingAfter(exchange, watches);
+  const allReports = exchangeStanding === previous ? reports : [...reports, reportOf(exchangeStanding)];
+  return { exchange: { ...exchange, watches, standing: exchangeStanding }, orders, reports: allReports };
 }
 
 /** Repeats the current reports after an event that returns `delivery` of the chart to 'up to date'. */
-function repeatedReports(exchange: Exchange, changed: Watches, reports: readonly ExchangeReport[]): ExchangeStep {
+function repeatedReports(
+  exchange: Exchange,
+  changedWatches: Watches,
+  reports: readonly ExchangeReport[],
+): ExchangeStep {
   const { standing } = exchange;
-  return stepTo({ ...exchange, standing: standing === 'changes held' ? 'caught up' : standing }, changed, reports);
+  return stepTo(
+    { ...exchange, standing: standing === 'changes held' ? 'caught up' : standing },
+    changedWatches,
+    reports,
+  );
 }
 
 function standingAfter({ standing: previous, oneTimeOrders }: Exchange, watches: Watches): Exchange['standing'] {
@@ -247,9 +259,9 @@ function standingAfter({ standing: previous, oneTimeOrders }: Exchange, watches:
   return everyWatch(watches, isNotBehind) ? 'caught up' : 'changes held';
 }
 
-function reportOf(standing: Exchange['standing']): ExchangeReport {
-  if (standing === 'settled') return { type: 'client.idle' };
-  return { type: standing === 'changes held' ? 'changes.held' : 'changes.released' };
+function reportOf(exchangeStanding: Exchange['standing']): ExchangeReport {
+  if (exchangeStanding === 'settled') return { type: 'client.idle' };
+  return { type: exchangeStanding === 'changes held' ? 'changes.held' : 'changes.released' };
 }
 
 const isNotBehind = (watch: Watches[string]): boolean => !isBehind(watch);
@@ -281,9 +293,13 @@ function takeRequest(exchange: Exchange, request: AdsRequest, rules: ExchangeRul
   if (exceedsNames(watches, request, watch, rules)) {
     return { exchange, orders: [], reports: [{ type: 'subscription-limit.exceeded', reason: tooManyNames(rules) }] };
   }
-  const changed = watch === undefined ? watches : { ...watches, [typeUrl]: watch };
-  const out = reportedClasses[requestClass];
-  return stepTo(exchange, changed, out === undefined ? noReports : [classified(typeUrl, out, request.rejection ?? '')]);
+  const nextWatches = watch === undefined ? watches : { ...watches, [typeUrl]: watch };
+  const reportClass = reportedClasses[requestClass];
+  return stepTo(
+    exchange,
+    nextWatches,
+    reportClass === undefined ? noReports : [classified(typeUrl, reportClass, request.rejection ?? '')],
+  );
 }
 
 /**
@@ -327,12 +343,12 @@ function exceedsNames(
   const current = Object.values(watches).map(({ names }) => names);
   // Most requests add no names: overlaps matter only if the sum exceeds the limit.
   if (isWithin([...current, ...requested])) return false;
-  const ofOtherTypes = Object.entries(watches).flatMap(([typeUrl, { names }]) =>
+  const otherTypeNames = Object.entries(watches).flatMap(([typeUrl, { names }]) =>
     typeUrl === request.typeUrl ? [] : [names],
   );
   // A client with a wildcard subscription does not list its resources, but must be notified of removals.
-  const has = request.protocol === 'delta' && watch?.wildcard === true ? request.known : noNames;
-  return watch !== undefined && !isWithin([...ofOtherTypes, watch.names, has]);
+  const clientNames = request.protocol === 'delta' && watch?.wildcard === true ? request.known : noNames;
+  return watch !== undefined && !isWithin([...otherTypeNames, watch.names, clientNames]);
 }
 
 // ---- what the server has
@@ -341,15 +357,15 @@ function exceedsNames(
 function takePush(exchange: Exchange, types: readonly string[]): ExchangeStep {
   const { watches, standing } = exchange;
   if (standing === 'draining' || standing === 'settled') return { exchange, orders: [], reports: noReports };
-  let changed = watches;
+  let nextWatches = watches;
   for (const typeUrl of types) {
     const watch = isWatchable(typeUrl) ? watches[typeUrl] : undefined;
-    if (watch !== undefined) changed = { ...changed, [typeUrl]: withChange(watch) };
+    if (watch !== undefined) nextWatches = { ...nextWatches, [typeUrl]: withChange(watch) };
   }
-  return stepTo(exchange, changed);
+  return stepTo(exchange, nextWatches);
 }
 
-function afterOutcome(watches: Watches, outcome: ResponseSent | ResponseSkipped, rules: ExchangeRules): Watches {
+function watchesAfterOutcome(watches: Watches, outcome: ResponseSent | ResponseSkipped, rules: ExchangeRules): Watches {
   const { typeUrl } = outcome;
   // Outcomes of one-time requests change no subscription.
   const watch = isWatchable(typeUrl) ? watches[typeUrl] : undefined;
@@ -361,6 +377,6 @@ function afterOutcome(watches: Watches, outcome: ResponseSent | ResponseSkipped,
   return { ...next, [endpointType]: withNewClusters(endpoints) };
 }
 
-function afterSilence(watches: Watches): Watches {
+function watchesAfterTimeout(watches: Watches): Watches {
   return eachWatch(watches, withoutAckTimeout);
 }

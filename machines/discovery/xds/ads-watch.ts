@@ -103,9 +103,9 @@ function classifyFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest,
  */
 function reject(watch: Watch | undefined, request: AdsRequest, reason: string): Classification {
   if (watch === undefined) return { watch, requestClass: 'rejection' };
-  const settled = request.nonce === watch.nonceSent ? { nonceRejected: request.nonce } : {};
-  const rejected: Watch = { ...watch, ...settled, lastError: reason };
-  const next = request.protocol === 'delta' ? changeDelta(rejected, request).watch : rejected;
+  const rejectionFields = request.nonce === watch.nonceSent ? { nonceRejected: request.nonce } : {};
+  const rejectedWatch: Watch = { ...watch, ...rejectionFields, lastError: reason };
+  const next = request.protocol === 'delta' ? changeDelta(rejectedWatch, request).watch : rejectedWatch;
   return { watch: next, requestClass: 'rejection' };
 }
 
@@ -124,8 +124,8 @@ type Subscription = Pick<Watch, 'wildcard' | 'names'>;
 function subscriptionOf(request: SotwRequest, previous: Watch | undefined): Subscription {
   const { names, hasStar } = readNames(request.names);
   if (isByName(request.typeUrl)) return { wildcard: false, names };
-  const everything = request.names.length === 0 && (previous === undefined || previous.wildcard);
-  return { wildcard: everything || hasStar, names };
+  const isWildcardRequest = request.names.length === 0 && (previous === undefined || previous.wildcard);
+  return { wildcard: isWildcardRequest || hasStar, names };
 }
 
 function classifySotw(watch: Watch | undefined, request: SotwRequest): Classification {
@@ -151,8 +151,11 @@ function resubscribe(watch: Watch | undefined, requested: Subscription, returnin
   if (!requested.wildcard && requested.names.length === 0) {
     return { watch: watch === undefined ? undefined : unsubscribed(watch), requestClass: 'unsubscription' };
   }
-  const due: Due = returning ? { ...everythingDue, returning } : everythingDue;
-  return { watch: { ...(watch ?? freshWatch), ...requested, lastError: '', due }, requestClass: 'subscription' };
+  const nextDue: Due = returning ? { ...everythingDue, returning } : everythingDue;
+  return {
+    watch: { ...(watch ?? freshWatch), ...requested, lastError: '', due: nextDue },
+    requestClass: 'subscription',
+  };
 }
 
 function unsubscribed(watch: Watch): Watch {
@@ -160,14 +163,14 @@ function unsubscribed(watch: Watch): Watch {
 }
 
 /** S2, S5–S9: acknowledges the last response, and may change the subscription. */
-function change(watch: Watch, requested: Subscription, byName: boolean): Classification {
+function change(watch: Watch, requested: Subscription, isByNameType: boolean): Classification {
   if (!requested.wildcard && requested.names.length === 0) {
     return { watch: unsubscribed(watch), requestClass: isSubscribed(watch) ? 'unsubscription' : 'acknowledgement' };
   }
   if (requested.wildcard === watch.wildcard && isSameNames(watch.names, requested.names)) {
     return { watch, requestClass: 'acknowledgement' };
   }
-  const added = without(requested.names, watch.names);
+  const addedNames = without(requested.names, watch.names);
   const next: Watch = {
     ...watch,
     ...requested,
@@ -175,10 +178,12 @@ function change(watch: Watch, requested: Subscription, byName: boolean): Classif
   };
   if (requested.wildcard !== watch.wildcard)
     return { watch: { ...next, due: everythingDue }, requestClass: 'subscription' };
-  if (added.length === 0) return { watch: next, requestClass: 'unsubscription' };
+  if (addedNames.length === 0) return { watch: next, requestClass: 'unsubscription' };
   // A response of a type that is sent completely must contain the complete subscription.
-  const due = byName ? { ...next.due, requested: union(next.due.requested, added) } : { ...next.due, all: true };
-  return { watch: { ...next, due }, requestClass: 'subscription' };
+  const nextDue = isByNameType
+    ? { ...next.due, requested: union(next.due.requested, addedNames) }
+    : { ...next.due, all: true };
+  return { watch: { ...next, due: nextDue }, requestClass: 'subscription' };
 }
 
 // ---- delta
@@ -195,18 +200,23 @@ function classifyDelta(watch: Watch | undefined, request: DeltaRequest, rules: R
 function firstDelta(request: DeltaRequest): Classification {
   const subscribe = readNames(request.subscribe);
   const unsubscribe = readNames(request.unsubscribe);
-  const known = readNames(request.known);
+  const knownReading = readNames(request.known);
   const wildcard =
     !isByName(request.typeUrl) && (request.subscribe.length === 0 || subscribe.hasStar) && !unsubscribe.hasStar;
   // Removals are reported for the client's resources, which a wildcard subscription does not name.
-  const has = without(known.names, unsubscribe.names);
-  const named = without(subscribe.names, unsubscribe.names);
-  const names = wildcard ? named : union(named, has);
-  const subscribed = wildcard || names.length > 0;
-  const due: Due = { all: subscribed, requested: wildcard ? has : noNames, changed: false, ...versionsOf(request) };
+  const clientNames = without(knownReading.names, unsubscribe.names);
+  const subscribedNames = without(subscribe.names, unsubscribe.names);
+  const names = wildcard ? subscribedNames : union(subscribedNames, clientNames);
+  const subscribesAny = wildcard || names.length > 0;
+  const nextDue: Due = {
+    all: subscribesAny,
+    requested: wildcard ? clientNames : noNames,
+    changed: false,
+    ...versionsOf(request),
+  };
   return {
-    watch: { ...freshWatch, wildcard, names, due },
-    requestClass: subscribed ? 'subscription' : 'unsubscription',
+    watch: { ...freshWatch, wildcard, names, due: nextDue },
+    requestClass: subscribesAny ? 'subscription' : 'unsubscription',
   };
 }
 
@@ -221,14 +231,14 @@ function changeDelta(watch: Watch, request: DeltaRequest): Classification {
   if (request.subscribe.length === 0 && request.unsubscribe.length === 0) return nothingNew;
   const subscribe = readNames(request.subscribe);
   const unsubscribe = readNames(request.unsubscribe);
-  const kept = without(watch.names, unsubscribe.names);
-  const added = without(without(subscribe.names, unsubscribe.names), watch.names);
-  const names = union(kept, added);
+  const keptNames = without(watch.names, unsubscribe.names);
+  const addedNames = without(without(subscribe.names, unsubscribe.names), watch.names);
+  const names = union(keptNames, addedNames);
   const requestsAll = !isByName(request.typeUrl) && subscribe.hasStar;
   const wildcard = (watch.wildcard || requestsAll) && !unsubscribe.hasStar;
-  if (kept === watch.names && added.length === 0 && wildcard === watch.wildcard) return nothingNew;
+  if (keptNames === watch.names && addedNames.length === 0 && wildcard === watch.wildcard) return nothingNew;
   const isAll = wildcard && !watch.wildcard;
-  const dueNames = union(without(watch.due.requested, unsubscribe.names), added);
+  const dueNames = union(without(watch.due.requested, unsubscribe.names), addedNames);
   const next: Watch = {
     ...watch,
     wildcard,
@@ -236,7 +246,7 @@ function changeDelta(watch: Watch, request: DeltaRequest): Classification {
     due: { ...watch.due, requested: dueNames, all: watch.due.all || isAll },
   };
   if (!isSubscribed(next)) return { watch: unsubscribed(next), requestClass: 'unsubscription' };
-  return { watch: next, requestClass: added.length > 0 || isAll ? 'subscription' : 'unsubscription' };
+  return { watch: next, requestClass: addedNames.length > 0 || isAll ? 'subscription' : 'unsubscription' };
 }
 
 // ---- responses and pushes
@@ -256,12 +266,12 @@ export function withNewClusters(watch: Watch): Watch {
   return { ...watch, due: { ...watch.due, warming: true } };
 }
 
-/** Records that held resources can be sent. @param changed whether to also send later changes of the type */
-export function withReady(watch: Watch, names: readonly string[], changed: boolean): Watch {
+/** Records that held resources can be sent. @param isChanged whether to also send later changes of the type */
+export function withReady(watch: Watch, names: readonly string[], isChanged: boolean): Watch {
   if (!isSubscribed(watch)) return watch;
   const ready = union(watch.due.ready ?? noNames, names);
-  const due: Due = { ...watch.due, ...(ready.length > 0 && { ready }), changed: watch.due.changed || changed };
-  return { ...watch, due };
+  const nextDue: Due = { ...watch.due, ...(ready.length > 0 && { ready }), changed: watch.due.changed || isChanged };
+  return { ...watch, due: nextDue };
 }
 
 /** Stops waiting for the acknowledgement of a response, because it may not arrive while clusters of the response are warming. */
@@ -279,13 +289,13 @@ export function withoutAckTimeout(watch: Watch): Watch {
   return isBehind(watch) && isOutstanding(watch) ? { ...watch, nonceOverdue: watch.nonceSent } : watch;
 }
 
-/** Records a sent response. @param sent includes the clusters that other resources of the type wait for */
+/** Records a sent response. @param response includes the clusters that other resources of the type wait for */
 export function withResponse(
   watch: Watch,
-  sent: { nonce: string; version: string; sentAt: number; awaits?: readonly string[] },
+  response: { nonce: string; version: string; sentAt: number; awaits?: readonly string[] },
 ): Watch {
-  const { nonce: nonceSent, version: versionSent, sentAt } = sent;
-  return withAwaited({ ...watch, ordered: 'nothing', nonceSent, versionSent, sentAt }, sent.awaits);
+  const { nonce: nonceSent, version: versionSent, sentAt } = response;
+  return withAwaited({ ...watch, ordered: 'nothing', nonceSent, versionSent, sentAt }, response.awaits);
 }
 
 /** Records that no response was sent. @param awaits clusters that resources of the type wait for */
@@ -296,8 +306,8 @@ export function withoutResponse(watch: Watch, awaits?: readonly string[]): Watch
 export function withAwaited(watch: Watch, awaits: readonly string[] = noNames): Watch {
   if (awaits.length > 0) return { ...watch, awaits };
   if (watch.awaits === undefined) return watch;
-  const { awaits: _, ...rest } = watch;
-  return rest;
+  const { awaits: _, ...otherFields } = watch;
+  return otherFields;
 }
 
 /**
@@ -309,44 +319,44 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
   if (types.length === 0) return { watches, orders: noOrders };
   const orders: ResponseOrder[] = [];
   let next = watches;
-  let isHeld = false;
+  let isHeldBack = false;
   for (const typeUrl of inPushOrder(types)) {
     const watch = watches[typeUrl]!;
     const isFree = !isOutstanding(watch);
     const { all, requested, ready, warming } = watch.due;
-    const mayGo = !isHeld || isIndependent(typeUrl);
-    const changed = (watch.due.changed || warming !== undefined) && isFree && mayGo;
+    const mayGo = !isHeldBack || isIndependent(typeUrl);
+    const isChanged = (watch.due.changed || warming !== undefined) && isFree && mayGo;
     // The client may acknowledge clusters only after this response, so the response must not wait for a change of clusters that itself waits for that
     // acknowledgement.
-    const isAgain = warming !== undefined && isFree && isHeld && watch.versionSent !== '';
+    const isWarmingUpdate = warming !== undefined && isFree && isHeldBack && watch.versionSent !== '';
     // Held resources refer to clusters that the client has: later changes of clusters do not delay them.
     const isResponse = all || requested.length > 0;
     const isReady = ready !== undefined && isFree && !isResponse;
-    if (watch.ordered === 'nothing' && isAgain && !isResponse) {
+    if (watch.ordered === 'nothing' && isWarmingUpdate && !isResponse) {
       const names = watch.wildcard ? '*' : watch.names;
       orders.push({ typeUrl, names, all, requested, changed: true, again: watch.versionSent });
-      const due: Due = { ...nothingDue, changed: watch.due.changed };
-      next = { ...next, [typeUrl]: { ...watch, due, ordered: 'names' } };
+      const nextDue: Due = { ...nothingDue, changed: watch.due.changed };
+      next = { ...next, [typeUrl]: { ...watch, due: nextDue, ordered: 'names' } };
     } else if (watch.ordered === 'nothing' && isReady) {
       const names = watch.wildcard ? '*' : watch.names;
       orders.push({ typeUrl, names, all, requested, changed: false, ready });
       next = { ...next, [typeUrl]: { ...watch, due: { ...nothingDue, changed: watch.due.changed }, ordered: 'names' } };
-    } else if (watch.ordered === 'nothing' && (isResponse || changed)) {
+    } else if (watch.ordered === 'nothing' && (isResponse || isChanged)) {
       const names = watch.wildcard ? '*' : watch.names;
-      orders.push({ typeUrl, names, all, requested, changed: changed && !all, ...moreOf(watch.due) });
-      const left = ready !== undefined && !all ? { ready } : {};
-      const isLeft = !changed && !all;
-      const due: Due = {
+      orders.push({ typeUrl, names, all, requested, changed: isChanged && !all, ...moreOf(watch.due) });
+      const remainingReady = ready !== undefined && !all ? { ready } : {};
+      const isDueLater = !isChanged && !all;
+      const nextDue: Due = {
         ...nothingDue,
-        changed: watch.due.changed && isLeft,
-        ...(isLeft && moreDue(watch.due)),
-        ...left,
+        changed: watch.due.changed && isDueLater,
+        ...(isDueLater && moreDue(watch.due)),
+        ...remainingReady,
       };
-      next = { ...next, [typeUrl]: { ...watch, due, ordered: all || changed ? 'changes' : 'names' } };
+      next = { ...next, [typeUrl]: { ...watch, due: nextDue, ordered: all || isChanged ? 'changes' : 'names' } };
     }
     const { due } = next[typeUrl]!;
     if (isIndependent(typeUrl)) continue;
-    isHeld ||= due.changed || due.warming !== undefined;
+    isHeldBack ||= due.changed || due.warming !== undefined;
   }
   return { watches: next, orders };
 }

@@ -36,14 +36,18 @@ export function afterLimitStep(rollout: Rollout, versionOf: VersionOf): Rollout 
     const stepsLeft = cluster.stepsLeft - 1;
     return stepsLeft === 0 ? { ...cluster, stepsLeft, state: 'abandoned' } : { ...cluster, stepsLeft };
   });
-  const left = newClusters.filter(({ name, state, nonce }) => state !== 'abandoned' || nonce || name === anyCluster);
-  const sent = expired.filter(({ state }) => state === 'sent' || state === 'updating');
+  const remainingClusters = newClusters.filter(
+    ({ name, state, nonce }) => state !== 'abandoned' || nonce || name === anyCluster,
+  );
+  const sentClusters = expired.filter(({ state }) => state === 'sent' || state === 'updating');
   const givenUp = withGivenUp(
     rollout.givenUp,
-    sent.filter(({ name }) => name !== anyCluster).map(({ name, state }) => ({ name, isNew: state === 'sent' })),
+    sentClusters
+      .filter(({ name }) => name !== anyCluster)
+      .map(({ name, state }) => ({ name, isNew: state === 'sent' })),
     versionOf,
   );
-  return settled({ ...rollout, newClusters: left, givenUp });
+  return settled({ ...rollout, newClusters: remainingClusters, givenUp });
 }
 
 function withGivenUp(
@@ -51,12 +55,12 @@ function withGivenUp(
   clusters: readonly Omit<GivenUpCluster, 'version'>[],
   versionOf: VersionOf,
 ): readonly GivenUpCluster[] {
-  const known = new Set(givenUp.map(({ name }) => name));
-  const added = clusters.flatMap(({ name, isNew }): GivenUpCluster[] => {
-    const version = known.has(name) ? undefined : versionOf(name);
+  const knownNames = new Set(givenUp.map(({ name }) => name));
+  const addedClusters = clusters.flatMap(({ name, isNew }): GivenUpCluster[] => {
+    const version = knownNames.has(name) ? undefined : versionOf(name);
     return version === undefined ? [] : [{ name, version, isNew }];
   });
-  return added.length === 0 ? givenUp : [...givenUp, ...added];
+  return addedClusters.length === 0 ? givenUp : [...givenUp, ...addedClusters];
 }
 
 /** Whether the next CDS response abandons clusters that may prevent the acknowledgement. */
@@ -69,8 +73,8 @@ export function isSearching({ newClusters }: Rollout): boolean {
  * running calls of filters (authorization checks, mirrored requests) that use it.
  */
 export function nextSuspects({ givenUp }: Rollout, { certain, possible }: Suspects): NextSuspects {
-  const known = new Set(givenUp.map(({ name }) => name));
-  const isUnknown = (name: string): boolean => !known.has(name);
+  const knownNames = new Set(givenUp.map(({ name }) => name));
+  const isUnknown = (name: string): boolean => !knownNames.has(name);
   const next = certain.filter(isUnknown);
   if (next.length > 0) return { names: next, areCertain: true };
   return { names: possible.filter(isUnknown).slice(0, Math.max(firstSuspects, givenUp.length)), areCertain: false };
@@ -102,6 +106,6 @@ export function withConfiguration(rollout: Rollout, versionOf: VersionOf): Rollo
 /** Names that are abandoned in the next record but not in the previous one. */
 export function givenUpBetween(previous: Rollout, next: Rollout): readonly string[] {
   if (previous.givenUp === next.givenUp) return [];
-  const known = new Set(previous.givenUp.map(({ name }) => name));
-  return next.givenUp.filter(({ name }) => !known.has(name)).map(({ name }) => name);
+  const knownNames = new Set(previous.givenUp.map(({ name }) => name));
+  return next.givenUp.filter(({ name }) => !knownNames.has(name)).map(({ name }) => name);
 }

@@ -23,39 +23,40 @@ export const maxRetainedClusters = 1_000;
 /** Steps for which removals wait, to be sent with a CDS response that has another reason. */
 export const stepsToJoin = 1;
 
-const nothing: readonly string[] = [];
+const noNames: readonly string[] = [];
 
 /**
  * Records the clusters that a CDS response retains.
  *
- * @param removed names that the client has and that are no longer configured
+ * @param removedNames names that the client has and that are no longer configured
  * @param isConfigured whether the node should have a cluster
  */
 export function withRetained(
   rollout: Rollout,
-  removed: readonly string[],
+  removedNames: readonly string[],
   isConfigured: (name: string) => boolean,
   use: () => ClusterUse,
 ): Rollout {
   const { retained } = rollout;
-  const left = retained.some(({ name }) => isConfigured(name))
+  const remainingClusters = retained.some(({ name }) => isConfigured(name))
     ? retained.filter(({ name }) => !isConfigured(name))
     : retained;
-  const known = new Set(left.map(({ name }) => name));
-  const added = removed.filter((name) => !known.has(name));
-  if (added.length === 0) return left === retained ? rollout : { ...rollout, retained: left };
-  const found = use();
+  const knownNames = new Set(remainingClusters.map(({ name }) => name));
+  const addedNames = removedNames.filter((name) => !knownNames.has(name));
+  if (addedNames.length === 0)
+    return remainingClusters === retained ? rollout : { ...rollout, retained: remainingClusters };
+  const clusterUse = use();
   const isRunning = isRemovalPending(rollout);
-  const excess = Math.max(0, left.length + added.length - maxRetainedClusters);
+  const excessCount = Math.max(0, remainingClusters.length + addedNames.length - maxRetainedClusters);
   const all = [
-    ...left,
-    ...added.map((name): RetainedCluster => ({ name, state: 'named', unacknowledged: nothing, stepsLeft: 0 })),
+    ...remainingClusters,
+    ...addedNames.map((name): RetainedCluster => ({ name, state: 'named', unacknowledged: noNames, stepsLeft: 0 })),
   ];
   return {
     ...rollout,
     retained: all.map((cluster, index): RetainedCluster => {
-      if (index < excess) return { ...cluster, state: 'removable', stepsLeft: 0 };
-      return index < left.length ? cluster : judged(cluster, found, isRunning);
+      if (index < excessCount) return { ...cluster, state: 'removable', stepsLeft: 0 };
+      return index < remainingClusters.length ? cluster : nextState(cluster, clusterUse, isRunning);
     }),
   };
 }
@@ -63,14 +64,14 @@ export function withRetained(
 /** Records that the client has acknowledged the last response of a type that names clusters. */
 export function withUseAcknowledged(rollout: Rollout, typeUrl: string, use: () => ClusterUse): Rollout {
   if (!rollout.retained.some(isInUse)) return rollout;
-  const found = use();
+  const clusterUse = use();
   const isRunning = isRemovalPending(rollout);
-  const unacknowledged = found.unacknowledged.filter((each) => each !== typeUrl);
+  const unacknowledged = clusterUse.unacknowledged.filter((pendingType) => pendingType !== typeUrl);
   const retained = rollout.retained.map((cluster): RetainedCluster => {
-    if (cluster.state === 'named') return judged(cluster, { ...found, unacknowledged }, isRunning);
+    if (cluster.state === 'named') return nextState(cluster, { ...clusterUse, unacknowledged }, isRunning);
     if (cluster.state !== 'unacknowledged') return cluster;
-    const left = cluster.unacknowledged.filter((each) => each !== typeUrl);
-    return judged(cluster, { ...found, unacknowledged: left }, isRunning);
+    const pendingTypes = cluster.unacknowledged.filter((pendingType) => pendingType !== typeUrl);
+    return nextState(cluster, { ...clusterUse, unacknowledged: pendingTypes }, isRunning);
   });
   return { ...rollout, retained };
 }
@@ -80,14 +81,14 @@ function isInUse({ state }: RetainedCluster): boolean {
 }
 
 /** Next state of a retained cluster: named → unacknowledged → lingering. @param isRunning the current step began earlier, so it is incomplete */
-function judged(cluster: RetainedCluster, use: ClusterUse, isRunning: boolean): RetainedCluster {
+function nextState(cluster: RetainedCluster, use: ClusterUse, isRunning: boolean): RetainedCluster {
   const { name } = cluster;
-  if (use.isNamed(name)) return { name, state: 'named', unacknowledged: nothing, stepsLeft: 0 };
+  if (use.isNamed(name)) return { name, state: 'named', unacknowledged: noNames, stepsLeft: 0 };
   const { unacknowledged } = use;
   if (unacknowledged.length > 0) return { name, state: 'unacknowledged', unacknowledged, stepsLeft: 0 };
   const drains = use.drains(name);
   const stepsLeft = (drains ? use.drainSteps : 1) + (isRunning ? 1 : 0);
-  return { name, state: 'lingering', unacknowledged: nothing, stepsLeft, ...(drains && { drains }) };
+  return { name, state: 'lingering', unacknowledged: noNames, stepsLeft, ...(drains && { drains }) };
 }
 
 export function isRemovalPending({ retained }: Rollout): boolean {
@@ -104,7 +105,7 @@ export function afterRemovalStep(rollout: Rollout): Rollout {
     if (cluster.state === 'removable') return { ...cluster, stepsLeft };
     if (cluster.state !== 'lingering') return cluster;
     if (stepsLeft > 0) return { ...cluster, stepsLeft };
-    return { name: cluster.name, state: 'removable', unacknowledged: nothing, stepsLeft: stepsToJoin };
+    return { name: cluster.name, state: 'removable', unacknowledged: noNames, stepsLeft: stepsToJoin };
   });
   return { ...rollout, retained };
 }
@@ -116,7 +117,7 @@ export function areRemovalsDue({ retained }: Rollout): boolean {
 
 /** Names that became removable early because the client keeps too many. */
 export function evictedBetween(previous: Rollout, next: Rollout): readonly string[] {
-  if (next.retained.length <= maxRetainedClusters) return nothing;
+  if (next.retained.length <= maxRetainedClusters) return noNames;
   const removable = new Set(removableClusters(previous));
   return removableClusters(next).filter((name) => !removable.has(name));
 }

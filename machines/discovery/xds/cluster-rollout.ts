@@ -136,8 +136,8 @@ export function readyResources({ held }: Rollout, typeUrl: string): readonly str
 
 /** Clusters that resources of the type, or of all types, wait for. */
 export function awaitedClusters({ held }: Rollout, typeUrl?: string): readonly string[] {
-  const ofType = typeUrl === undefined ? held : held.filter((one) => one.typeUrl === typeUrl);
-  return ofType.length === 0 ? [] : [...new Set(ofType.flatMap(({ clusters }) => clusters))];
+  const heldOfType = typeUrl === undefined ? held : held.filter((one) => one.typeUrl === typeUrl);
+  return heldOfType.length === 0 ? [] : [...new Set(heldOfType.flatMap(({ clusters }) => clusters))];
 }
 
 /** For a client that has clusters but requests none: an Envoy that reconnects while a cluster warms. */
@@ -158,25 +158,25 @@ export function withClustersSent(
   if (added.length + updated.length + sentAgain.length + absent.length === 0) return rollout;
   const current = new Map(rollout.newClusters.map((cluster) => [cluster.name, cluster]));
   const updating = updated.filter((name) => isUpdatable(current.get(name)));
-  const replaced = new Set([...absent, ...updating]);
-  for (const { name } of added) replaced.add(name);
-  const again = new Map(sentAgain.map((cluster) => [cluster.name, cluster]));
-  const kept = rollout.newClusters
-    .filter(({ name }) => !replaced.has(name))
+  const replacedNames = new Set([...absent, ...updating]);
+  for (const { name } of added) replacedNames.add(name);
+  const resentByName = new Map(sentAgain.map((cluster) => [cluster.name, cluster]));
+  const keptClusters = rollout.newClusters
+    .filter(({ name }) => !replacedNames.has(name))
     .flatMap((cluster) => {
-      const form = again.get(cluster.name);
+      const form = resentByName.get(cluster.name);
       return form === undefined ? [cluster] : sentInForm(cluster, form, nonce);
     });
-  const sent = added.flatMap(({ name, needs, assignment }): NewCluster[] => {
+  const sentClusters = added.flatMap(({ name, needs, assignment }): NewCluster[] => {
     const stepsLeft = current.get(name)?.stepsLeft ?? 0;
     return needs === 'nothing' ? [] : [{ name, state: 'sent', needs, assignment, nonce, stepsLeft }];
   });
   const needs = 'acknowledgement';
   for (const name of updating) {
     const stepsLeft = name === anyCluster ? searchSteps : 0;
-    sent.push({ name, state: 'updating', needs, assignment: '', nonce, stepsLeft });
+    sentClusters.push({ name, state: 'updating', needs, assignment: '', nonce, stepsLeft });
   }
-  return settled({ ...rollout, newClusters: [...kept, ...sent] });
+  return settled({ ...rollout, newClusters: [...keptClusters, ...sentClusters] });
 }
 
 /** A cluster that the client does not use yet is sent in another form, which replaces the one that it warms or rejected. */
@@ -189,13 +189,13 @@ function sentInForm(cluster: NewCluster, { needs, assignment }: SentCluster, non
 }
 
 /** A cluster that the client warms for the first time is no update, see {@link sentInForm}. */
-function isUpdatable(known: NewCluster | undefined): boolean {
-  return known === undefined || known.state === 'abandoned' || known.state === 'updating';
+function isUpdatable(knownCluster: NewCluster | undefined): boolean {
+  return knownCluster === undefined || knownCluster.state === 'abandoned' || knownCluster.state === 'updating';
 }
 
 /** Records a sent EDS response. */
 export function withAssignmentsSent(rollout: Rollout, assignments: (name: string) => boolean): Rollout {
-  return without(
+  return removeClusters(
     rollout,
     ({ state, needs, assignment }) => state === 'sent' && needs === 'assignment' && assignments(assignment),
   );
@@ -205,19 +205,20 @@ export function withAssignmentsSent(rollout: Rollout, assignments: (name: string
 export function withClustersAcknowledged(rollout: Rollout, request: AdsRequest, watch: Watch | undefined): Rollout {
   const { nonce, rejection } = request;
   if (rollout.newClusters.length === 0 || nonce === '' || nonce === watch?.nonceRejected) return rollout;
-  const acknowledged = countAcknowledged(rollout, request, watch);
-  if (acknowledged === 0) return rollout;
-  if (rejection === null) return without(rollout, ({ nonce }, index) => nonce !== '' && index < acknowledged);
+  const acknowledgedRollout = countAcknowledged(rollout, request, watch);
+  if (acknowledgedRollout === 0) return rollout;
+  if (rejection === null)
+    return removeClusters(rollout, ({ nonce }, index) => nonce !== '' && index < acknowledgedRollout);
   // Envoy applies all clusters that its rejection does not name.
-  const rejected = rollout.newClusters.map((cluster, index): NewCluster => {
-    const isRejected = index < acknowledged && cluster.nonce !== '' && isNamedIn(rejection, cluster.name);
+  const rejectedClusters = rollout.newClusters.map((cluster, index): NewCluster => {
+    const isRejected = index < acknowledgedRollout && cluster.nonce !== '' && isNamedIn(rejection, cluster.name);
     return isRejected && isUnusable(cluster) ? { ...cluster, state: 'rejected' } : cluster;
   });
   // The client keeps the earlier form of a rejected update.
-  return without(
-    { ...rollout, newClusters: rejected },
+  return removeClusters(
+    { ...rollout, newClusters: rejectedClusters },
     ({ name, state, nonce }, index) =>
-      nonce !== '' && index < acknowledged && (state === 'updating' || !isNamedIn(rejection, name)),
+      nonce !== '' && index < acknowledgedRollout && (state === 'updating' || !isNamedIn(rejection, name)),
   );
 }
 
@@ -235,12 +236,12 @@ export function withUnknownRejected(
 ): Rollout {
   if (rejection === null || nonce === '' || nonce !== watch?.nonceSent || nonce === watch.nonceRejected) return rollout;
   if (!rollout.newClusters.some(({ name, state }) => name === anyCluster && state === 'sent')) return rollout;
-  const known = new Set(rollout.newClusters.map(({ name }) => name));
-  const names = [...sent].filter((name) => !known.has(name) && isNamedIn(rejection, name));
+  const knownNames = new Set(rollout.newClusters.map(({ name }) => name));
+  const names = [...sent].filter((name) => !knownNames.has(name) && isNamedIn(rejection, name));
   if (names.length === 0) return rollout;
   const next = withClustersRemoved(rollout, [anyCluster]);
-  const rejected = names.map((name): NewCluster => ({ ...unsent(name), state: 'rejected', nonce }));
-  return { ...next, newClusters: [...next.newClusters, ...rejected] };
+  const rejectedClusters = names.map((name): NewCluster => ({ ...unsent(name), state: 'rejected', nonce }));
+  return { ...next, newClusters: [...next.newClusters, ...rejectedClusters] };
 }
 
 /** How many of the new clusters, from the first one, the request acknowledges. */
@@ -276,26 +277,26 @@ export function withHeld(
   held: readonly HeldResource[],
   notSent: readonly string[],
 ): Rollout {
-  const kept = rollout.held.some(isGenerated) ? rollout.held.filter((one) => !isGenerated(one)) : rollout.held;
-  if (held.length === 0 && kept === rollout.held) return rollout;
+  const keptResources = rollout.held.some(isGenerated) ? rollout.held.filter((one) => !isGenerated(one)) : rollout.held;
+  if (held.length === 0 && keptResources === rollout.held) return rollout;
   // The limit begins with the wait, however long the cluster has been warming.
-  const awaited = new Set(awaitedClusters(rollout));
-  const begun = new Set(held.flatMap(({ clusters }) => clusters).filter((name) => !awaited.has(name)));
+  const awaitedNames = new Set(awaitedClusters(rollout));
+  const newlyAwaited = new Set(held.flatMap(({ clusters }) => clusters).filter((name) => !awaitedNames.has(name)));
   const restarted = rollout.newClusters.map((cluster) =>
-    begun.has(cluster.name) && cluster.stepsLeft > 0 ? { ...cluster, stepsLeft: 0 } : cluster,
+    newlyAwaited.has(cluster.name) && cluster.stepsLeft > 0 ? { ...cluster, stepsLeft: 0 } : cluster,
   );
-  const known = new Set(restarted.map(({ name }) => name));
-  const added = notSent.filter((name) => !known.has(name)).map(unsent);
-  return settled({ ...rollout, newClusters: [...restarted, ...added], held: [...kept, ...held] });
+  const knownNames = new Set(restarted.map(({ name }) => name));
+  const addedClusters = notSent.filter((name) => !knownNames.has(name)).map(unsent);
+  return settled({ ...rollout, newClusters: [...restarted, ...addedClusters], held: [...keptResources, ...held] });
 }
 
 /** Removes clusters that are no longer configured and whose endpoints are unknown: resources that wait for them are generated again. */
 export function withClustersRemoved(rollout: Rollout, names: readonly string[]): Rollout {
-  const removed = new Set(names);
-  const newClusters = rollout.newClusters.filter(({ name }) => !removed.has(name));
+  const removedNames = new Set(names);
+  const newClusters = rollout.newClusters.filter(({ name }) => !removedNames.has(name));
   if (newClusters.length === rollout.newClusters.length) return rollout;
-  const held = rollout.held.filter(({ clusters }) => !clusters.some((name) => removed.has(name)));
-  return settled({ ...rollout, newClusters, held });
+  const remainingHeld = rollout.held.filter(({ clusters }) => !clusters.some((name) => removedNames.has(name)));
+  return settled({ ...rollout, newClusters, held: remainingHeld });
 }
 
 /**
@@ -303,11 +304,11 @@ export function withClustersRemoved(rollout: Rollout, names: readonly string[]):
  * they are generated again.
  */
 export function withUnknownRemoved(rollout: Rollout): Rollout {
-  const held = rollout.held.filter(({ clusters }) => !clusters.includes(anyCluster));
-  return held.length === rollout.held.length ? rollout : settled({ ...rollout, held });
+  const remainingHeld = rollout.held.filter(({ clusters }) => !clusters.includes(anyCluster));
+  return remainingHeld.length === rollout.held.length ? rollout : settled({ ...rollout, held: remainingHeld });
 }
 
-function without(rollout: Rollout, usable: (cluster: NewCluster, index: number) => boolean): Rollout {
+function removeClusters(rollout: Rollout, usable: (cluster: NewCluster, index: number) => boolean): Rollout {
   const newClusters = rollout.newClusters.filter((cluster, index) => !usable(cluster, index));
   return newClusters.length === rollout.newClusters.length ? rollout : settled({ ...rollout, newClusters });
 }
@@ -319,19 +320,19 @@ function without(rollout: Rollout, usable: (cluster: NewCluster, index: number) 
 export function settled(rollout: Rollout): Rollout {
   const { newClusters, held } = rollout;
   const unusable = new Set(newClusters.filter(isUnusable).map(({ name }) => name));
-  const waiting = held.map((one): HeldResource => {
+  const waitingResources = held.map((one): HeldResource => {
     const clusters = one.clusters.filter((name) => unusable.has(name));
     return clusters.length === one.clusters.length ? one : { ...one, clusters };
   });
-  const awaited = new Set(waiting.flatMap(({ clusters }) => clusters));
-  const limited = newClusters.flatMap((cluster): NewCluster[] => {
-    const isAwaited = awaited.has(cluster.name);
+  const awaitedNames = new Set(waitingResources.flatMap(({ clusters }) => clusters));
+  const nextClusters = newClusters.flatMap((cluster): NewCluster[] => {
+    const isAwaited = awaitedNames.has(cluster.name);
     // A cluster that was not sent has no state other than the resources that wait for it.
     if (!isAwaited && cluster.state === 'unsent' && cluster.name !== anyCluster) return [];
     const stepsLeft = isAwaited || delaysAcknowledgement(cluster) ? cluster.stepsLeft || stepsOfLimit : 0;
     return [stepsLeft === cluster.stepsLeft ? cluster : { ...cluster, stepsLeft }];
   });
-  return { ...rollout, newClusters: limited, held: waiting };
+  return { ...rollout, newClusters: nextClusters, held: waitingResources };
 }
 
 function delaysAcknowledgement({ name, state, needs }: NewCluster): boolean {

@@ -22,24 +22,24 @@ const unions: Results = new WeakMap();
 const remainders: Results = new WeakMap();
 
 export function readNames(list: Names): Reading {
-  let reading = readings.get(list);
-  if (reading === undefined) {
+  let cachedReading = readings.get(list);
+  if (cachedReading === undefined) {
     const names = new Set(list);
     const hasStar = names.delete('*');
     names.delete('');
-    reading = { names: names.size === list.length ? list : [...names], hasStar };
-    readings.set(list, reading);
+    cachedReading = { names: names.size === list.length ? list : [...names], hasStar };
+    readings.set(list, cachedReading);
   }
-  return reading;
+  return cachedReading;
 }
 
 /** The names of the first list, then additional ones of the second. Returns the first list itself if it has all. */
 export function union(one: Names, other: Names): Names {
   if (one === other || other.length === 0) return one;
   if (one.length === 0) return other;
-  return once(unions, one, other, () => {
-    const added = without(other, one);
-    return added.length === 0 ? one : [...one, ...added];
+  return cachedResult(unions, one, other, () => {
+    const addedNames = without(other, one);
+    return addedNames.length === 0 ? one : [...one, ...addedNames];
   });
 }
 
@@ -47,11 +47,11 @@ export function union(one: Names, other: Names): Names {
 export function without(one: Names, other: Names): Names {
   if (one === other) return noNames;
   if (one.length === 0 || other.length === 0) return one;
-  return once(remainders, one, other, () => {
-    const removed = new Set(other);
-    const left = one.filter((name) => !removed.has(name));
-    if (left.length === 0) return noNames;
-    return left.length === one.length ? one : left;
+  return cachedResult(remainders, one, other, () => {
+    const removedNames = new Set(other);
+    const remainingNames = one.filter((name) => !removedNames.has(name));
+    if (remainingNames.length === 0) return noNames;
+    return remainingNames.length === one.length ? one : remainingNames;
   });
 }
 
@@ -76,11 +76,11 @@ export function charactersIn(list: Names): number {
   return length;
 }
 
-function once(known: Results, one: Names, other: Names, work: () => Names): Names {
-  let results = known.get(one);
+function cachedResult(cache: Results, one: Names, other: Names, work: () => Names): Names {
+  let results = cache.get(one);
   if (results === undefined) {
     results = new WeakMap();
-    known.set(one, results);
+    cache.set(one, results);
   }
   let result = results.get(other)?.deref();
   if (result === undefined) {

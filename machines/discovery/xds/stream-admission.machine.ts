@@ -76,10 +76,10 @@ export const streamAdmissionMachine = setup({
       initial: 'at capacity',
       on: {
         'clients.queued': {},
-        'clients.admitted': { target: 'idle', actions: ['resetSlots', applied()] },
+        'clients.admitted': { target: 'idle', actions: ['resetSlots', applySlots()] },
         'load.measured': [
-          { guard: 'isOverloaded', target: '.overloaded', actions: ['removeSlots', applied()] },
-          { guard: and(['hasSlack', 'isFull']), target: '.below capacity', actions: ['addSlots', applied()] },
+          { guard: 'isOverloaded', target: '.overloaded', actions: ['removeSlots', applySlots()] },
+          { guard: and(['hasSlack', 'isFull']), target: '.below capacity', actions: ['addSlots', applySlots()] },
           { guard: not('isFull'), target: '.below capacity' },
           { target: '.at capacity' },
         ],
@@ -107,7 +107,7 @@ function exceeds({ turnMs, requests, proxies }: LoadMeasured, share: number): bo
   return turnMs > maxTurnMs * share || requests > maxRequests * share || proxies > maxProxies * share;
 }
 
-function applied() {
+function applySlots() {
   type Args = { context: StreamAdmissionContext };
   return { type: 'applySlots' as const, params: ({ context }: Args) => ({ slots: context.slots }) };
 }

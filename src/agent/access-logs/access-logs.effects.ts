@@ -64,7 +64,7 @@ function accessLogServer({ metrics, ownership, budget = new ReadingBudget() }: A
     const stopFollowing = budget.follow((isCongested) =>
       report({ type: isCongested ? 'access-logs.congested' : 'access-logs.relieved' }),
     );
-    const take = (call: ServerCall): void => {
+    const acceptCall = (call: ServerCall): void => {
       openStreams++;
       report({ type: 'access-log-stream.opened', open: openStreams });
       void receive(call, metrics, budget).then((reason) => {
@@ -72,7 +72,7 @@ function accessLogServer({ metrics, ownership, budget = new ReadingBudget() }: A
         report({ type: 'access-log-stream.closed', open: openStreams, reason });
       });
     };
-    const options = { methods: new Map([[method, take]]), limits: serverLimits, ...(ownership && { ownership }) };
+    const options = { methods: new Map([[method, acceptCall]]), limits: serverLimits, ...(ownership && { ownership }) };
     GrpcSocketServer.listen(input.socket, options).then(
       (listening) => {
         server = listening;

@@ -37,10 +37,10 @@ export function labelsOf(
   localWorkload: WorkloadLabelValues,
   admit: AdmitClaim,
 ): EntryLabels {
-  const common = { reporter, ...serviceLabels(entry), ...protocolLabels(entry) };
+  const commonLabels = { reporter, ...serviceLabels(entry), ...protocolLabels(entry) };
   if (reporter === 'source') {
     const labels = {
-      ...common,
+      ...commonLabels,
       ...sourceLabels(localWorkload),
       source_principal: entry.upstreamLocal || unknownLabel,
       ...destinationLabels(endpointIn(entry.workload)),
@@ -51,7 +51,7 @@ export function labelsOf(
   }
   const { outcome, workload } = peerOf(entry, admit);
   const labels = {
-    ...common,
+    ...commonLabels,
     ...sourceLabels(workload),
     source_principal: entry.peerUri || unknownLabel,
     ...destinationLabels(localWorkload),
@@ -78,13 +78,14 @@ function peerOf(
 ): { outcome: PeerOutcome; workload: WorkloadLabelValues } {
   const certified = peerUri === '' ? undefined : accountOf(peerUri);
   const anonymous = { ...unknownWorkload, ...(certified && { namespace: certified.namespace }) };
-  const result = (outcome: PeerOutcome) => ({ outcome, workload: anonymous });
+  const result = (peerOutcome: PeerOutcome) => ({ outcome: peerOutcome, workload: anonymous });
   if (claim === '' || claim === '-') return result('none');
-  const claimed = peerClaimIn(claim);
-  if (claimed === undefined) return result('malformed');
-  if (certified?.namespace !== claimed.namespace || certified.account !== claimed.account) return result('foreign');
-  if (!admit(peerUri, claimed)) return result('excess');
-  return { outcome: 'believed', workload: claimed };
+  const claimedWorkload = peerClaimIn(claim);
+  if (claimedWorkload === undefined) return result('malformed');
+  if (certified?.namespace !== claimedWorkload.namespace || certified.account !== claimedWorkload.account)
+    return result('foreign');
+  if (!admit(peerUri, claimedWorkload)) return result('excess');
+  return { outcome: 'believed', workload: claimedWorkload };
 }
 
 /** Parses `workload;namespace;canonical service;canonical revision;cluster`, which the control plane writes for each endpoint. */
@@ -183,10 +184,10 @@ function protocolLabels({ protocol, contentType, code, grpcStatus, flags }: Acce
 
 /** Labels of the overflow series. They have few values, but are sufficient for error rates. */
 export function overflowLabelsOf(labels: Labels): Labels {
-  const keptLabels: readonly string[] = ['reporter', 'request_protocol', 'connection_security_policy'];
+  const retainedLabels: readonly string[] = ['reporter', 'request_protocol', 'connection_security_policy'];
   const folded = Object.entries(labels).map(([label, value]) => [
     label,
-    keptLabels.includes(label) ? value : unknownLabel,
+    retainedLabels.includes(label) ? value : unknownLabel,
   ]);
   const { response_code: code } = labels;
   return {
@@ -207,7 +208,7 @@ export function labelText(labels: Labels, rule: MetricRule | undefined, values: 
     all.set(labelName(label), 'text' in value ? value.text : values[value.tag] || unknownLabel);
   }
   let text = '';
-  for (const [label, value] of all) text += `${text === '' ? '' : ','}${label}="${escaped(value)}"`;
+  for (const [label, value] of all) text += `${text === '' ? '' : ','}${label}="${escapeLabel(value)}"`;
   return text;
 }
 
@@ -219,7 +220,7 @@ function labelName(label: string): string {
 
 const maxValueLength = 256;
 
-function escaped(value: string): string {
+function escapeLabel(value: string): string {
   const truncated = value.length > maxValueLength ? value.slice(0, maxValueLength) : value;
   return /["\\\n]/.test(truncated) ? truncated.replace(/[\\"]/g, '\\$&').replace(/\n/g, '\\n') : truncated;
 }

@@ -7,8 +7,8 @@ const rulesByLogName = new Map<string, StreamRules>();
 
 /** @returns `undefined` for an unknown log name */
 export function rulesOf(logName: string): StreamRules | undefined {
-  const cached = rulesByLogName.get(logName);
-  if (cached !== undefined) return cached;
+  const cachedRules = rulesByLogName.get(logName);
+  if (cachedRules !== undefined) return cachedRules;
   const rules = rulesIn(logName);
   if (rules !== undefined) setBounded(rulesByLogName, logName, rules, maxNames);
   return rules;

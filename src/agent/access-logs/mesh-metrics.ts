@@ -60,7 +60,7 @@ export class MeshMetrics {
   #resolved = new WeakMap<StreamRules, Map<string, Resolved>>();
   readonly #peers = new Map<PeerOutcome, number>();
   #entries = 0;
-  readonly #lost = new Map<string, number>();
+  readonly #lostByReason = new Map<string, number>();
 
   constructor({
     localWorkload,
@@ -96,7 +96,7 @@ export class MeshMetrics {
    * @param reason a fixed label value
    */
   lost(reason: string, count = 1): void {
-    this.#lost.set(reason, (this.#lost.get(reason) ?? 0) + count);
+    this.#lostByReason.set(reason, (this.#lostByReason.get(reason) ?? 0) + count);
   }
 
   #takeRequest({ durationMs, received, sent }: AccessLogEntry, series: Resolved['series']): void {
@@ -115,13 +115,13 @@ export class MeshMetrics {
   }
 
   #count(series: Resolved['series'], id: StandardMetricId, amount: number): void {
-    const counted = series.get(id);
-    if (counted !== undefined) this.#table.count(standardMetrics[id].name, counted, amount);
+    const counterLabels = series.get(id);
+    if (counterLabels !== undefined) this.#table.count(standardMetrics[id].name, counterLabels, amount);
   }
 
   #observe(series: Resolved['series'], id: StandardMetricId, value: number): void {
-    const observed = series.get(id);
-    if (observed !== undefined) this.#table.observe(standardMetrics[id].name, observed, value);
+    const histogramLabels = series.get(id);
+    if (histogramLabels !== undefined) this.#table.observe(standardMetrics[id].name, histogramLabels, value);
   }
 
   #resolve(entry: AccessLogEntry, rules: StreamRules): Resolved {
@@ -131,8 +131,8 @@ export class MeshMetrics {
       this.#resolved.set(rules, resolvedSeries);
     }
     const key = keyOf(entry);
-    const cached = resolvedSeries.get(key);
-    if (cached !== undefined && this.#isCurrent(cached)) return cached;
+    const cachedSeries = resolvedSeries.get(key);
+    if (cachedSeries !== undefined && this.#isCurrent(cachedSeries)) return cachedSeries;
     const resolved = this.#resolveUncached(entry, rules);
     if (resolvedSeries.size >= this.#maxResolved) resolvedSeries.clear();
     resolvedSeries.set(key, resolved);
@@ -173,7 +173,8 @@ export class MeshMetrics {
     yield* this.#table.text();
     yield `# HELP istio_agent_access_log_entries_total Access log entries received from Envoy.\n# TYPE istio_agent_access_log_entries_total counter\nistio_agent_access_log_entries_total ${this.#entries}\n`;
     yield '# HELP istio_agent_access_log_lost_total Access log messages that were not counted, by reason.\n# TYPE istio_agent_access_log_lost_total counter\n';
-    for (const [reason, count] of this.#lost) yield `istio_agent_access_log_lost_total{reason="${reason}"} ${count}\n`;
+    for (const [reason, count] of this.#lostByReason)
+      yield `istio_agent_access_log_lost_total{reason="${reason}"} ${count}\n`;
     yield '# HELP istio_agent_peer_claims_total What peers claim about their workload, by outcome.\n# TYPE istio_agent_peer_claims_total counter\n';
     for (const [outcome, count] of this.#peers) yield `istio_agent_peer_claims_total{outcome="${outcome}"} ${count}\n`;
     const { state } = this.#table;

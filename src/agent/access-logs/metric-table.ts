@@ -55,7 +55,7 @@ export class MetricTable {
   readonly #onFolding: (folding: Folding) => void;
   readonly #families = new Map<string, Family>();
   #pageBytes = 0;
-  #evicted = 0;
+  #evictedCount = 0;
 
   /**
    * @param now monotonic milliseconds
@@ -138,18 +138,18 @@ export class MetricTable {
     const now = this.#now();
     if (now - this.#sweptAtMs < 1_000) return 0;
     this.#sweptAtMs = now;
-    let evicted = 0;
+    let evictedCount = 0;
     for (const family of this.#families.values()) {
       for (const [labels, series] of family.series) {
         if (now - series.lastUsedMs < this.#limits.idleMs) continue;
         series.isEvicted = true;
         family.series.delete(labels);
         this.#pageBytes -= this.#bytesOf(family, labels);
-        evicted++;
+        evictedCount++;
       }
     }
-    this.#evicted += evicted;
-    return evicted;
+    this.#evictedCount += evictedCount;
+    return evictedCount;
   }
 
   count(family: string, series: Series, amount: number): void {
@@ -172,7 +172,7 @@ export class MetricTable {
   }
 
   get evicted(): number {
-    return this.#evicted;
+    return this.#evictedCount;
   }
 
   /** Prometheus text format, one label set of a metric per item. */

@@ -52,10 +52,10 @@ export class TcpConnections {
       return { opened: 0, closed: isEnd ? 1 : 0, sent: 0, received: 0 };
     }
     if (isEnd) return { opened: 1, closed: 1, sent, received };
-    if (this.#openConnections.size >= this.#max) return nothing;
+    if (this.#openConnections.size >= this.#max) return noChange;
     this.#openConnections.set(streamId, { sent, received });
     return { opened: 1, closed: 0, sent, received };
   }
 }
 
-const nothing: ConnectionChange = { opened: 0, closed: 0, sent: 0, received: 0 };
+const noChange: ConnectionChange = { opened: 0, closed: 0, sent: 0, received: 0 };

@@ -106,7 +106,7 @@ export function createAdminClient(host: string, port: number): AdminClient {
         await call('GET', '/ready', limitMs);
         return false;
       } catch (error) {
-        return error instanceof Error && connectionProblem(error.cause) === refused;
+        return error instanceof Error && connectionProblem(error.cause) === refusedMessage;
       }
     },
     async serverInfo() {
@@ -119,11 +119,11 @@ export function createAdminClient(host: string, port: number): AdminClient {
   };
 }
 
-const refused = 'connection refused';
+const refusedMessage = 'connection refused';
 
 export function connectionProblem(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
-  if (code === 'ECONNREFUSED') return refused;
+  if (code === 'ECONNREFUSED') return refusedMessage;
   if (code === 'ECONNRESET') return 'connection reset';
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'host name not resolved';
   if (code === 'ETIMEDOUT' || code === 'EHOSTUNREACH') return 'host unreachable';

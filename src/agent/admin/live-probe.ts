@@ -70,7 +70,7 @@ interface Finding {
 }
 
 /** The flag in shared memory shows that the epoch is live; Envoy's main thread is too busy to respond. */
-const byMark: Finding = { live: true, responded: false, detail: 'LIVE' };
+const liveByMark: Finding = { live: true, responded: false, detail: 'LIVE' };
 
 class Probe {
   readonly #environment: ProbeEnvironment;
@@ -97,10 +97,10 @@ class Probe {
     this.#passed();
   }
 
-  async rounds(stopped: AbortSignal): Promise<void> {
+  async rounds(stopSignal: AbortSignal): Promise<void> {
     const beganAt = performance.now();
     let lastReported = '';
-    while (!stopped.aborted) {
+    while (!stopSignal.aborted) {
       const { live } = await this.#probe();
       const missingListeners = live ? await this.#missingListeners() : '';
       if (live && missingListeners === '') {
@@ -111,21 +111,21 @@ class Probe {
         this.#report({ type: 'probe.incomplete', reason: missingListeners });
       lastReported = missingListeners;
       const isEager = performance.now() - beganAt < eagerMs;
-      await sleep(isEager ? eagerPauseMs : pauseMs, undefined, { signal: stopped }).catch(() => {});
+      await sleep(isEager ? eagerPauseMs : pauseMs, undefined, { signal: stopSignal }).catch(() => {});
     }
   }
 
   /** Call before a new process can set the flag. */
-  async awaitMark(stopped: AbortSignal): Promise<void> {
+  async awaitMark(stopSignal: AbortSignal): Promise<void> {
     const { epoch, baseId } = this.#input;
     const isMarked = () => (epoch === 0 ? undefined : this.#environment.isMarkedInitializing?.(baseId));
-    for (let mark = isMarked(); mark !== undefined && !stopped.aborted; mark = isMarked()) {
+    for (let mark = isMarked(); mark !== undefined && !stopSignal.aborted; mark = isMarked()) {
       if (mark && this.#mark === 'clear') {
         this.#mark = 'own';
         return;
       }
       if (!mark) this.#mark = 'clear';
-      await sleep(markPauseMs, undefined, { signal: stopped }).catch(() => {});
+      await sleep(markPauseMs, undefined, { signal: stopSignal }).catch(() => {});
     }
   }
 
@@ -148,11 +148,11 @@ class Probe {
   async #probe(): Promise<Finding> {
     const requestedAt = hostMs();
     const pending = probeAdmin(this.#admin, this.#input);
-    const silent = Symbol('silent');
-    const first = await Promise.race([pending, sleep(silentMs, silent, { ref: false })]);
-    if (first === silent && this.#isLiveByMark()) return byMark;
+    const silentMark = Symbol('silent');
+    const first = await Promise.race([pending, sleep(silentMs, silentMark, { ref: false })]);
+    if (first === silentMark && this.#isLiveByMark()) return liveByMark;
     const finding = await pending;
-    if (!finding.responded && this.#isLiveByMark()) return byMark;
+    if (!finding.responded && this.#isLiveByMark()) return liveByMark;
     if (finding.responded && !finding.live) this.#notLiveAt = requestedAt;
     return finding;
   }
@@ -172,10 +172,10 @@ class Probe {
 
   /** Rejected listeners that are missing; empty if unknown. */
   async #missingListeners(): Promise<string> {
-    const refused = this.#input.listeners ? ((await getRejectedListeners(this.#admin)) ?? []) : [];
-    if (refused.length === 0) return '';
-    const [{ name, reason: why }] = refused as [RefusedListener];
-    return `LIVE, but Envoy rejected ${refused.length} ${refused.length === 1 ? 'listener' : 'listeners'}, first ${name}: ${why}`;
+    const rejectedListeners = this.#input.listeners ? ((await getRejectedListeners(this.#admin)) ?? []) : [];
+    if (rejectedListeners.length === 0) return '';
+    const [{ name, reason: rejectionReason }] = rejectedListeners as [RefusedListener];
+    return `LIVE, but Envoy rejected ${rejectedListeners.length} ${rejectedListeners.length === 1 ? 'listener' : 'listeners'}, first ${name}: ${rejectionReason}`;
   }
 }
 
@@ -206,6 +206,6 @@ async function describeWait({ discoveryAddress, xds }: ProbeEnvironment, finding
   }
   if (xds.trouble !== '')
     return `${finding.detail}: xDS stream to control plane ${discoveryAddress} failed: ${xds.trouble}`;
-  const how = xds.responses > 0 ? 'has not sent all resources yet' : 'has sent no xDS response yet';
-  return `${finding.detail}: control plane ${discoveryAddress} is connected and ${how}`;
+  const progressText = xds.responses > 0 ? 'has not sent all resources yet' : 'has sent no xDS response yet';
+  return `${finding.detail}: control plane ${discoveryAddress} is connected and ${progressText}`;
 }

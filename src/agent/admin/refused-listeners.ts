@@ -30,14 +30,14 @@ function rejectedListenersIn(dump: unknown): RefusedListener[] | undefined {
   // Proto JSON omits an empty list.
   if (configs === undefined) return typeof dump === 'object' && dump !== null ? [] : undefined;
   if (!Array.isArray(configs)) return undefined;
-  const refused = configs.flatMap((listener: unknown) => {
+  const rejectedListeners = configs.flatMap((listener: unknown) => {
     const name = fieldOf(listener, 'name');
     const error = fieldOf(listener, 'error_state');
     if (typeof name !== 'string' || name === '' || typeof error !== 'object' || error === null) return [];
     const serves = fieldOf(listener, 'active_state') !== undefined || fieldOf(listener, 'warming_state') !== undefined;
     return serves ? [] : [{ name, reason: String(fieldOf(error, 'details') ?? '').slice(0, maxReasonLength) }];
   });
-  return refused
+  return rejectedListeners
     .sort((listener, other) => (listener.name < other.name ? -1 : 1))
     .slice(0, maxNames)
     .map(({ name, reason }, i) => ({ name, reason: i < maxReasons ? reason : '' }));

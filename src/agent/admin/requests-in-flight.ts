@@ -39,7 +39,7 @@ export function requestsInFlight(stats: string, ownPorts: readonly number[]): nu
   let httpConnections = 0;
   for (const line of stats.split('\n')) {
     const [, name = '', value = '0'] = /^(\S.*): (\d+)$/.exec(line) ?? [];
-    if (isOwn(name, ownPorts)) continue;
+    if (isOwnListener(name, ownPorts)) continue;
     if (name.startsWith('listener.')) connections += Number(value);
     else if (!name.startsWith('http.')) continue;
     else if (name.endsWith('.downstream_rq_active')) requests += Number(value);
@@ -50,7 +50,7 @@ export function requestsInFlight(stats: string, ownPorts: readonly number[]): nu
 }
 
 /** Whether a gauge does not count application traffic: bootstrap listeners, single threads, internal listeners. */
-function isOwn(name: string, ownPorts: readonly number[]): boolean {
+function isOwnListener(name: string, ownPorts: readonly number[]): boolean {
   if (ownHttpPrefixes.some((prefix) => name.startsWith(`http.${prefix}.`))) return true;
   if (/^listener\.(admin|envoy_internal_.*)\.|\.(worker_\d+|main_thread)\./.test(name)) return true;
   const [, port] = /^listener\..*_(\d+)\.downstream_cx_active$/.exec(name) ?? [];

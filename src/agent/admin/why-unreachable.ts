@@ -14,12 +14,12 @@ export function whyUnreachable(address: string, limitMs = connectLimitMs): Promi
   if (target === undefined) return Promise.resolve('not host:port');
   return new Promise((resolve) => {
     const socket = connect({ ...target, timeout: limitMs });
-    const settle = (problem: string | undefined): void => {
+    const finish = (problem: string | undefined): void => {
       socket.destroy();
       resolve(problem);
     };
-    socket.once('connect', () => settle(undefined));
-    socket.once('timeout', () => settle(`no connection within ${limitMs} ms`));
-    socket.once('error', (error) => settle(connectionProblem(error)));
+    socket.once('connect', () => finish(undefined));
+    socket.once('timeout', () => finish(`no connection within ${limitMs} ms`));
+    socket.once('error', (error) => finish(connectionProblem(error)));
   });
 }

@@ -43,20 +43,24 @@ export function patchesBootstrap({ env, config }: Pick<ProxyOptions, 'env' | 'co
  */
 export async function adoptFromKilled(inheritance: Inheritance): Promise<ClaimedIds | undefined> {
   const { record, baseIds, table, runDir, storedFiles, needed } = inheritance;
-  const recorded = record.baseIds;
-  const isOwnedByOther = (): boolean => areHeldBySibling(recorded);
-  const claimed =
-    recorded &&
-    (await baseIds.resume({ runDir, isOwnedByOther, onForeignName: foreignNameReporter(inheritance) }, recorded));
-  if (claimed === undefined && isOwnedByOther()) {
+  const recordedIds = record.baseIds;
+  const isHeldBySibling = (): boolean => areHeldBySibling(recordedIds);
+  const claimedIds =
+    recordedIds &&
+    (await baseIds.resume(
+      { runDir, isOwnedByOther: isHeldBySibling, onForeignName: foreignNameReporter(inheritance) },
+      recordedIds,
+    ));
+  if (claimedIds === undefined && isHeldBySibling()) {
     table.handOver();
     return { baseIds: [], sweptFiles: [], isAnothers: true };
   }
-  const found = claimed && (await record.read());
-  const isWhole = needed.every((name) => storedFiles.read(name) !== undefined);
-  if (claimed !== undefined && found !== undefined && isWhole) return adoptRecord(inheritance, claimed, found);
+  const foundRecord = claimedIds && (await record.read());
+  const isComplete = needed.every((name) => storedFiles.read(name) !== undefined);
+  if (claimedIds !== undefined && foundRecord !== undefined && isComplete)
+    return adoptRecord(inheritance, claimedIds, foundRecord);
   if (record.exists) record.endAll();
-  if (claimed !== undefined) await baseIds.releaseWhenFree(claimed.baseIds);
+  if (claimedIds !== undefined) await baseIds.releaseWhenFree(claimedIds.baseIds);
   return undefined;
 }
 
@@ -80,17 +84,17 @@ export async function takeOver(
 ): Promise<ClaimedIds> {
   const { record, baseIds, table, ownership, runDir } = inheritance;
   baseIds.handOverAll();
-  const recorded = record.baseIds;
-  if (recorded === undefined) throw new Error('no readable state record of the previous agent in the run directory');
+  const recordedIds = record.baseIds;
+  if (recordedIds === undefined) throw new Error('no readable state record of the previous agent in the run directory');
   const onForeignName = foreignNameReporter(inheritance);
-  const claimed = await baseIds.resume({ runDir, resumeLimitMs: takeBackLimitMs, onForeignName }, recorded);
-  if (claimed === undefined) throw new Error('another agent holds the base IDs');
+  const claimedIds = await baseIds.resume({ runDir, resumeLimitMs: takeBackLimitMs, onForeignName }, recordedIds);
+  if (claimedIds === undefined) throw new Error('another agent holds the base IDs');
   try {
     signal.throwIfAborted();
     table.clear();
-    const taken = await adoptRecord(inheritance, claimed, await record.read(), handOver);
+    const adopted = await adoptRecord(inheritance, claimedIds, await record.read(), handOver);
     signal.throwIfAborted();
-    return taken;
+    return adopted;
   } catch (error) {
     // Give up control together with the base IDs.
     ownership.giveUp();
@@ -99,15 +103,15 @@ export async function takeOver(
   }
 }
 
-/** @param found `undefined` if the record is invalid and all its processes were killed */
+/** @param foundRecord `undefined` if the record is invalid and all its processes were killed */
 async function adoptRecord(
   { record, binaries, ownership }: Inheritance,
-  claimed: Omit<ClaimedIds, 'adoption'>,
-  found: FoundRecord | undefined,
+  claimedIds: Omit<ClaimedIds, 'adoption'>,
+  foundRecord: FoundRecord | undefined,
   handOver?: HandOver,
 ): Promise<ClaimedIds> {
-  const adoption = found && { ...restoreBinaries(binaries, found), ...(handOver && { handOver }) };
+  const adoption = foundRecord && { ...restoreBinaries(binaries, foundRecord), ...(handOver && { handOver }) };
   await ownership.take();
-  record.startRecording(claimed.baseIds, { binaries });
-  return { ...claimed, ...(adoption && { adoption }) };
+  record.startRecording(claimedIds.baseIds, { binaries });
+  return { ...claimedIds, ...(adoption && { adoption }) };
 }

@@ -29,9 +29,9 @@ export function predecessorWithEffects(inheritance: Inheritance) {
       takeBack: fromPromise<ClaimedIds, undefined>(async ({ signal }) => {
         await server.killNewerAgent(takeBackLimitMs);
         signal.throwIfAborted();
-        const claimed = await takeOver(inheritance, signal, 'taken back');
+        const takenOver = await takeOver(inheritance, signal, 'taken back');
         table.takeBack();
-        return claimed;
+        return takenOver;
       }),
     },
   });

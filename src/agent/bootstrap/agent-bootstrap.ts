@@ -33,9 +33,9 @@ export interface GeneratedBootstrap {
 export function agentBootstrap(options: ProxyOptions, order: BootstrapParameters): GeneratedBootstrap {
   const { standardMetrics, config } = options;
   if (standardMetrics === undefined) return generateBootstrap(options, order);
-  const generated = generateBootstrap(options, order, accessLogSocketPath(config.configPath));
+  const generatedBootstrap = generateBootstrap(options, order, accessLogSocketPath(config.configPath));
   // Envoy rejects listeners that log to a missing cluster, so the node does not announce the access log service if a template lacks its cluster.
-  return hasAccessLogCluster(generated.bootstrap) ? generated : generateBootstrap(options, order);
+  return hasAccessLogCluster(generatedBootstrap.bootstrap) ? generatedBootstrap : generateBootstrap(options, order);
 }
 
 function hasAccessLogCluster(bootstrap: Bootstrap): boolean {
@@ -78,11 +78,11 @@ function generateBootstrap(
 /** Facts for the node of an Envoy, or of a proxyless gRPC program. */
 export function nodeFacts(
   { outlierLogPath, ...options }: ProxyOptions,
-  found: Pick<NodeFacts, 'hasCredentialServer' | 'hasSecrets'>,
+  facts: Pick<NodeFacts, 'hasCredentialServer' | 'hasSecrets'>,
 ) {
   return {
     ...options,
-    ...found,
+    ...facts,
     agentVersion: packageVersion(),
     ...(outlierLogPath !== undefined && { outlierLogPath }),
     ...(options.config.controlPlaneAuthPolicy === 'MUTUAL_TLS' && {

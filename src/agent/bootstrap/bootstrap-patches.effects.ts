@@ -13,7 +13,7 @@ export function unpatched({ source, admin }: BootstrapParts): () => object {
 }
 
 export function bootstrapPatchesWithEffects(
-  parts: BootstrapParts,
+  bootstrapParts: BootstrapParts,
   {
     way,
     patches,
@@ -27,7 +27,7 @@ export function bootstrapPatchesWithEffects(
   const requestFromControlPlane = requestPatches({
     ...way,
     patches,
-    bootstrap: unpatched(parts),
+    bootstrap: unpatched(bootstrapParts),
     log: log.scope('bootstrap'),
   });
   return bootstrapPatchesMachine.provide({ actors: { requestPatches: requestFromControlPlane } });

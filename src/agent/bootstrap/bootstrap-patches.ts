@@ -27,7 +27,7 @@ type PatchFiles = Pick<StoredFiles, 'read' | 'store' | 'settled'>;
 export class BootstrapPatches {
   readonly #files: PatchFiles | undefined;
   #merge: ((bootstrap: object) => object) | undefined;
-  #isKnown = false;
+  #hasPatches = false;
 
   /** @param files files for the next agent of this container; absent if no agent follows */
   constructor(files?: PatchFiles) {
@@ -36,7 +36,7 @@ export class BootstrapPatches {
 
   /** Whether a previous agent received the patches, or a response without any, so that the control plane is not queried. */
   get isKnown(): boolean {
-    return this.#isKnown;
+    return this.#hasPatches;
   }
 
   /**
@@ -52,9 +52,9 @@ export class BootstrapPatches {
       const { BootstrapPatchMessage } = await import('./merge-patches.ts');
       const patchMessage = new BootstrapPatchMessage(stored);
       patchMessage.mergedInto(bootstrap());
-      this.setMerge((generated) => patchMessage.mergedInto(generated));
+      this.setMerge((generatedBootstrap) => patchMessage.mergedInto(generatedBootstrap));
     }
-    this.#isKnown = true;
+    this.#hasPatches = true;
   }
 
   /**
@@ -165,7 +165,7 @@ async function applyResponse(
   }
   // Test first: patches that do not fit end the start without a retry.
   patchMessage.mergedInto(bootstrap());
-  patches.setMerge((generated) => patchMessage.mergedInto(generated));
+  patches.setMerge((generatedBootstrap) => patchMessage.mergedInto(generatedBootstrap));
   await patches.store(response);
   log.info('patches.applied', { fields });
   return { is: 'patched' };

@@ -126,14 +126,14 @@ const tagNameForm = 'a tag name of letters, digits and _ . : / -';
 
 /** The regular expression contains the name unescaped. */
 function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): string[] {
-  const configured: [source: string, name: string][] = [
+  const configuredNames: [source: string, name: string][] = [
     ...config.extraStatTags.map((name): [string, string] => ['extraStatTags', name]),
     ...commaList(annotations[annotation.extraTags]).map((name): [string, string] => [annotation.extraTags, name]),
   ];
-  const names = configured.filter(([source, name]) => {
-    const fits = /^[\w.:/-]+$/.test(name) && name.length <= maxPatternLength;
-    if (!fits) errors.config(source, mustBe(tagNameForm, name));
-    return fits;
+  const names = configuredNames.filter(([source, name]) => {
+    const isValid = /^[\w.:/-]+$/.test(name) && name.length <= maxPatternLength;
+    if (!isValid) errors.config(source, mustBe(tagNameForm, name));
+    return isValid;
   });
   return [...new Set(names.map(([, name]) => name))];
 }
@@ -180,7 +180,7 @@ function violationOf(pattern: string): violation.FieldViolation | undefined {
   return pattern.length > maxPatternLength ? violation.tooLarge(maxPatternLength, pattern.length) : undefined;
 }
 
-function quoted(text: string): string {
+function quoteText(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
 }
 
@@ -195,7 +195,7 @@ function commaList(text: string | undefined): string[] {
     .filter((item) => item !== '');
 }
 
-function ignored(name: string, reason: string, value?: string): LogWarning {
+function ignoredWarning(name: string, reason: string, value?: string): LogWarning {
   return { event: 'option.ignored', setting: `annotation ${name}`, ...(value !== undefined && { value }), reason };
 }
 
@@ -207,9 +207,9 @@ function histogramBuckets(json: string | undefined, warnings: LogWarning[]): obj
     if (E.isRight(decoded)) {
       return Object.entries(decoded.right).map(([prefix, buckets]) => ({ match: { prefix }, buckets }));
     }
-    warnings.push(ignored(annotation.buckets, describeFieldErrors(decoded.left)));
+    warnings.push(ignoredWarning(annotation.buckets, describeFieldErrors(decoded.left)));
   } catch (error) {
-    warnings.push(ignored(annotation.buckets, `must be a JSON object: ${messageOf(error)}`));
+    warnings.push(ignoredWarning(annotation.buckets, `must be a JSON object: ${messageOf(error)}`));
   }
   return undefined;
 }
@@ -243,7 +243,7 @@ export function statsIntervals(
   // Envoy's default flush interval is 5 s.
   const isMultiple = evictionMs !== undefined && evictionMs % (flushMs ?? 5_000) === 0;
   if (evictionMs !== undefined && !isMultiple) {
-    warnings.push(ignored(annotation.eviction, 'must be a multiple of the flush interval', `${evictionMs}ms`));
+    warnings.push(ignoredWarning(annotation.eviction, 'must be a multiple of the flush interval', `${evictionMs}ms`));
   }
   return {
     ...(flushMs !== undefined && { stats_flush_interval: `${flushMs / 1000}s` }),
@@ -261,7 +261,7 @@ function interval(
   if (text === undefined) return undefined;
   const ms = durationMsOf(text.trim());
   if (ms !== undefined && Number.isInteger(ms) && ms >= 1 && ms <= maxIntervalMs) return ms;
-  warnings.push(ignored(name, 'must be a duration from 1ms to 5m', quoted(text)));
+  warnings.push(ignoredWarning(name, 'must be a duration from 1ms to 5m', quoteText(text)));
   return undefined;
 }
 

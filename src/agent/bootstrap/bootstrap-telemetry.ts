@@ -149,15 +149,15 @@ function tracerOf({ config, serviceName, errors }: TelemetryFacts) {
   const tracing: Json = config.tracing ?? (zipkinAddress ? { zipkin: { address: zipkinAddress } } : {});
   for (const [key, tracer] of Object.entries(tracers)) {
     const option = `tracing.${key}`;
-    const configured = tracing[key];
-    if (!isObject(configured)) continue;
-    const service = serviceOf(option, { tlsSettings: tracing.tlsSettings, ...configured });
+    const configuredTracer = tracing[key];
+    if (!isObject(configuredTracer)) continue;
+    const service = serviceOf(option, { tlsSettings: tracing.tlsSettings, ...configuredTracer });
     if (service === undefined) continue;
-    const token = configured.accessToken;
+    const token = configuredTracer.accessToken;
     if (typeof token === 'string' && !/^[\x20-\x7e]*$/.test(token)) {
       errors.config(`${option}.accessToken`, mustBeHidden('printable ASCII characters, it is sent as a header'));
     }
-    return { ...tracer, service, settings: tracer.settings(serviceName, configured) };
+    return { ...tracer, service, settings: tracer.settings(serviceName, configuredTracer) };
   }
   return undefined;
 }

@@ -18,16 +18,16 @@ export const firstRun: EpochId = { epoch: 0, baseId: 0 };
 
 export class FirstValidation implements PriorValidation {
   readonly #environment: PrepareEnvironment;
-  readonly #stopped = new AbortController();
+  readonly #stopController = new AbortController();
   /** Resolves whether Envoy accepted the input; rejects if Envoy rejects its flags or a file of the user. */
-  readonly #isTaken: Promise<boolean>;
+  readonly #isAccepted: Promise<boolean>;
   #isOpen = true;
 
   constructor(environment: PrepareEnvironment) {
     this.#environment = environment;
-    this.#isTaken = this.#validateOnce();
+    this.#isAccepted = this.#validateOnce();
     // Prevents an unhandled rejection before a caller awaits the result.
-    this.#isTaken.catch(() => {});
+    this.#isAccepted.catch(() => {});
   }
 
   /**
@@ -36,19 +36,19 @@ export class FirstValidation implements PriorValidation {
    * @throws ChartpilotError FLAG_INVALID, BOOTSTRAP_INVALID
    */
   async isAcceptedFor({ epoch, adminPort, binary }: Parameters<PriorValidation['isAcceptedFor']>[0]): Promise<boolean> {
-    const isSame = epoch === 0 && adminPort === this.#environment.admin.port && binary === firstBinary;
-    const isFirst = this.#isOpen && isSame;
+    const isSameInput = epoch === 0 && adminPort === this.#environment.admin.port && binary === firstBinary;
+    const isFirst = this.#isOpen && isSameInput;
     this.#isOpen = false;
-    return isFirst && (await this.#isTaken);
+    return isFirst && (await this.#isAccepted);
   }
 
   /** Rejects if Envoy rejects its flags or the user's files; never resolves. */
   refusal(): Promise<never> {
-    return new Promise((_, reject) => this.#isTaken.catch(reject));
+    return new Promise((_, reject) => this.#isAccepted.catch(reject));
   }
 
   end(): void {
-    this.#stopped.abort();
+    this.#stopController.abort();
   }
 
   async #validateOnce(): Promise<boolean> {
@@ -56,7 +56,7 @@ export class FirstValidation implements PriorValidation {
     const binary = binaries.pathOf(firstBinary);
     if (await this.#validate(binary)) return true;
     // Check for invalid flags and user files, which fail at each attempt. Other causes may be temporary.
-    if (this.#stopped.signal.aborted) return false;
+    if (this.#stopController.signal.aborted) return false;
     await requireFlags(binary, flags);
     if (userFiles?.bootstrap || userFiles?.override) await this.#requireUserFiles(userFiles, binary);
     return false;
@@ -70,7 +70,7 @@ export class FirstValidation implements PriorValidation {
         const namesStandardError =
           'customConfigFile' in source || `${text}${flags.configOverride}`.includes('/dev/std');
         const envoyArgs = ['--mode', 'validate', ...envoyArguments(flags, { configFile, ...firstRun })];
-        const { signal } = this.#stopped;
+        const { signal } = this.#stopController;
         // Create a named pipe only if needed, because this starts a process.
         const options = { signal, ...(namesStandardError && { scratch }) };
         return (await validateWithEnvoy({ binary, guard }, envoyArgs, options)).is === 'taken';
@@ -83,7 +83,7 @@ export class FirstValidation implements PriorValidation {
   /** @throws ChartpilotError BOOTSTRAP_INVALID */
   async #requireUserFiles(files: UserFiles, binary: string): Promise<void> {
     const { flags, scratch } = this.#environment;
-    const { signal } = this.#stopped;
+    const { signal } = this.#stopController;
     const attempt = this.#withConfigFile((configFile) =>
       requireUserFiles(files, ({ withOverride }) => {
         const envoyArgs = validationArguments(withOverride ? flags : { ...flags, configOverride: '' }, configFile);

@@ -40,9 +40,9 @@ export class BootstrapPatchMessage {
   mergedInto(bootstrap: object): object {
     const decoded = decodeLenient(bootstrapMessage, bootstrap as JsonValue, { keepsTypes: true });
     // Unknown fields would be lost.
-    const unknown = E.isLeft(decoded) ? [decoded.left] : decoded.right.unknown;
-    if (E.isLeft(decoded) || unknown.length > 0)
-      throw new ChartpilotError('CONFIG_INVALID', `bootstrap cannot be patched: ${unknown.join('; ')}`);
+    const unknownErrors = E.isLeft(decoded) ? [decoded.left] : decoded.right.unknown;
+    if (E.isLeft(decoded) || unknownErrors.length > 0)
+      throw new ChartpilotError('CONFIG_INVALID', `bootstrap cannot be patched: ${unknownErrors.join('; ')}`);
     const { schema, message } = decoded.right;
     try {
       return toJson(schema, mergeMessages(schema, message, this.#patches, 'append'), json) as object;

@@ -125,9 +125,9 @@ export const typedMetadataKeys = [
 ];
 
 function typedFirst(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const knownKeys = typedMetadataKeys.filter((key) => metadata[key] !== undefined);
+  const presentKeys = typedMetadataKeys.filter((key) => metadata[key] !== undefined);
   const otherKeys = Object.keys(metadata).filter((key) => !typedMetadataKeys.includes(key));
-  return Object.fromEntries([...knownKeys, ...otherKeys].map((key) => [key, metadata[key]]));
+  return Object.fromEntries([...presentKeys, ...otherKeys].map((key) => [key, metadata[key]]));
 }
 
 const metaPrefix = 'ISTIO_META_';

@@ -45,19 +45,19 @@ export interface PriorValidation {
   isAcceptedFor(run: Pick<PrepareOrder, 'epoch' | 'adminPort' | 'binary'>): Promise<boolean>;
 }
 
-export function prepareEpoch(environment: PrepareEnvironment, earlier?: PriorValidation) {
+export function prepareEpoch(environment: PrepareEnvironment, priorValidation?: PriorValidation) {
   return fromPromise<PreparedEpoch, PrepareOrder>(async ({ input, signal }) => {
     // The adopted Envoy is already running.
     if (input.adopted !== undefined) return { configFile: input.adopted.configFile, adminPort: input.adminPort };
     const outdated = await whyOutdated(environment, input, signal);
     if (outdated !== undefined) return { outdated };
     try {
-      const written = await writeBootstrap(environment, input);
-      const { configFile } = written;
-      const isTaken = input.validate && ((await earlier?.isAcceptedFor(input)) ?? false);
-      if (input.validate && !isTaken) await validateBootstrap(environment, input.binary, configFile, signal);
+      const writtenBootstrap = await writeBootstrap(environment, input);
+      const { configFile } = writtenBootstrap;
+      const isAlreadyValidated = input.validate && ((await priorValidation?.isAcceptedFor(input)) ?? false);
+      if (input.validate && !isAlreadyValidated) await validateBootstrap(environment, input.binary, configFile, signal);
       const unreachable = await whyNotStarted(environment, input);
-      return unreachable === undefined ? written : { unreachable };
+      return unreachable === undefined ? writtenBootstrap : { unreachable };
     } catch (error) {
       if (error instanceof ChartpilotError && error.code === 'FILE_UNWRITABLE')
         return { unwritable: explainInOneLine(error) };
@@ -92,14 +92,14 @@ async function writeBootstrap(
   const adminPort = requestedPort === 0 ? await freeAdminPort(admin.host, admin.port) : requestedPort;
   // Epochs of both base IDs may have the same number.
   const file = resolve(join(configPath, `envoy-rev${run.epoch}${adminPort === admin.port ? '' : 'b'}.json`));
-  const generated = source.bootstrap(adminPort, run) as { readonly node?: { readonly id?: string } };
+  const generatedBootstrap = source.bootstrap(adminPort, run) as { readonly node?: { readonly id?: string } };
   try {
     makeFolder(resolve(configPath), 0o700);
-    await replaceFile(file, bootstrapText(generated));
+    await replaceFile(file, bootstrapText(generatedBootstrap));
   } catch (error) {
     throw unwritableError(file, error, '--configPath');
   }
-  const node = generated.node?.id;
+  const node = generatedBootstrap.node?.id;
   return { configFile: file, adminPort, ...(node !== undefined && { node }) };
 }
 
@@ -143,10 +143,10 @@ async function validateBootstrap(
 ): Promise<void> {
   const result = await validate(environment, environment.binaries.pathOf(binary), configFile, signal);
   if (result.is === 'taken') return;
-  const outcome = result.is === 'refused' ? 'Envoy rejects' : 'Envoy could not validate';
+  const verdictText = result.is === 'refused' ? 'Envoy rejects' : 'Envoy could not validate';
   const override = environment.userFiles?.override;
   const file = override === undefined ? configFile : `${configFile} with ${override.setting} ${override.path}`;
-  throw new ChartpilotError('BOOTSTRAP_INVALID', `${outcome} ${file}: ${result.why}`);
+  throw new ChartpilotError('BOOTSTRAP_INVALID', `${verdictText} ${file}: ${result.why}`);
 }
 
 async function whyNotStarted(

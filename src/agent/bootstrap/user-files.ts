@@ -64,28 +64,29 @@ function requireAccepted({ setting, path, isTemplate }: UserFile, result: Valida
 }
 
 /** In Envoy's message, a path ends at a quote, a space or the end. */
-function namesMissingFile(why: string): boolean {
-  return [...why.matchAll(/(?<![\w./@])\/[^\s'":,)]+/g)].some(([path]) => !existsSync(path));
+function namesMissingFile(reasonText: string): boolean {
+  return [...reasonText.matchAll(/(?<![\w./@])\/[^\s'":,)]+/g)].some(([path]) => !existsSync(path));
 }
 
 /**
  * Parses Envoy's message: `… @ admin.address: message T, near 1:46 (offset 45): no such field: 'port') has unknown fields`, or `Proto constraint
  * validation failed (BootstrapValidationError.Admin: … | caused by AdminValidationError.Address: value is required)`.
  */
-function rejectionIn(why: string): { readonly field?: string; readonly reason: string } {
+function rejectionIn(reasonText: string): { readonly field?: string; readonly reason: string } {
   const { path, reason } =
-    /(?: @ (?<path>\S+): message \S+)?, near \d+:\d+ \(offset \d+\): (?<reason>.+)/.exec(why)?.groups ?? {};
-  if (reason === undefined) return violationIn(why) ?? { reason: why };
-  const unknown = /^no such field: '([^']*)'/.exec(reason)?.[1];
-  if (unknown !== undefined) return { field: [path ?? [], unknown].flat().join('.'), reason: 'no such field' };
+    /(?: @ (?<path>\S+): message \S+)?, near \d+:\d+ \(offset \d+\): (?<reason>.+)/.exec(reasonText)?.groups ?? {};
+  if (reason === undefined) return violationIn(reasonText) ?? { reason: reasonText };
+  const unknownField = /^no such field: '([^']*)'/.exec(reason)?.[1];
+  if (unknownField !== undefined)
+    return { field: [path ?? [], unknownField].flat().join('.'), reason: 'no such field' };
   const message = reason.replace(/\)(?: has unknown fields$|: \{.*)/, '');
   return { ...(path !== undefined && { field: path }), reason: message };
 }
 
 /** Returns only fields outside lists, because list indexes of the merged bootstrap differ from those of the file. */
-function violationIn(why: string): { readonly field: string; readonly reason: string } | undefined {
-  const matches = [...why.matchAll(/\w+ValidationError\.(\w+)(\[)?/g)];
-  const reason = /ValidationError\.\w+: ([^|]+)\)$/.exec(why)?.[1];
+function violationIn(reasonText: string): { readonly field: string; readonly reason: string } | undefined {
+  const matches = [...reasonText.matchAll(/\w+ValidationError\.(\w+)(\[)?/g)];
+  const reason = /ValidationError\.\w+: ([^|]+)\)$/.exec(reasonText)?.[1];
   if (reason === undefined || matches.some(([, , index]) => index !== undefined)) return undefined;
   const field = matches.map(([, name = '']) => name.replace(/(?<!^)[A-Z]/g, '_$&').toLowerCase()).join('.');
   return { field, reason };

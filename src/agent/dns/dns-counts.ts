@@ -12,20 +12,20 @@ export class DnsCounts {
     took: (seconds) => {
       this.#seconds += seconds;
       const bucket = buckets.findIndex((limit) => seconds <= limit);
-      this.#within[bucket < 0 ? buckets.length : bucket]!++;
+      this.#bucketCounts[bucket < 0 ? buckets.length : bucket]!++;
     },
   };
   /** Not cumulative; the last bucket has no upper bound. */
-  readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
+  readonly #bucketCounts: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #seconds = 0;
 
   text(): string {
     const { requests, failures, refused } = this.upstream;
     const name = 'istio_agent_dns_upstream_request_duration_seconds';
-    let below = 0;
-    const within = this.#within.map((count, i) => {
-      below += count;
-      return `${name}_bucket{le="${buckets[i] ?? '+Inf'}"} ${below}`;
+    let cumulativeCount = 0;
+    const cumulativeCounts = this.#bucketCounts.map((count, i) => {
+      cumulativeCount += count;
+      return `${name}_bucket{le="${buckets[i] ?? '+Inf'}"} ${cumulativeCount}`;
     });
     return [
       ...counter('istio_agent_dns_requests_total', 'DNS queries of the workload.', this.requests),
@@ -42,9 +42,9 @@ export class DnsCounts {
       ),
       `# HELP ${name} Duration of forwarded DNS queries in seconds.`,
       `# TYPE ${name} histogram`,
-      ...within,
+      ...cumulativeCounts,
       `${name}_sum ${this.#seconds}`,
-      `${name}_count ${below}`,
+      `${name}_count ${cumulativeCount}`,
       '',
     ].join('\n');
   }

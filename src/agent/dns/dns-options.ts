@@ -55,7 +55,7 @@ export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   return {
     addresses,
     port,
-    servers: isHostServer ? withoutItself(addresses, servers, sources) : servers,
+    servers: isHostServer ? omitItself(addresses, servers, sources) : servers,
     timeoutMs,
     parallel: parallel === true,
     forwardBeforeTable: isHostServer,
@@ -67,8 +67,13 @@ export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
 function listenAddress({ env, uid, errors, warnings }: DnsSources): { host: string; port: number } {
   const text = env.DNS_PROXY_ADDR || `${defaultAddress.host}:${defaultAddress.port}`;
   const [, host = '', digits = ''] = /^(.*):(\d{1,5})$/.exec(text) ?? [];
-  const [bare, port] = [host.replace(/^\[(.*)\]$/, '$1'), Number(digits)];
-  if (digits === '' || port < 1 || port > 65535 || (bare !== '' && bare !== 'localhost' && isIP(bare) === 0)) {
+  const [hostname, port] = [host.replace(/^\[(.*)\]$/, '$1'), Number(digits)];
+  if (
+    digits === '' ||
+    port < 1 ||
+    port > 65535 ||
+    (hostname !== '' && hostname !== 'localhost' && isIP(hostname) === 0)
+  ) {
     errors.flag('DNS_PROXY_ADDR', mustBe('an IP address and port such as localhost:15053', text));
     return defaultAddress;
   }
@@ -78,7 +83,7 @@ function listenAddress({ env, uid, errors, warnings }: DnsSources): { host: stri
     warnings.push({ event: 'option.nonrootDnsPort', setting: 'DNS_PROXY_ADDR', value: text, uid, default: fallback });
     return defaultAddress;
   }
-  return { host: bare, port };
+  return { host: hostname, port };
 }
 
 function addressesOf(host: string, servers: readonly string[]): string[] {
@@ -92,7 +97,7 @@ function addressesOf(host: string, servers: readonly string[]): string[] {
 }
 
 /** Removes this server from its upstream servers, which use the same port, to prevent a loop. */
-function withoutItself(
+function omitItself(
   addresses: readonly string[],
   servers: readonly string[],
   { ownAddresses, warnings }: DnsSources,
@@ -100,19 +105,19 @@ function withoutItself(
   // Compares numerically, because an IPv6 address has many notations.
   const itsAddresses = new BlockList();
   const boundAddresses = addresses.flatMap((address) => [address, ...(isUnspecified(address) ? ownAddresses() : [])]);
-  for (const address of boundAddresses) itsAddresses.addAddress(withoutZone(address), familyOf(address));
+  for (const address of boundAddresses) itsAddresses.addAddress(stripZone(address), familyOf(address));
   const isItself = (server: string): boolean =>
-    itsAddresses.check(withoutZone(server), familyOf(server)) || (isLoopback(server) && addresses.some(isUnspecified));
-  const remaining = servers.filter((server) => !isItself(server));
-  if (remaining.length === servers.length) return remaining;
+    itsAddresses.check(stripZone(server), familyOf(server)) || (isLoopback(server) && addresses.some(isUnspecified));
+  const otherServers = servers.filter((server) => !isItself(server));
+  if (otherServers.length === servers.length) return otherServers;
   const itself = servers.filter(isItself).join(', ');
   warnings.push({ event: 'option.dnsUpstreamIsSelf', servers: itself, file: hostResolvConf });
-  return remaining;
+  return otherServers;
 }
 
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIPv4(address) ? 'ipv4' : 'ipv6');
 /** A link-local address may have a zone: `fe80::1%eth0`. */
-const withoutZone = (address: string): string => address.replace(/%.*$/, '');
+const stripZone = (address: string): string => address.replace(/%.*$/, '');
 
 /** Without a resolv.conf, queries are not forwarded; names of the mesh still resolve. */
 function resolvConf(isHostServer: boolean, { readFile, warnings }: DnsSources): ResolvConf {

@@ -41,7 +41,7 @@ export class DnsServer implements Taker {
   readonly #tcp: Server[] = [];
   readonly #connections = new Set<Socket>();
   /** Forwarded queries without a response. */
-  #waiting = 0;
+  #waitingCount = 0;
 
   constructor(options: DnsServerOptions) {
     this.#options = options;
@@ -81,7 +81,7 @@ export class DnsServer implements Taker {
   async leave(limitMs: number): Promise<void> {
     const deadline = performance.now() + limitMs;
     do await sleep(leavePollMs);
-    while (this.#waiting > 0 && performance.now() < deadline);
+    while (this.#waitingCount > 0 && performance.now() < deadline);
     // Wait until the event loop has read all queries that the kernel received.
     await nextTurn();
     this.close();
@@ -112,7 +112,7 @@ export class DnsServer implements Taker {
 
   /** Ignores send errors, because clients repeat their queries. */
   #takeDatagram(socket: UdpSocket, message: Buffer, { port, address }: Pick<RemoteInfo, 'port' | 'address'>): void {
-    this.#take(message, 'udp', (response) => {
+    this.#handleQuery(message, 'udp', (response) => {
       if (response !== undefined && this.#udp.includes(socket)) socket.send(response, port, address, () => {});
     });
   }
@@ -130,11 +130,13 @@ export class DnsServer implements Taker {
   #serve(connection: Socket): void {
     this.#connections.add(connection);
     connection.on('close', () => this.#connections.delete(connection));
-    serveDnsStream(connection, streamLimits, { query: (message, respond) => this.#take(message, 'tcp', respond) });
+    serveDnsStream(connection, streamLimits, {
+      query: (message, respond) => this.#handleQuery(message, 'tcp', respond),
+    });
   }
 
   /** @param reply called once, with `undefined` if the message needs no response */
-  #take(message: Buffer, transport: DnsTransport, reply: (response: Buffer | undefined) => void): void {
+  #handleQuery(message: Buffer, transport: DnsTransport, reply: (response: Buffer | undefined) => void): void {
     const read = readQuery(message);
     if (read.kind === 'drop') {
       reply(undefined);
@@ -157,9 +159,9 @@ export class DnsServer implements Taker {
   }
 
   async #forward(query: DnsQuery, transport: DnsTransport, reply: (response: Buffer) => void): Promise<void> {
-    this.#waiting++;
+    this.#waitingCount++;
     const response = await this.#options.upstream.forward(query, transport);
-    this.#waiting--;
+    this.#waitingCount--;
     reply(response ?? failure(query.message, 'SERVFAIL', query.questionEnd));
   }
 }

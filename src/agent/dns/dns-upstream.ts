@@ -57,10 +57,10 @@ export class DnsUpstream {
     }
     this.#inFlight += slots;
     this.#counts.requests++;
-    const begin = performance.now();
+    const startedAt = performance.now();
     try {
       const response = parallel ? await this.#queryAll(query, transport) : await this.#queryInTurn(query, transport);
-      this.#counts.took((performance.now() - begin) / 1000);
+      this.#counts.took((performance.now() - startedAt) / 1000);
       return forwardedResponse(response, query);
     } catch {
       this.#counts.failures++;
@@ -129,27 +129,27 @@ type Exchange = (
 function exchangeQuery(upstreamQuery: UpstreamQuery, exchange: Exchange): Promise<Buffer> {
   const { query, id, timeoutMs, signal } = upstreamQuery;
   return new Promise((resolve, reject) => {
-    const settle = (finish: () => void): void => {
+    const finishOnce = (finish: () => void): void => {
       clearTimeout(limit);
-      signal.removeEventListener('abort', stopped);
+      signal.removeEventListener('abort', onStopped);
       close();
       finish();
     };
-    const fail = (error: Error): void => settle(() => reject(error));
-    const stopped = (): void => fail(new Error('query canceled'));
+    const fail = (error: Error): void => finishOnce(() => reject(error));
+    const onStopped = (): void => fail(new Error('query canceled'));
     const limit = setTimeout(() => fail(new Error(`no response within ${timeoutMs} ms`)), timeoutMs);
-    signal.addEventListener('abort', stopped, { once: true });
+    signal.addEventListener('abort', onStopped, { once: true });
     const accept = (message: Buffer): void => {
-      if (isResponseTo(message, id, query)) settle(() => resolve(message));
+      if (isResponseTo(message, id, query)) finishOnce(() => resolve(message));
     };
     const close = exchange(upstreamQuery, accept, fail);
   });
 }
 
 /** A connected socket receives only from its server. */
-const overUdp: Exchange = ({ server, port, query, id }, onMessage, failed) => {
+const overUdp: Exchange = ({ server, port, query, id }, onMessage, onFailed) => {
   const socket = createSocket(isIPv6(server) ? 'udp6' : 'udp4');
-  socket.on('error', failed);
+  socket.on('error', onFailed);
   socket.on('message', onMessage);
   // A callback passed to `connect` would receive the error of an unreachable server, and the `error` handler would not.
   socket.on('connect', () => socket.send(withId(query.message, id)));
@@ -160,11 +160,11 @@ const overUdp: Exchange = ({ server, port, query, id }, onMessage, failed) => {
   };
 };
 
-const overTcp: Exchange = ({ server, port, query, id }, onMessage, failed) => {
+const overTcp: Exchange = ({ server, port, query, id }, onMessage, onFailed) => {
   const socket = connect({ host: server, port });
   const reader = new TcpMessages();
-  socket.on('error', failed);
-  socket.on('close', () => failed(new Error('name server closed the connection')));
+  socket.on('error', onFailed);
+  socket.on('close', () => onFailed(new Error('name server closed the connection')));
   socket.on('data', (chunk) => {
     for (const message of reader.push(chunk)) onMessage(message);
   });

@@ -36,7 +36,7 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
     };
     const { addresses } = options;
     const upstream = new DnsUpstream(options, counts.upstream);
-    const failed = (error: unknown): void => {
+    const reportFailure = (error: unknown): void => {
       close();
       report({ type: 'dns-port.failed', reason: `DNS server on ${addresses.join(', ')}: ${messageOf(error)}` });
     };
@@ -54,15 +54,15 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
         forwardBeforeTable: options.forwardBeforeTable,
         upstream,
         counts,
-        failed,
+        failed: reportFailure,
       });
     const server = buildServer(ownership !== undefined);
-    const unfollow = tables.subscribe(({ size, skipped }) =>
+    const unsubscribe = tables.subscribe(({ size, skipped }) =>
       report({ type: 'name-table.received', names: size, skipped }),
     );
     const listening = (port: number): void => report({ type: 'dns-port.listening', addresses: [...addresses], port });
     const isFirst = ownership?.isOurs !== false;
-    const open = async (): Promise<void> => {
+    const openServer = async (): Promise<void> => {
       if (isFirst && ownership !== undefined && ports?.isAfterAnother !== true) await findFree(buildServer(false));
       const port = await server.open();
       if (!isOpen) {
@@ -73,21 +73,21 @@ function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment
       if (isFirst) listening(port);
     };
     let isDue = true;
-    const begin = async (): Promise<void> => {
+    const startServer = async (): Promise<void> => {
       if (!isDue) return;
       isDue = false;
-      await open().catch(failed);
+      await openServer().catch(reportFailure);
     };
-    if (ownership === undefined) void begin();
+    if (ownership === undefined) void startServer();
     // In a later event loop iteration, as when a port is opened, so that name tables are reported first.
     else if (!isFirst) setImmediate(() => listening(options.port));
-    const leaveOwnership = ownership?.onAcquired(begin);
+    const leaveOwnership = ownership?.onAcquired(startServer);
     const stay = ownership?.onReleased(() => server.leave(leaveLimitMs));
     return () => {
       isOpen = false;
       leaveOwnership?.();
       stay?.();
-      unfollow();
+      unsubscribe();
       close();
     };
   });

@@ -99,10 +99,15 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
   /**
    * Starts an Envoy in a new folder.
    *
-   * @param living open file that marks this container as alive to agents of other containers
+   * @param livingFileDescriptor open file that marks this container as alive to agents of other containers
    * @throws Error of the operating system
    */
-  static start(folder: string, command: readonly string[], channels: DetachedChannels, living?: number): DetachedEnvoy {
+  static start(
+    folder: string,
+    command: readonly string[],
+    channels: DetachedChannels,
+    livingFileDescriptor?: number,
+  ): DetachedEnvoy {
     mkdirSync(folder, { mode: 0o700 });
     const { stdout, stderr, life } = channels;
     const detached = new DetachedEnvoy(folder, {
@@ -110,10 +115,16 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
       stderr: stderr.stream,
       life: life.stream,
     });
-    const ends = [stdout.childEnd, stderr.childEnd, life.childEnd, stdout.readEnd ?? 'ignore', stderr.readEnd] as const;
+    const stdioEnds = [
+      stdout.childEnd,
+      stderr.childEnd,
+      life.childEnd,
+      stdout.readEnd ?? 'ignore',
+      stderr.readEnd,
+    ] as const;
     // In its own session: no signal of a terminal reaches it, and killing the process group ends both the shell and Envoy.
     const child = spawn('/bin/sh', ['-c', wrapper, 'envoy-wrapper', folder, ...command], {
-      stdio: ['ignore', ...ends, living ?? 'ignore'],
+      stdio: ['ignore', ...stdioEnds, livingFileDescriptor ?? 'ignore'],
       detached: true,
     });
     child.once('error', (error) => detached.#fail(error));
@@ -236,12 +247,12 @@ export function withdrawStart(folder: string): boolean {
  */
 export function killDetached(folder: string): number[] {
   const recordedProcesses = ['envoy', 'wrapper'].flatMap((name) => identityIn(join(folder, name)) ?? []);
-  const living = recordedProcesses.filter(isAlive);
-  for (const process of living) {
+  const livingProcesses = recordedProcesses.filter(isAlive);
+  for (const process of livingProcesses) {
     if (!sendToGroup(process, 'SIGKILL')) send(process, 'SIGKILL');
   }
   removeQuietly(folder);
-  return living.map(({ pid }) => pid);
+  return livingProcesses.map(({ pid }) => pid);
 }
 
 /** `undefined` until the shell has recorded it. */
@@ -298,7 +309,7 @@ function openPipeOf(pid: number, fd: number): Readable | undefined {
 }
 
 function closedStream(): Readable {
-  const closed = new Socket();
-  closed.destroy();
-  return closed;
+  const closedSocket = new Socket();
+  closedSocket.destroy();
+  return closedSocket;
 }

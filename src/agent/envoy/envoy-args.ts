@@ -96,12 +96,12 @@ export interface ProxyLogLevel {
 export function parseProxyLogLevel(spec: string, componentSpec: string): ProxyLogLevel {
   let level = 'warning';
   const components: string[] = [];
-  const dropped: string[] = [];
+  const droppedArgs: string[] = [];
   for (const item of spec.split(',').filter(Boolean)) {
     const segments = item.split(':');
     if (segments.length === 1) level = item;
     else if (segments.length === 2) components.push(item);
-    else dropped.push(item);
+    else droppedArgs.push(item);
   }
-  return { level, components: components.length > 0 ? components.join(',') : componentSpec, dropped };
+  return { level, components: components.length > 0 ? components.join(',') : componentSpec, dropped: droppedArgs };
 }

@@ -104,16 +104,16 @@ export class EnvoyBinaries implements BinaryPaths {
    * @returns whether the file was found
    */
   restore({ name, realPath, identity, digest }: DescribedBinary, runningPid: number | undefined): boolean {
-    const atPath = orUndefined(() => openBinary(realPath));
-    const isSame = atPath !== undefined && identityOf(atPath.stats) === identity;
-    if (atPath !== undefined && !isSame) closeSync(atPath.fd);
-    const found = isSame
-      ? atPath
+    const openedBinary = orUndefined(() => openBinary(realPath));
+    const isSameBinary = openedBinary !== undefined && identityOf(openedBinary.stats) === identity;
+    if (openedBinary !== undefined && !isSameBinary) closeSync(openedBinary.fd);
+    const foundBinary = isSameBinary
+      ? openedBinary
       : runningPid === undefined
         ? undefined
         : orUndefined(() => openExecutableOf(runningPid));
-    if (found === undefined) return false;
-    this.pin(name, digest, found);
+    if (foundBinary === undefined) return false;
+    this.pin(name, digest, foundBinary);
     return true;
   }
 
@@ -207,8 +207,8 @@ const isSameFile = (stats: BigIntStats, other: BigIntStats): boolean =>
 
 function isFileAt(path: string, { dev, ino }: BigIntStats): boolean {
   try {
-    const there = statSync(path, { bigint: true });
-    return there.dev === dev && there.ino === ino;
+    const currentStats = statSync(path, { bigint: true });
+    return currentStats.dev === dev && currentStats.ino === ino;
   } catch {
     return false;
   }

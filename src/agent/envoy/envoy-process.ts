@@ -82,19 +82,19 @@ function runEnvoy(
   const { log, accessLog = standardOutput, table, adminAt, outOfMemoryKills } = environment;
   const startedAtMs = run.adopted?.startedAtMs ?? hostMs();
   const killsBefore = outOfMemoryKills();
-  const started = run.adopted === undefined ? startEnvoy(environment, run) : adoptEnvoy(environment, run);
-  if ('problem' in started) {
-    report({ type: 'process.failed', reason: started.problem });
+  const startedProcess = run.adopted === undefined ? startEnvoy(environment, run) : adoptEnvoy(environment, run);
+  if ('problem' in startedProcess) {
+    report({ type: 'process.failed', reason: startedProcess.problem });
     return { kill: () => {}, release: () => {} };
   }
-  const { child, binary } = started;
+  const { child, binary } = startedProcess;
   table.add(child, run);
   const hadTakenOver = watchTakeOver({ adminAt, hadParent: run.adopted !== undefined }, run);
   const output = new EnvoyOutput(log, { run, onLine: (line) => records.take(line) });
   const outputEnds = Promise.all([
-    readLines(started.stderr, (line) => output.line(line)),
+    readLines(startedProcess.stderr, (line) => output.line(line)),
     // Envoy logs to stderr. Its stdout contains only the access logs that users configured, which are passed on unchanged.
-    readLineChunks(started.stdout, (lines) => {
+    readLineChunks(startedProcess.stdout, (lines) => {
       accessLog.write(lines);
       return accessLog.waitForSpace(maxPauseMs);
     }),
@@ -155,13 +155,13 @@ function startEnvoy(environment: EnvoyProcessEnvironment, run: StartOrder): Star
   const binary = resolveBinary(environment, run);
   if ('problem' in binary) return binary;
   const command = [...guard, binary.path, ...envoyArguments(flags, run)];
-  const started = tryToStart(
+  const startedProcess = tryToStart(
     () =>
       (held && startDetached(held, environment, run, command)) ??
       startAsChild(command, openOutputChannels(environment.scratch)),
   );
-  if (!('problem' in started)) return { ...started, binary: binary.path };
-  return { problem: `cannot start Envoy: ${started.problem}` };
+  if (!('problem' in startedProcess)) return { ...startedProcess, binary: binary.path };
+  return { problem: `cannot start Envoy: ${startedProcess.problem}` };
 }
 
 /** Starts Envoy under a shell that outlives this agent. `undefined` if no pipes are available that the next agent could open. */
@@ -230,8 +230,8 @@ function tryToStart<A>(start: () => A): A | { problem: string } {
 function resolveBinary({ binaries }: EnvoyProcessEnvironment, run: StartOrder): { path: string } | { problem: string } {
   try {
     const path = binaries.pathOf(run.binary);
-    const why = whyNotExecutable(path);
-    return why === undefined ? { path } : { problem: `cannot start Envoy: ${path} ${why}` };
+    const reason = whyNotExecutable(path);
+    return reason === undefined ? { path } : { problem: `cannot start Envoy: ${path} ${reason}` };
   } catch (error) {
     return { problem: `cannot start Envoy: ${reasonIn(error)}` };
   }

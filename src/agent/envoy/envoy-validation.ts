@@ -59,12 +59,12 @@ export async function validateWithEnvoy(
   await read;
   if (!result.failed) return { is: 'taken' };
   if (result.timedOut) return { is: 'not known', why: `envoy --mode validate did not finish within ${timeout} ms` };
-  const why = withoutNoise(output.exitReason()) || (result.shortMessage ?? `exit code ${result.exitCode}`);
-  return { is: result.exitCode === invalidConfigCode && !result.isTerminated ? 'refused' : 'not known', why };
+  const reason = stripNoise(output.exitReason()) || (result.shortMessage ?? `exit code ${result.exitCode}`);
+  return { is: result.exitCode === invalidConfigCode && !result.isTerminated ? 'refused' : 'not known', why: reason };
 }
 
 /** Removes the file name, which the caller knows, and the spaces and links by which Protobuf makes equal messages differ. */
-function withoutNoise(output: string): string {
+function stripNoise(output: string): string {
   return output
     .replace(/^error initializing configuration '[^']*':? ?/, '')
     .replace(/ {2,}/g, ' ')

@@ -55,8 +55,8 @@ function parseMount(line: string): Mount[] {
 
 /** A container may see only a subtree, but /proc/self/cgroup names its group from the root of the tree. */
 function placeIn({ subtree, mountPoint }: Mount, path: string): string {
-  const below = posix.relative(subtree, path);
-  return below.startsWith('..') ? mountPoint : posix.join(mountPoint, below);
+  const relativePath = posix.relative(subtree, path);
+  return relativePath.startsWith('..') ? mountPoint : posix.join(mountPoint, relativePath);
 }
 
 function textOf(file: string): string {

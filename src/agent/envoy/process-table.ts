@@ -19,7 +19,7 @@ interface Child {
 }
 
 export class ProcessTable {
-  readonly #running = new Map<Child, RunningEnvoy>();
+  readonly #runningByChild = new Map<Child, RunningEnvoy>();
   #isHandedOver = false;
 
   /** Whether another agent takes over the Envoys, so that this agent ends none. */
@@ -29,7 +29,7 @@ export class ProcessTable {
 
   /** @throws Error if an Envoy would end with this agent */
   handOver(): void {
-    for (const [child, { epoch }] of this.#running) {
+    for (const [child, { epoch }] of this.#runningByChild) {
       if (child.release === undefined) throw new Error(`epoch ${epoch} cannot outlive this agent`);
     }
     this.#isHandedOver = true;
@@ -42,31 +42,31 @@ export class ProcessTable {
 
   /** Removes all entries, before handed-over Envoys are adopted again. */
   clear(): void {
-    this.#running.clear();
+    this.#runningByChild.clear();
   }
 
   /** The entry exists from the spawn until the exit event. */
   add(child: Child, { epoch, baseId }: Pick<RunningEnvoy, 'epoch' | 'baseId'>): void {
     if (child.pid === undefined) return;
     // The PID of a process that is not a child of the agent is known only after `spawn`.
-    const running = { epoch, baseId, pid: child.pid };
-    this.#running.set(child, running);
+    const runningEnvoy = { epoch, baseId, pid: child.pid };
+    this.#runningByChild.set(child, runningEnvoy);
     child.once('spawn', () => {
-      running.pid = child.pid ?? running.pid;
+      runningEnvoy.pid = child.pid ?? runningEnvoy.pid;
     });
-    child.once('error', () => this.#running.delete(child));
-    child.once('exit', () => this.#running.delete(child));
+    child.once('error', () => this.#runningByChild.delete(child));
+    child.once('exit', () => this.#runningByChild.delete(child));
   }
 
   list(): RunningEnvoy[] {
-    return [...this.#running.values()];
+    return [...this.#runningByChild.values()];
   }
 
   /** For an agent that exits immediately and cannot wait. */
   killAll(): void {
     if (this.#isHandedOver) return;
     // Kill by handle, not by PID, which may be reused after the process was reaped.
-    for (const child of this.#running.keys()) child.kill('SIGKILL');
+    for (const child of this.#runningByChild.keys()) child.kill('SIGKILL');
   }
 
   /**
@@ -76,8 +76,8 @@ export class ProcessTable {
    */
   async endAll(limitMs = 10_000): Promise<RunningEnvoy[]> {
     if (this.#isHandedOver) return [];
-    const remaining = this.list();
-    const exits = [...this.#running.keys()].map(
+    const remainingEnvoys = this.list();
+    const exits = [...this.#runningByChild.keys()].map(
       (child) => new Promise<void>((resolve) => child.once('exit', () => resolve())),
     );
     this.killAll();
@@ -87,6 +87,6 @@ export class ProcessTable {
     });
     await Promise.race([Promise.all(exits), limit]);
     clearTimeout(timer);
-    return remaining;
+    return remainingEnvoys;
   }
 }

@@ -41,8 +41,8 @@ export function inScratchFolder<A>(parents: readonly ScratchParent[], task: (fol
 
 /** Removes the operation and the path in the temporary folder from Node's message (`ENOSPC: no space left on device, open '/x/.scratch-a1b2c3'`). */
 export function unwritableError(path: string, error: unknown, flag: string): ChartpilotError {
-  const why = messageOf(error).replace(/, (?:open|mkdir|mkdtemp|write|rename|close|stat)\b.*$/s, '');
-  return new ChartpilotError('FILE_UNWRITABLE', `${path}: ${why}`, {
+  const reason = messageOf(error).replace(/, (?:open|mkdir|mkdtemp|write|rename|close|stat)\b.*$/s, '');
+  return new ChartpilotError('FILE_UNWRITABLE', `${path}: ${reason}`, {
     hint: `Set ${flag} to a writable directory.`,
     fields: { path: flag, got: path },
     cause: error,

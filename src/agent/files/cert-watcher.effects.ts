@@ -7,12 +7,12 @@ import { certificateValidator } from './certificate-validation.ts';
 import { directoryWatchWithEffects } from './directory-watch.effects.ts';
 
 /** @param newest the Envoy that validates certificates */
-export function certWatcherWithEffects(newest: ValidationEnvironment, turns: FileTurns, log: Logger) {
+export function certWatcherWithEffects(newest: ValidationEnvironment, fileTurns: FileTurns, log: Logger) {
   return certWatcherMachine.provide({
     actors: {
-      waitForFiles: waitForFiles(turns),
+      waitForFiles: waitForFiles(fileTurns),
       directory: directoryWatchWithEffects(),
-      digestFiles: readCertificates(certificateValidator(newest), log.scope('cert-watcher'), turns),
+      digestFiles: readCertificates(certificateValidator(newest), log.scope('cert-watcher'), fileTurns),
     },
   });
 }

@@ -62,19 +62,19 @@ export async function digestDirectories(
     for (const problem of [...unreadable, ...inspection.problems]) {
       problems.push({ ...problem, message: `${directory}: ${problem.message}` });
     }
-    sets.push(...inspection.sets.map((set) => below(directory, set)));
+    sets.push(...inspection.sets.map((set) => setInDirectory(directory, set)));
   }
   return {
     digest: hash.digest('hex'),
     files: [...all.keys()],
-    ...reported(problems),
+    ...problemFields(problems),
     found: problems,
     sets,
     contents: all,
   };
 }
 
-function below(directory: string, set: CertificateSet): CertificateSet {
+function setInDirectory(directory: string, set: CertificateSet): CertificateSet {
   if ('roots' in set) return { roots: join(directory, set.roots) };
   return { certificate: join(directory, set.certificate), key: join(directory, set.key) };
 }
@@ -85,27 +85,29 @@ async function readDirectory(
   signal: AbortSignal | undefined,
 ): Promise<{ contents: Map<string, Buffer>; unreadable: readonly CertificateProblem[] }> {
   const contents = new Map<string, Buffer>();
-  const listed = await certificateNames(directory);
-  if ('problem' in listed) return { contents, unreadable: [unreadableAs(listed.problem)] };
-  const unreadable: CertificateProblem[] = [];
+  const fileNames = await certificateNames(directory);
+  if ('problem' in fileNames) return { contents, unreadable: [unreadableAs(fileNames.problem)] };
+  const unreadableProblems: CertificateProblem[] = [];
   let bytes = 0;
-  for (const name of listed.names.slice(0, maxFiles)) {
+  for (const name of fileNames.names.slice(0, maxFiles)) {
     signal?.throwIfAborted();
     const content = await readSmallFile(await locate(join(directory, name)));
-    if ('problem' in content) unreadable.push(problemOf(content.code, `${name} ${content.problem}`, { path: name }));
+    if ('problem' in content)
+      unreadableProblems.push(problemOf(content.code, `${name} ${content.problem}`, { path: name }));
     else {
       contents.set(name, content);
       bytes += content.length;
     }
     if (bytes > maxBytes) break;
   }
-  if (bytes > maxBytes) unreadable.push(unreadableAs(`certificate files must have at most ${maxBytes} bytes in total`));
-  if (listed.names.length > maxFiles) {
-    unreadable.push(
-      unreadableAs(`directory must have at most ${maxFiles} certificate files, got ${listed.names.length}`),
+  if (bytes > maxBytes)
+    unreadableProblems.push(unreadableAs(`certificate files must have at most ${maxBytes} bytes in total`));
+  if (fileNames.names.length > maxFiles) {
+    unreadableProblems.push(
+      unreadableAs(`directory must have at most ${maxFiles} certificate files, got ${fileNames.names.length}`),
     );
   }
-  return { contents, unreadable };
+  return { contents, unreadable: unreadableProblems };
 }
 
 function unreadableAs(message: string): CertificateProblem {
@@ -113,7 +115,7 @@ function unreadableAs(message: string): CertificateProblem {
 }
 
 /** Removes duplicates. */
-function reported(problems: readonly CertificateProblem[]): Pick<CertificateFilesContent, 'problems' | 'code'> {
+function problemFields(problems: readonly CertificateProblem[]): Pick<CertificateFilesContent, 'problems' | 'code'> {
   const texts = [...new Set(problems.map(({ message }) => message))];
   const codes = [...new Set(problems.map(({ code }) => code))];
   return { problems: texts, ...(codes.length > 0 && { code: codes.join(', ') }) };
@@ -137,37 +139,37 @@ const maxReadings = 3;
  * The digest actor of the cert-watcher. With `judge`, Envoy validates the files as they were read. Rejects only if the chart aborts it, after the
  * chart's limit.
  */
-export function readCertificates(validator: CertificateValidator, log: Logger, turns: FileTurns) {
+export function readCertificates(validator: CertificateValidator, log: Logger, fileTurns: FileTurns) {
   return fromPromise<CertificateFilesContent, { directories: string[]; judge: boolean }>(async ({ input, signal }) => {
     const { directories } = input;
-    const digest = (): Promise<DirectoriesRead> => turns.run(() => digestDirectories(directories, signal), signal);
+    const digest = (): Promise<DirectoriesRead> => fileTurns.run(() => digestDirectories(directories, signal), signal);
     let read = await digest();
     if (!input.judge) {
       // Does not state whether Envoy starts with these files, because Envoy may have been adopted.
       if (read.problems.length > 0) {
         log.warn('certificates.invalid', { code: read.code, reason: read.problems.join('; ') });
       }
-      return outcome(read);
+      return validationOutcome(read);
     }
     for (let times = 1; times <= maxReadings; times++) {
       const { problems, notValidated } = await validateSets(read, validator, signal);
-      const after = await digest();
-      if (after.digest === read.digest) return outcome(read, problems, notValidated);
-      read = after;
+      const digestAfter = await digest();
+      if (digestAfter.digest === read.digest) return validationOutcome(read, problems, notValidated);
+      read = digestAfter;
     }
-    return outcome(read, [unreadableAs('certificate files keep changing while they are read')]);
+    return validationOutcome(read, [unreadableAs('certificate files keep changing while they are read')]);
   });
 }
 
-function outcome(
+function validationOutcome(
   { digest, files, found }: DirectoriesRead,
-  more: readonly CertificateProblem[] = [],
+  furtherProblems: readonly CertificateProblem[] = [],
   notValidated?: string,
 ): CertificateFilesContent {
   return {
     digest,
     files,
-    ...reported([...found, ...more]),
+    ...problemFields([...found, ...furtherProblems]),
     ...(notValidated !== undefined && { notValidated }),
   };
 }
@@ -179,49 +181,49 @@ async function validateSets(
   signal: AbortSignal,
 ): Promise<{ problems: CertificateProblem[]; notValidated?: string }> {
   if (sets.length === 0 || problems.length > 0) return { problems: [] };
-  const refused: CertificateProblem[] = [];
+  const refusedProblems: CertificateProblem[] = [];
   try {
     for (const { set, result } of await validator(sets, signal)) {
       if (result.is === 'not known') return { problems: [], notValidated: result.why };
       const file = 'roots' in set ? set.roots : set.certificate;
       const blocks = describeCertificates(contents.get(file) ?? Buffer.alloc(0));
       const message = `Envoy rejects ${file}: ${plain(result.why)}${blocks === '' ? '' : ` (${blocks})`}`;
-      refused.push(problemOf('CERTIFICATE_REJECTED', message, { path: file }));
+      refusedProblems.push(problemOf('CERTIFICATE_REJECTED', message, { path: file }));
     }
   } catch (error) {
     return { problems: [], notValidated: messageOf(error) };
   }
-  return { problems: refused };
+  return { problems: refusedProblems };
 }
 
 /** Removes Envoy's prefix about the generated configuration. */
-const plain = (why: string): string => why.replace(/^error initializing configuration '.*?': /, '');
+const plain = (rawMessage: string): string => rawMessage.replace(/^error initializing configuration '.*?': /, '');
 
 const pollMs = 100;
 
 /** The wait actor of the cert-watcher: reports missing files immediately and after each change, until the chart stops it. */
-export function waitForFiles(turns: FileTurns) {
+export function waitForFiles(fileTurns: FileTurns) {
   return fromCallback<{ type: never }, { files: string[] }>(({ input, sendBack }) => {
     const stop = new AbortController();
-    void reportMissingFiles(turns, input.files, stop.signal, sendBack);
+    void reportMissingFiles(fileTurns, input.files, stop.signal, sendBack);
     return () => stop.abort();
   });
 }
 
 async function reportMissingFiles(
-  turns: FileTurns,
+  fileTurns: FileTurns,
   files: readonly string[],
-  stopped: AbortSignal,
+  stopSignal: AbortSignal,
   report: (event: FilesPending) => void,
 ): Promise<void> {
   let lastReport = '';
-  while (!stopped.aborted) {
-    const event = await turns.run(() => missingFilesOf(files), stopped).catch(() => undefined);
-    if (event === undefined || stopped.aborted) return;
+  while (!stopSignal.aborted) {
+    const event = await fileTurns.run(() => missingFilesOf(files), stopSignal).catch(() => undefined);
+    if (event === undefined || stopSignal.aborted) return;
     const serializedEvent = JSON.stringify(event);
     if (serializedEvent !== lastReport) report(event);
     lastReport = serializedEvent;
-    await sleep(pollMs, undefined, { signal: stopped }).catch(() => {});
+    await sleep(pollMs, undefined, { signal: stopSignal }).catch(() => {});
   }
 }
 

@@ -40,8 +40,8 @@ interface ReadFile {
  */
 export function inspectCertificates(contents: ReadonlyMap<string, Buffer>): CertificateFindings {
   const files = new Map([...contents].map(([name, content]) => [name, read(name, content)] as const));
-  const broken = [...files.values()].flatMap(({ problems }) => problems);
-  if (broken.length > 0) return { problems: broken, sets: [] };
+  const fileProblems = [...files.values()].flatMap(({ problems }) => problems);
+  if (fileProblems.length > 0) return { problems: fileProblems, sets: [] };
   const problems = pairs.flatMap(([certificate, key]) => pairProblem(files, certificate, key));
   return { problems, sets: problems.length > 0 ? [] : setsOf([...files.values()]) };
 }
@@ -78,18 +78,18 @@ function parse(
   problems: CertificateProblem[],
 ): X509Certificate | KeyObject | undefined {
   if (!isCertificate(block) && !isPrivateKey(block)) return undefined;
-  const where = `${name}: block ${block.number} (${block.label})`;
+  const blockText = `${name}: block ${block.number} (${block.label})`;
   const code = isCertificate(block) ? 'CERTIFICATE_INVALID' : 'PRIVATE_KEY_INVALID';
-  if (!block.isWhole) problems.push(problemOf('PEM_INVALID', `${where} is not terminated`, { path: name }));
+  if (!block.isWhole) problems.push(problemOf('PEM_INVALID', `${blockText} is not terminated`, { path: name }));
   else if (isPrivateKey(block) && isEncrypted(block)) {
-    problems.push(problemOf(code, `${where} is encrypted, which Envoy does not support here`, { path: name }));
+    problems.push(problemOf(code, `${blockText} is encrypted, which Envoy does not support here`, { path: name }));
   } else {
     try {
       // A label of OpenSSL that Envoy accepts and Node does not.
       if (block.label === 'TRUSTED CERTIFICATE') return undefined;
       return isCertificate(block) ? new X509Certificate(block.text) : createPrivateKey(block.text);
     } catch (error) {
-      problems.push(problemOf(code, `${where} cannot be parsed: ${messageOf(error)}`, { path: name }));
+      problems.push(problemOf(code, `${blockText} cannot be parsed: ${messageOf(error)}`, { path: name }));
     }
   }
   return undefined;
@@ -108,8 +108,8 @@ function pairProblem(files: ReadonlyMap<string, ReadFile>, certificate: string, 
     ...(secret.keys.length > 0 ? [] : [misplacedIn('PRIVATE_KEY_INVALID', key, 'a private key', heldBy(secret))]),
   ];
   if (misplaced.length > 0) return misplaced;
-  if (chain.first === undefined || secret.key === undefined || isKeyOf(secret.key, chain.first)) return [];
-  const other = chain.certificates.findIndex(({ text }) => isKeyOf(secret.key!, text));
+  if (chain.first === undefined || secret.key === undefined || matchesKey(secret.key, chain.first)) return [];
+  const other = chain.certificates.findIndex(({ text }) => matchesKey(secret.key!, text));
   const location =
     other > 0 ? ` but of the certificate in block ${chain.certificates[other]!.number}, which must come first` : '';
   const message = `${key} is not the private key of ${certificate}${location}`;
@@ -120,8 +120,8 @@ function missingFile(code: CertificateCode, file: string, other: string): Certif
   return problemOf(code, `${file} is missing beside ${other}`, { path: file });
 }
 
-function misplacedIn(code: CertificateCode, file: string, expected: string, got: string): CertificateProblem {
-  return problemOf(code, `${file} must contain ${expected}, got ${got}`, { path: file, expected, got });
+function misplacedIn(code: CertificateCode, file: string, expected: string, actual: string): CertificateProblem {
+  return problemOf(code, `${file} must contain ${expected}, got ${actual}`, { path: file, expected, got: actual });
 }
 
 function heldBy({ certificates, keys }: ReadFile): string {
@@ -129,7 +129,7 @@ function heldBy({ certificates, keys }: ReadFile): string {
   return certificates.length > 0 ? 'a certificate' : 'neither';
 }
 
-function isKeyOf(key: KeyObject, certificate: X509Certificate | string): boolean {
+function matchesKey(key: KeyObject, certificate: X509Certificate | string): boolean {
   try {
     return (typeof certificate === 'string' ? new X509Certificate(certificate) : certificate).checkPrivateKey(key);
   } catch {
@@ -144,7 +144,7 @@ function setsOf(files: readonly ReadFile[]): CertificateSet[] {
     const pairedCertificate = pairs.find(([, key]) => key === file.name)?.[0];
     const key = file.key;
     const of =
-      pairedCertificate ?? (key && files.find(({ first }) => first !== undefined && isKeyOf(key, first))?.name);
+      pairedCertificate ?? (key && files.find(({ first }) => first !== undefined && matchesKey(key, first))?.name);
     return of === undefined ? [] : [{ certificate: of, key: file.name }];
   });
   const chains = new Set(paired.map(({ certificate }) => certificate));
@@ -154,10 +154,10 @@ function setsOf(files: readonly ReadFile[]): CertificateSet[] {
 
 /** The key type of each certificate in a file, which Envoy's message lacks. */
 export function describeCertificates(content: Buffer): string {
-  const described = pemBlocks(content)
+  const blockTexts = pemBlocks(content)
     .filter(isCertificate)
     .map(({ number, text }) => `block ${number}: ${keyKindOf(text)}`);
-  return described.slice(0, 5).join(', ');
+  return blockTexts.slice(0, 5).join(', ');
 }
 
 function keyKindOf(text: string): string {

@@ -18,22 +18,22 @@ export async function readSmallFile(
       isFile: stat.isFile(),
       kind: stat.isDirectory() ? 'a directory' : 'another kind of file',
     }));
-    if (!fileFacts.isFile) return unreadable(`must be a regular file, got ${fileFacts.kind}`);
+    if (!fileFacts.isFile) return unreadableFile(`must be a regular file, got ${fileFacts.kind}`);
     const content = Buffer.alloc(Math.min(size, largestFileBytes) + 1);
     let bytes = 0;
     // One byte more than the size, to detect a growing file.
     for (let read = 1; read > 0 && bytes < content.length; bytes += read) {
       ({ bytesRead: read } = await file.read(content, bytes, content.length - bytes));
     }
-    if (bytes > largestFileBytes) return unreadable(`must have at most ${largestFileBytes} bytes`);
-    if (bytes > size) return unreadable('changed while it was read');
+    if (bytes > largestFileBytes) return unreadableFile(`must have at most ${largestFileBytes} bytes`);
+    if (bytes > size) return unreadableFile('changed while it was read');
     return content.subarray(0, bytes);
   } catch (error) {
-    if (isSystemError(error, 'ENOENT')) return unreadable('does not exist');
-    return unreadable(`cannot be read: ${messageOf(error).split(', ', 1)[0]}`);
+    if (isSystemError(error, 'ENOENT')) return unreadableFile('does not exist');
+    return unreadableFile(`cannot be read: ${messageOf(error).split(', ', 1)[0]}`);
   }
 }
 
-function unreadable(problem: string): { readonly problem: string; readonly code: CertificateCode } {
+function unreadableFile(problem: string): { readonly problem: string; readonly code: CertificateCode } {
   return { problem, code: 'CERTIFICATE_FILE_UNREADABLE' };
 }

@@ -37,18 +37,18 @@ export function certificateValidator(
   return async (sets, signal) => {
     const validated: ValidatedSet[] = [];
     for (let first = 0; first < sets.length; first += setsAtOnce) {
-      const some = sets.slice(first, first + setsAtOnce);
-      const result = await validate(some, signal);
+      const batch = sets.slice(first, first + setsAtOnce);
+      const result = await validate(batch, signal);
       if (result.is === 'taken') continue;
       // If Envoy cannot run, further runs would fail as well.
-      if (result.is === 'not known' || some.length === 1) return [...validated, { set: some[0]!, result }];
-      for (const set of some) {
+      if (result.is === 'not known' || batch.length === 1) return [...validated, { set: batch[0]!, result }];
+      for (const set of batch) {
         const setResult = await validate([set], signal);
         if (setResult.is !== 'taken') validated.push({ set, result: setResult });
         if (setResult.is === 'not known' || validated.length >= maxRejectedSets) return validated;
       }
       // If only all together are rejected, report that message.
-      if (validated.length === 0) validated.push({ set: some[0]!, result });
+      if (validated.length === 0) validated.push({ set: batch[0]!, result });
     }
     return validated;
   };

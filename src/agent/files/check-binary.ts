@@ -49,13 +49,14 @@ async function check(
     const digest = await turns.run(() => digestOf(openedBinary.fd, signal), signal);
     if (hasChanged(openedBinary)) return { refused: `${openedBinary.realPath} is still being written` };
     const name = await turns.run(() => binaries.nameOfDigest(digest, signal), signal);
-    const checked = name === undefined ? await checkCompatibility(environment, openedBinary, signal) : { version: '' };
-    if ('refused' in checked) return checked;
+    const checkResult =
+      name === undefined ? await checkCompatibility(environment, openedBinary, signal) : { version: '' };
+    if ('refused' in checkResult) return checkResult;
     binaries.pin(name ?? digest, digest, openedBinary);
     isPinned = true;
     return {
       binary: name ?? digest,
-      description: `${checked.version} (sha256 ${digest}) ${openedBinary.realPath}`.trim(),
+      description: `${checkResult.version} (sha256 ${digest}) ${openedBinary.realPath}`.trim(),
     };
   } finally {
     if (!isPinned) closeSync(openedBinary.fd);
@@ -63,8 +64,8 @@ async function check(
 }
 
 function openedAt(path: string): OpenBinary | { refused: string } {
-  const why = whyNotExecutable(path);
-  if (why !== undefined) return { refused: `${path} ${why}` };
+  const reason = whyNotExecutable(path);
+  if (reason !== undefined) return { refused: `${path} ${reason}` };
   try {
     return openBinary(path);
   } catch (error) {
@@ -95,10 +96,10 @@ async function checkCompatibility(
     return { refused: `${description} rejects the Envoy command line of this agent: ${outputText(compatibility)}` };
   }
   if (hotRestart) {
-    const running = await runBinary(binaries.newestPath, [...envoyArguments, '--hot-restart-version'], signal);
+    const processResult = await runBinary(binaries.newestPath, [...envoyArguments, '--hot-restart-version'], signal);
     // Do not reject if the running Envoy does not report its version.
-    if (running.exitCode === 0 && running.output !== compatibility.output) {
-      const differs = `hot restart version ${compatibility.output}, running Envoy has ${running.output}`;
+    if (processResult.exitCode === 0 && processResult.output !== compatibility.output) {
+      const differs = `hot restart version ${compatibility.output}, running Envoy has ${processResult.output}`;
       return { refused: `${description} cannot hot restart the running Envoy: ${differs}` };
     }
   }

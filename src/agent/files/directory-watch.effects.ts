@@ -130,21 +130,21 @@ class DirectoryWatch {
   #content: string | null;
   readonly #beganAtMs = Date.now();
   #comparedAt = 0;
-  #closed = false;
+  #isClosed = false;
 
   constructor(
-    { directory, knownHash: seen }: { directory: string; knownHash: string | null },
+    { directory, knownHash: seenHash }: { directory: string; knownHash: string | null },
     environment: WatchEnvironment,
   ) {
     this.#directory = resolve(directory);
-    this.#content = seen;
+    this.#content = seenHash;
     this.#environment = environment;
     this.#timer = setInterval(() => void this.#check(), environment.times.identityMs);
     void this.#check();
   }
 
   close(): void {
-    this.#closed = true;
+    this.#isClosed = true;
     if (this.#isChecking) this.#environment.hanging.add(this.#directory);
     clearInterval(this.#timer);
     this.#unwatch();
@@ -153,15 +153,15 @@ class DirectoryWatch {
   /** Runs one check at a time. */
   async #check(): Promise<void> {
     const { hanging } = this.#environment;
-    if (this.#isChecking || this.#closed || hanging.has(this.#directory)) return;
+    if (this.#isChecking || this.#isClosed || hanging.has(this.#directory)) return;
     this.#isChecking = true;
     try {
       await this.#ensureWatched();
     } catch (error) {
-      this.#failed(error);
+      this.#reportFailure(error);
     } finally {
       this.#isChecking = false;
-      if (this.#closed) hanging.delete(this.#directory);
+      if (this.#isClosed) hanging.delete(this.#directory);
     }
   }
 
@@ -170,10 +170,10 @@ class DirectoryWatch {
     const identity = await identityOf(this.#directory, files);
     // Content before the watch, or the current content if unknown.
     if (this.#isFirstCheck) await this.#compareFirst();
-    if (this.#closed) return;
+    if (this.#isClosed) return;
     if (identity !== this.#identity) this.#meet(identity);
     this.#isFirstCheck = false;
-    if (identity === nothing) return;
+    if (identity === emptyContent) return;
     if (this.#watcher === undefined) await this.#watch();
     else if (performance.now() - this.#comparedAt >= times.safetyMs) await this.#compare();
   }
@@ -182,24 +182,24 @@ class DirectoryWatch {
     const { report } = this.#environment;
     this.#unwatch();
     this.#identity = identity;
-    if (identity === nothing) report({ type: 'directory.missing' });
+    if (identity === emptyContent) report({ type: 'directory.missing' });
     else if (!this.#isFirstCheck) report({ type: 'directory.found' });
     if (!this.#isFirstCheck) this.#reportChange(this.#directory);
   }
 
   async #watch(): Promise<void> {
-    const watcher = this.#begun();
+    const watcher = this.#openWatcher();
     if (watcher === undefined) return;
     this.#watcher = watcher;
     watcher.on('change', (event, name) => this.#onEvent(event, name === null ? null : String(name)));
-    watcher.on('error', (error) => this.#failed(error));
+    watcher.on('error', (error) => this.#reportFailure(error));
     this.#environment.report({ type: 'watch.began' });
     // Detects changes before the watch was established.
     await this.#compare();
   }
 
   /** `undefined` if the directory was removed, which the next check detects. */
-  #begun(): FSWatcher | undefined {
+  #openWatcher(): FSWatcher | undefined {
     try {
       return this.#environment.files.watch(this.#directory);
     } catch (error) {
@@ -223,8 +223,8 @@ class DirectoryWatch {
     this.#environment.report({ type: 'files.changed', path });
   }
 
-  #failed(error: unknown): void {
-    if (this.#closed) return;
+  #reportFailure(error: unknown): void {
+    if (this.#isClosed) return;
     this.close();
     const reason = `cannot watch ${this.#directory}: ${messageOf(error)}`;
     this.#environment.report({ type: 'watch.failed', reason, knownHash: this.#content });
@@ -236,9 +236,9 @@ class DirectoryWatch {
   }
 
   async #compareFirst(): Promise<void> {
-    const isKnown = this.#content !== null;
+    const isContentKnown = this.#content !== null;
     const newestMs = await this.#compare();
-    if (isKnown || this.#closed) return;
+    if (isContentKnown || this.#isClosed) return;
     // Files are read when the watch is ordered, so report later changes. If the comparison took long, report a change in any case: clocks of other
     // hosts may be wrong.
     const hasChanged = newestMs > this.#beganAtMs - clockTickMs;
@@ -249,7 +249,7 @@ class DirectoryWatch {
   /** @returns time of the last change, in milliseconds since 1970 */
   async #compare(): Promise<number> {
     const { seen, newestMs } = await contentsOf(this.#directory, this.#environment);
-    if (this.#closed) return newestMs;
+    if (this.#isClosed) return newestMs;
     const previous = this.#content;
     this.#content = seen;
     this.#comparedAt = performance.now();
@@ -261,15 +261,15 @@ class DirectoryWatch {
 /** Granularity of the kernel's clock for files. */
 const clockTickMs = 20;
 
-const nothing = 'nothing';
+const emptyContent = 'nothing';
 
 /** Device and inode of the directory. */
 async function identityOf(directory: string, files: WatchedFiles): Promise<string> {
   try {
     const directoryStat = await files.stat(directory, { bigint: true });
-    return directoryStat.isDirectory() ? `${directoryStat.dev}:${directoryStat.ino}` : nothing;
+    return directoryStat.isDirectory() ? `${directoryStat.dev}:${directoryStat.ino}` : emptyContent;
   } catch (error) {
-    if (isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR')) return nothing;
+    if (isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR')) return emptyContent;
     throw error;
   }
 }
@@ -283,9 +283,9 @@ async function contentsOf(
   { files, isWatchedName }: Pick<WatchEnvironment, 'files' | 'isWatchedName'>,
 ): Promise<{ seen: string; newestMs: number }> {
   const hash = createHash('sha256');
-  const listed = await files.readdir(directory).catch(messageOf);
-  if (typeof listed === 'string') return { seen: hash.update(listed).digest('hex'), newestMs: 0 };
-  const names = listed.filter(isWatchedName).sort();
+  const fileNames = await files.readdir(directory).catch(messageOf);
+  if (typeof fileNames === 'string') return { seen: hash.update(fileNames).digest('hex'), newestMs: 0 };
+  const names = fileNames.filter(isWatchedName).sort();
   hash.update(`${names.length}`);
   // Detects added and removed names.
   let newestMs = (await stat(directory).catch(() => undefined))?.mtimeMs ?? 0;

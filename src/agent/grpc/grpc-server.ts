@@ -188,18 +188,18 @@ export class GrpcSocketServer {
     }
     if (options.ownership?.isOurs !== false) await removeStale(path);
     if (options.ownership !== undefined) await removeOwnNames(path);
-    const created = new GrpcSocketServer(path, options);
+    const newServer = new GrpcSocketServer(path, options);
     try {
-      await created.#listen(ownPath);
-      created.#forgetOwnership = options.ownership?.onAcquired(() => putInPlace(ownPath, path));
+      await newServer.#listen(ownPath);
+      newServer.#forgetOwnership = options.ownership?.onAcquired(() => putInPlace(ownPath, path));
     } catch (error) {
-      created.close();
+      newServer.close();
       throw new ChartpilotError('LISTEN_FAILED', `socket ${path}: ${messageOf(error)}`, {
         cause: error,
         fields: { path },
       });
     }
-    return created;
+    return newServer;
   }
 
   async #listen(ownPath: string): Promise<void> {
@@ -218,7 +218,7 @@ export class GrpcSocketServer {
   close(): void {
     this.#forgetOwnership?.();
     const ownPath = ownNameOf(this.#path, this.#ownership);
-    if (this.#ownership?.isOurs === true && isSame(ownPath, this.#path)) rmSync(this.#path, { force: true });
+    if (this.#ownership?.isOurs === true && isSamePath(ownPath, this.#path)) rmSync(this.#path, { force: true });
     this.#server.close();
     for (const session of this.#sessions) session.destroy();
   }
@@ -237,7 +237,7 @@ function putInPlace(ownPath: string, path: string): void {
   rmSync(next, { force: true });
 }
 
-function isSame(path: string, other: string): boolean {
+function isSamePath(path: string, other: string): boolean {
   try {
     const [a, b] = [lstatSync(path), lstatSync(other)];
     return a.ino === b.ino && a.dev === b.dev;

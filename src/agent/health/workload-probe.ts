@@ -76,8 +76,8 @@ function questionOf(fields: JsonFields, timeoutSeconds: number): Question {
     return { kind: 'application', probe, host: stringField(host, `${kind}.host`) };
   }
   if ([httpGet, tcpSocket, grpc].some((other) => other !== undefined && other !== null)) {
-    const givenMethods = methods.filter((method) => (fields[method] ?? undefined) !== undefined);
-    throw new VariableError('', choice(methods, givenMethods));
+    const setMethods = methods.filter((method) => (fields[method] ?? undefined) !== undefined);
+    throw new VariableError('', choice(methods, setMethods));
   }
   const { command } = objectField(exec, 'exec');
   if (!Array.isArray(command) || command.length === 0 || command.some((argument) => typeof argument !== 'string')) {
@@ -100,23 +100,23 @@ function countOf(fields: JsonFields, name: string): number {
 export async function probeWorkload(
   { question, times }: WorkloadProbe,
   host: ProbedHost,
-  stopped: AbortSignal,
+  stopSignal: AbortSignal,
 ): Promise<string> {
   try {
-    if (host.statusPort !== 0 && !(await isReady(host, stopped))) return 'Envoy is not ready';
+    if (host.statusPort !== 0 && !(await isReady(host, stopSignal))) return 'Envoy is not ready';
   } catch (error) {
     return `Envoy is not ready: ${messageOf(error)}`;
   }
   const limit = AbortSignal.timeout(times.timeoutMs);
   try {
-    return await runProbe(question, host, AbortSignal.any([limit, stopped]));
+    return await runProbe(question, host, AbortSignal.any([limit, stopSignal]));
   } catch (error) {
     return limit.aborted ? `no response within ${times.timeoutMs} ms` : messageOf(error);
   }
 }
 
-function isReady({ localhost, statusPort: port }: ProbedHost, stopped: AbortSignal): Promise<boolean> {
-  const signal = AbortSignal.any([AbortSignal.timeout(readinessMs), stopped]);
+function isReady({ localhost, statusPort: port }: ProbedHost, stopSignal: AbortSignal): Promise<boolean> {
+  const signal = AbortSignal.any([AbortSignal.timeout(readinessMs), stopSignal]);
   return new Promise((resolve, reject) => {
     const outgoing = get({ host: localhost, port, path: '/healthz/ready', agent: false, signal }, (response) => {
       response.on('error', () => {}).resume();
@@ -150,9 +150,9 @@ function run([program, ...args]: readonly [string, ...string[]], signal: AbortSi
     if (signal.aborted) end();
     else signal.addEventListener('abort', end, { once: true });
     child.once('error', reject);
-    child.once('exit', (code, by) => {
+    child.once('exit', (code, exitSignal) => {
       signal.removeEventListener('abort', end);
-      resolve(code === 0 ? '' : `command ended with ${by ?? `exit code ${code}`}`);
+      resolve(code === 0 ? '' : `command ended with ${exitSignal ?? `exit code ${code}`}`);
     });
   });
 }

@@ -49,16 +49,16 @@ type Locate = (path: string) => Promise<string>;
 
 const maxFileBytes = 1024 * 1024;
 const maxTokenBytes = 64 * 1024;
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 export class ControlPlaneCredentials {
   readonly #sources: CredentialSources;
-  readonly #turns: FileTurns;
+  readonly #fileTurns: FileTurns;
   readonly #now: () => number;
 
   constructor(sources: CredentialSources) {
     this.#sources = sources;
-    this.#turns = sources.turns ?? new FileTurns();
+    this.#fileTurns = sources.turns ?? new FileTurns();
     this.#now = sources.now ?? Date.now;
   }
 
@@ -73,12 +73,12 @@ export class ControlPlaneCredentials {
     service: ControlPlaneService,
     address: string,
     preference: Preference = 'token',
-    signal: AbortSignal = never,
+    signal: AbortSignal = neverAborted,
   ): Promise<ConnectionCredentials> {
     if (isPlaintext(this.#sources.config, address)) {
       return { headers: {}, description: 'none (plaintext connection)' };
     }
-    return this.#turns.run(
+    return this.#fileTurns.run(
       () => readTogether((locate) => this.#readFiles(service, address, { preference, at: locate })),
       signal,
     );
@@ -131,8 +131,8 @@ export class ControlPlaneCredentials {
     try {
       const leaf = new X509Certificate(chain);
       const now = this.#now();
-      const isOfNow = leaf.validFromDate.getTime() <= now && now < leaf.validToDate.getTime();
-      return isOfNow && leaf.checkPrivateKey(key);
+      const isCurrentlyValid = leaf.validFromDate.getTime() <= now && now < leaf.validToDate.getTime();
+      return isCurrentlyValid && leaf.checkPrivateKey(key);
     } catch {
       return false;
     }
@@ -142,7 +142,7 @@ export class ControlPlaneCredentials {
     const file = tokenFile(this.#sources.env);
     if (file === undefined) return { description: 'none (JWT_POLICY names no token file)' };
     try {
-      const { text, modifiedMs } = await readWhole(await locate(file), maxTokenBytes);
+      const { text, modifiedMs } = await readFullFile(await locate(file), maxTokenBytes);
       const token = text.trim();
       if (!isToken(token)) return { description: `none (${file} contains no token)` };
       return { token, description: `token ${file}, ${describeToken(token, modifiedMs, this.#now())}` };
@@ -183,8 +183,8 @@ function describeToken(token: string, modifiedMs: number, now: number): string {
     const claims: unknown = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
     const end = typeof claims === 'object' && claims !== null && 'exp' in claims ? Number(claims.exp) : Number.NaN;
     if (!Number.isFinite(end)) return age;
-    const secondsLeft = Math.round(end - now / 1000);
-    return `${age}, ${secondsLeft > 0 ? `expires in ${secondsLeft} s` : `expired ${-secondsLeft} s ago`}`;
+    const remainingSeconds = Math.round(end - now / 1000);
+    return `${age}, ${remainingSeconds > 0 ? `expires in ${remainingSeconds} s` : `expired ${-remainingSeconds} s ago`}`;
   } catch {
     return age;
   }
@@ -192,7 +192,7 @@ function describeToken(token: string, modifiedMs: number, now: number): string {
 
 async function readRoots(file: string, locate: Locate): Promise<string> {
   try {
-    const { text } = await readWhole(await locate(file), maxFileBytes);
+    const { text } = await readFullFile(await locate(file), maxFileBytes);
     if (text.includes('-----BEGIN CERTIFICATE-----')) return text;
     throw new Error('no PEM certificate found');
   } catch (error) {
@@ -210,8 +210,8 @@ async function readRoots(file: string, locate: Locate): Promise<string> {
 
 async function readPair(files: { chain: string; key: string }, locate: Locate): Promise<KeyPair | undefined> {
   try {
-    const chain = await readWhole(await locate(files.chain), maxFileBytes);
-    const key = await readWhole(await locate(files.key), maxFileBytes);
+    const chain = await readFullFile(await locate(files.chain), maxFileBytes);
+    const key = await readFullFile(await locate(files.key), maxFileBytes);
     return { chain: chain.text, key: createPrivateKey(key.text) };
   } catch {
     return undefined;
@@ -225,7 +225,7 @@ const isThere = (file: string): Promise<boolean> =>
   );
 
 /** Only regular files: reading a pipe without a writer never ends. */
-async function readWhole(file: string, maxBytes: number): Promise<{ text: string; modifiedMs: number }> {
+async function readFullFile(file: string, maxBytes: number): Promise<{ text: string; modifiedMs: number }> {
   const { size, mtimeMs, isFile } = await stat(file).then((stats) => ({ ...stats, isFile: stats.isFile() }));
   if (!isFile) throw new Error('must be a regular file');
   if (size > maxBytes) throw new Error(`must have at most ${maxBytes} bytes, got ${size}`);

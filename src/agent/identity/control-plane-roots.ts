@@ -60,9 +60,9 @@ interface RootFiles {
 }
 
 function rootFiles(service: ControlPlaneService, { env, proxyMetadata = {} }: RootSources): RootFiles {
-  const configured = service === 'xds' ? env.XDS_ROOT_CA : env.CA_ROOT_CA;
-  if (configured === 'SYSTEM') return { candidates: systemRoots, otherwise: () => systemRoots[0]! };
-  if (configured) return { candidates: [], otherwise: () => configured };
+  const configuredRoots = service === 'xds' ? env.XDS_ROOT_CA : env.CA_ROOT_CA;
+  if (configuredRoots === 'SYSTEM') return { candidates: systemRoots, otherwise: () => systemRoots[0]! };
+  if (configuredRoots) return { candidates: [], otherwise: () => configuredRoots };
   const mounted = service === 'xds' ? [mountedRoot] : [];
   const provider = env.PILOT_CERT_PROVIDER || 'istiod';
   if (provider === 'kubernetes') {

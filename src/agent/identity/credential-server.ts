@@ -7,12 +7,12 @@ const limitMs = 1_000;
 export function isCredentialServerReachable(path = socketPath): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ path, timeout: limitMs });
-    const settle = (isReachable: boolean): void => {
+    const resolveReachable = (isReachable: boolean): void => {
       socket.destroy();
       resolve(isReachable);
     };
-    socket.once('connect', () => settle(true));
-    socket.once('timeout', () => settle(false));
-    socket.once('error', () => settle(false));
+    socket.once('connect', () => resolveReachable(true));
+    socket.once('timeout', () => resolveReachable(false));
+    socket.once('error', () => resolveReachable(false));
   });
 }

@@ -17,11 +17,16 @@ export function pemBlocks(content: Buffer): PemFileBlock[] {
   const text = content.toString('latin1');
   const starts = [...text.matchAll(beginning)];
   return starts.map(({ index, 1: label = '' }, i) => {
-    const until = starts[i + 1]?.index ?? text.length;
+    const blockLimit = starts[i + 1]?.index ?? text.length;
     const end = `-----END ${label}-----`;
     const endAt = text.indexOf(end, index);
-    const isWhole = endAt !== -1 && endAt < until;
-    return { number: i + 1, label, text: text.slice(index, isWhole ? endAt + end.length : until), isWhole };
+    const isComplete = endAt !== -1 && endAt < blockLimit;
+    return {
+      number: i + 1,
+      label,
+      text: text.slice(index, isComplete ? endAt + end.length : blockLimit),
+      isWhole: isComplete,
+    };
   });
 }
 

@@ -17,7 +17,7 @@ export function certificatesIn(content: Buffer): string[] {
 
 /** PEM without duplicates, sorted by the hash of the DER encoding. */
 export function unionOf(...sets: readonly (readonly string[])[]): string {
-  return sorted(sets.flat())
+  return sortByHash(sets.flat())
     .map(([, pem]) => pem)
     .join('');
 }
@@ -28,15 +28,15 @@ export function hashOfRoots(roots: readonly string[]): string {
 }
 
 export function hashesOf(roots: readonly string[]): string[] {
-  return sorted(roots).map(([hash]) => hash);
+  return sortByHash(roots).map(([hash]) => hash);
 }
 
-function sorted(roots: readonly string[]): [hash: string, pem: string][] {
-  const byHash = new Map(
+function sortByHash(roots: readonly string[]): [hash: string, pem: string][] {
+  const pemByHash = new Map(
     roots.map((pem) => {
       const certificate = new X509Certificate(pem);
       return [createHash('sha256').update(certificate.raw).digest('hex'), certificate.toString()];
     }),
   );
-  return [...byHash].sort(([a], [b]) => (a < b ? -1 : 1));
+  return [...pemByHash].sort(([a], [b]) => (a < b ? -1 : 1));
 }

@@ -18,23 +18,23 @@ export interface LocalAddresses {
  * control plane, unless there are no others.
  *
  * @param instanceIp `INSTANCE_IP` or `--ip`; ignored if invalid
- * @param excluded comma-separated names of interfaces to omit
+ * @param excludedInterfaces comma-separated names of interfaces to omit
  */
 export function proxyAddresses(
   instanceIp: string | undefined,
-  excluded = '',
+  excludedInterfaces = '',
   interfaces: NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces(),
 ): string[] {
-  const foundAddresses = new Set<string>();
-  const excludedNames = new Set(excluded.split(',').map((name) => name.trim()));
+  const uniqueAddresses = new Set<string>();
+  const excludedNames = new Set(excludedInterfaces.split(',').map((name) => name.trim()));
   const included = Object.entries(interfaces).flatMap(([name, entries]) =>
     excludedNames.has(name) ? [] : (entries ?? []),
   );
-  if (instanceIp !== undefined && isIP(instanceIp) !== 0) foundAddresses.add(instanceIp);
+  if (instanceIp !== undefined && isIP(instanceIp) !== 0) uniqueAddresses.add(instanceIp);
   for (const { address, internal } of included) {
-    if (!internal && !isLinkLocal(address) && !isUnspecified(address)) foundAddresses.add(address);
+    if (!internal && !isLinkLocal(address) && !isUnspecified(address)) uniqueAddresses.add(address);
   }
-  return foundAddresses.size > 0 ? [...foundAddresses] : ['127.0.0.1', '::1'];
+  return uniqueAddresses.size > 0 ? [...uniqueAddresses] : ['127.0.0.1', '::1'];
 }
 
 export function localAddresses(addresses: readonly string[]): LocalAddresses {
@@ -56,14 +56,14 @@ export async function awaitAddresses(
   interfaces: () => NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces,
   limitMs = addressLimitMs,
 ): Promise<LogWarning | undefined> {
-  const until = performance.now() + limitMs;
+  const deadline = performance.now() + limitMs;
   for (;;) {
-    const waiting = Object.entries(interfaces()).flatMap(([name, entries]) =>
+    const tentativeAddresses = Object.entries(interfaces()).flatMap(([name, entries]) =>
       entries?.some(({ address, internal }) => !internal && isUnspecified(address)) ? [name] : [],
     );
-    if (waiting.length === 0) return undefined;
-    if (performance.now() >= until) {
-      return { event: 'option.addressMissing', interfaces: waiting.join(', '), waitedMs: limitMs };
+    if (tentativeAddresses.length === 0) return undefined;
+    if (performance.now() >= deadline) {
+      return { event: 'option.addressMissing', interfaces: tentativeAddresses.join(', '), waitedMs: limitMs };
     }
     await sleep(addressPollMs);
   }

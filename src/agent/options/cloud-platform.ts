@@ -48,15 +48,15 @@ export async function withCloudMetadata(
   options: ProxyOptions,
   { query, firmware }: CloudSources = { query: queryMetadataServer, firmware: readFirmware },
 ): Promise<ProxyOptions> {
-  const configured = options.env.CLOUD_PLATFORM ?? '';
-  if (!/^(aws|azure|gcp|none|)$/.test(configured)) {
-    throw optionError('CLOUD_PLATFORM', unknownValue(['aws', 'azure', 'gcp', 'none'], configured));
+  const configuredPlatform = options.env.CLOUD_PLATFORM ?? '';
+  if (!/^(aws|azure|gcp|none|)$/.test(configuredPlatform)) {
+    throw optionError('CLOUD_PLATFORM', unknownValue(['aws', 'azure', 'gcp', 'none'], configuredPlatform));
   }
-  if (configured === 'none' || options.platformMetadata !== undefined) return options;
-  const cloud = configured === '' ? cloudOf(firmware) : (configured as Cloud);
+  if (configuredPlatform === 'none' || options.platformMetadata !== undefined) return options;
+  const cloud = configuredPlatform === '' ? cloudOf(firmware) : (configuredPlatform as Cloud);
   if (cloud === undefined) return options;
   try {
-    const signal = AbortSignal.timeout(configured === '' ? limitMs.detected : limitMs.configured);
+    const signal = AbortSignal.timeout(configuredPlatform === '' ? limitMs.detected : limitMs.configured);
     const platformMetadata = await metadataReaders[cloud](query, signal);
     return { ...options, platformMetadata };
   } catch (error) {

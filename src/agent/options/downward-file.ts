@@ -57,10 +57,10 @@ function unquote(literal: string): string | undefined {
   // \xNN and octal escapes are UTF-8 bytes, so consecutive ones are decoded together.
   const text = inner.replace(
     /((?:\\x[0-9a-fA-F]{2}|\\[0-7]{3})+)|\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})|\\(.)/g,
-    (_, bytes?: string, shortHex?: string, long?: string, simple?: string) => {
+    (_, bytes?: string, shortHex?: string, longHex?: string, simple?: string) => {
       if (bytes !== undefined) return decodeBytes(bytes);
-      if (shortHex !== undefined || long !== undefined) {
-        const point = Number.parseInt(shortHex ?? long!, 16);
+      if (shortHex !== undefined || longHex !== undefined) {
+        const point = Number.parseInt(shortHex ?? longHex!, 16);
         const isCharacter = point <= 0x10ffff && (point < 0xd800 || point > 0xdfff);
         malformed ||= !isCharacter;
         return isCharacter ? String.fromCodePoint(point) : '';

@@ -39,7 +39,7 @@ export interface IdentitySources {
 }
 
 const socketDirectory = './var/run/secrets/workload-spiffe-uds';
-const byDefault = './etc/certs';
+const defaultCertsDir = './etc/certs';
 const credentials = './var/run/secrets/workload-spiffe-credentials';
 const inDirectory = (directory: string): MountedFiles => ({
   certificate: join(directory, 'cert-chain.pem'),
@@ -47,7 +47,7 @@ const inDirectory = (directory: string): MountedFiles => ({
   roots: join(directory, 'root-cert.pem'),
 });
 const mountedPlaces: readonly MountedFiles[] = [
-  inDirectory(byDefault),
+  inDirectory(defaultCertsDir),
   inDirectory(credentials),
   {
     certificate: join(credentials, 'certificates.pem'),
@@ -101,18 +101,18 @@ function sourceOf(
   mounted: MountedFiles | undefined,
 ): Pick<IdentitySettings, 'source' | 'reason'> {
   const needsServer = !config.customConfigFile && namesFiles(config);
-  const nowhere = (reason: string) => ({
+  const noProvider = (reason: string) => ({
     source: needsServer ? ('files of services' as const) : ('nowhere' as const),
     reason,
   });
-  if (config.customConfigFile) return nowhere('--customConfigFile is set: its bootstrap has no SDS server');
+  if (config.customConfigFile) return noProvider('--customConfigFile is set: its bootstrap has no SDS server');
   const isRequired = isOn(env.FILE_MOUNTED_CERTS) || Boolean(env.CA_ADDR);
   if (config.controlPlaneAuthPolicy === 'NONE' && !isRequired) {
-    return nowhere('controlPlaneAuthPolicy NONE, neither CA_ADDR nor FILE_MOUNTED_CERTS is set');
+    return noProvider('controlPlaneAuthPolicy NONE, neither CA_ADDR nor FILE_MOUNTED_CERTS is set');
   }
   if (mounted !== undefined) return { source: 'files', reason: `the mounted certificate ${mounted.certificate}` };
   const provider = env.CA_PROVIDER || 'Citadel';
-  if (provider !== 'Citadel') return nowhere(`CA_PROVIDER ${provider} is not supported`);
+  if (provider !== 'Citadel') return noProvider(`CA_PROVIDER ${provider} is not supported`);
   const token = tokenFile(env);
   // A token is never sent over plaintext.
   const isAssumed = assumesToken && !isPlaintext(config, env.CA_ADDR || config.discoveryAddress);
@@ -122,7 +122,7 @@ function sourceOf(
     ...(env.CA_ADDR ? [`CA_ADDR ${env.CA_ADDR}`] : []),
   ];
   if (reasons.length > 0) return { source: 'authority', reason: reasons.join(', ') };
-  return nowhere(
+  return noProvider(
     `no credentials: ${token === undefined ? 'JWT_POLICY names no token file' : `token file ${token} does not exist`}, PROV_CERT is not set, no certificate is mounted`,
   );
 }
@@ -150,14 +150,14 @@ function duration(variable: string, text: string, errors: OptionErrors): number 
   return 1_000;
 }
 
-function share(variable: string, env: NodeJS.ProcessEnv, otherwise: number, errors: OptionErrors): number {
+function share(variable: string, env: NodeJS.ProcessEnv, fallback: number, errors: OptionErrors): number {
   const text = env[variable];
-  if (!text) return otherwise;
+  if (!text) return fallback;
   // JavaScript converts blanks to 0; a certificate would then be renewed only when it expires.
   const value = text.trim() === '' ? Number.NaN : Number(text);
   if (value >= 0 && value <= 1) return value;
   errors.flag(variable, outOfRange('a number from 0 to 1', text));
-  return otherwise;
+  return fallback;
 }
 
 /** P-256, unless an RSA key size is configured. */

@@ -53,7 +53,7 @@ function durationsOf({ config, ...options }: ProxyOptions): [name: string, ms: n
 
 /** A custom bootstrap has its own listeners. */
 function sharedPorts({ config, ...options }: ProxyOptions): [port: number, names: string[]][] {
-  const generated: [string, number][] = config.customConfigFile
+  const generatedPorts: [string, number][] = config.customConfigFile
     ? []
     : [
         // The readiness listener exists only with the agent's status port.
@@ -66,13 +66,15 @@ function sharedPorts({ config, ...options }: ProxyOptions): [port: number, names
     ['--statusPort', config.statusPort],
     ['--proxyAdminPort', config.proxyAdminPort],
     ['--spareAdminPort', options.spareAdminPort],
-    ...generated,
+    ...generatedPorts,
   ];
-  const byPort = Map.groupBy(
+  const usesByPort = Map.groupBy(
     ports.filter(([, port]) => port !== 0),
     ([, port]) => port,
   );
-  return [...byPort].filter(([, uses]) => uses.length > 1).map(([port, uses]) => [port, uses.map(([name]) => name)]);
+  return [...usesByPort]
+    .filter(([, uses]) => uses.length > 1)
+    .map(([port, uses]) => [port, uses.map(([name]) => name)]);
 }
 
 function whyNoFile(path: string): FieldViolation | undefined {

@@ -84,14 +84,14 @@ export function mergeSources(
 /**
  * Ignores unknown fields with a warning: they may belong to a newer API, and pods must start.
  *
- * @param part field with the configuration in a mesh file, whose other fields are for the control plane; absent if the source is a proxy
+ * @param partName field with the configuration in a mesh file, whose other fields are for the control plane; absent if the source is a proxy
  * configuration
  */
 function decodeSource(
   source: string,
   text: string,
   { errors, warnings }: SourceFindings,
-  part?: 'defaultConfig',
+  partName?: 'defaultConfig',
 ): Partial<ProxyConfig> {
   const bytes = Buffer.byteLength(text);
   if (bytes > maxSourceBytes) {
@@ -99,17 +99,17 @@ function decodeSource(
     return {};
   }
   const document = parseYamlDocument({ text, line: 1 });
-  const [broken] = document.errors;
-  if (broken !== undefined) {
-    const message = broken.message.split('\n', 1)[0]!;
-    errors.config({ source, line: broken.line }, { code: 'YAML_INVALID', message });
+  const [firstError] = document.errors;
+  if (firstError !== undefined) {
+    const message = firstError.message.split('\n', 1)[0]!;
+    errors.config({ source, line: firstError.line }, { code: 'YAML_INVALID', message });
     return {};
   }
-  const decoded = ignoringUnknown((document) => decodePart(document, part))(namedPart(document.value, part));
+  const decoded = ignoringUnknown((document) => decodePart(document, partName))(namedPart(document.value, partName));
   const { value = {}, unknown = [] } = E.isRight(decoded) ? decoded.right : {};
-  const fieldErrors = E.isLeft(decoded) ? decoded.left : [...unknown, ...proxyMessageErrors(value, part ?? '')];
+  const fieldErrors = E.isLeft(decoded) ? decoded.left : [...unknown, ...proxyMessageErrors(value, partName ?? '')];
   if (E.isRight(decoded) && fieldErrors.every((error) => error.unknown !== undefined)) {
-    for (const error of [...fieldErrors, ...effectlessFields(document.value, part)]) {
+    for (const error of [...fieldErrors, ...effectlessFields(document.value, partName)]) {
       const { line } = document.positionOf(error.path);
       warnings.push({ event: 'option.fieldIgnored', source, line, field: error.path, reason: error.message });
     }
@@ -124,25 +124,25 @@ function decodeSource(
 /** Fields that injection has already applied. */
 const appliedByInjection: ReadonlySet<string> = new Set(['image', 'holdApplicationUntilProxyStarts']);
 
-function effectlessFields(document: unknown, part: string | undefined): readonly FieldError[] {
-  const path = part ?? '';
-  const value = part === undefined ? document : isObject(document) ? document[part] : undefined;
+function effectlessFields(document: unknown, partName: string | undefined): readonly FieldError[] {
+  const path = partName ?? '';
+  const value = partName === undefined ? document : isObject(document) ? document[partName] : undefined;
   const names = new Set([...appliedByInjection].map((name) => fieldPath(path, name)));
   return proxyConfigWarnings(value, path).filter((warning) => !names.has(warning.path));
 }
 
-function namedPart(document: unknown, part: string | undefined): unknown {
-  if (part === undefined) return withJsonNames(document);
-  return isObject(document) && isObject(document[part])
-    ? { ...document, [part]: withJsonNames(document[part]) }
+function namedPart(document: unknown, partName: string | undefined): unknown {
+  if (partName === undefined) return withJsonNames(document);
+  return isObject(document) && isObject(document[partName])
+    ? { ...document, [partName]: withJsonNames(document[partName]) }
     : document;
 }
 
-function decodePart(document: unknown, part: string | undefined): Decoded<Partial<ProxyConfig>> {
-  if (part === undefined) return decodeProxyConfig(document, '');
+function decodePart(document: unknown, partName: string | undefined): Decoded<Partial<ProxyConfig>> {
+  if (partName === undefined) return decodeProxyConfig(document, '');
   if (document === null || document === undefined) return E.right({});
   if (!isObject(document)) return fail('', wrongType('an object', document));
-  return decodeProxyConfig(document[part], part);
+  return decodeProxyConfig(document[partName], partName);
 }
 
 function readText(path: string | undefined, absence: 'may be missing' | 'must be there', errors: OptionErrors): string {
@@ -190,7 +190,7 @@ function checkTracerFlags(flags: ProxyFlags, errors: OptionErrors): void {
 
 function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig> {
   checkTracerFlags(flags, errors);
-  const configured = configFlags.flatMap((flag): [string, unknown][] => {
+  const configuredEntries = configFlags.flatMap((flag): [string, unknown][] => {
     const value = flags[flag];
     if (value === undefined) return [];
     // Text stays text if it is not a number, so that the decoder reports it.
@@ -200,7 +200,7 @@ function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig
   });
   const decoded = decodeProxyConfig(
     {
-      ...Object.fromEntries(configured),
+      ...Object.fromEntries(configuredEntries),
       ...(flags.templateFile && { proxyBootstrapTemplatePath: flags.templateFile }),
     },
     '',

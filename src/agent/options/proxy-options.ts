@@ -72,17 +72,17 @@ export function resolveProxyOptions({
   const podLabels = readDownwardFile(join(podInfo, 'labels'));
   const podAnnotations = readDownwardFile(join(podInfo, 'annotations'));
   const warnings: LogWarning[] = [];
-  const configured = mergeSources({ flags, env, podAnnotations, directory }, { errors, warnings });
-  const { customConfigFile, ...merged } = withServiceCluster(
-    mergeProxyConfig(defaultProxyConfig, configured),
-    configured,
+  const configuredSources = mergeSources({ flags, env, podAnnotations, directory }, { errors, warnings });
+  const { customConfigFile, ...mergedConfig } = withServiceCluster(
+    mergeProxyConfig(defaultProxyConfig, configuredSources),
+    configuredSources,
     flags,
   );
   checkSwitches(env, errors);
   const runsEnvoy = !switchOf('DISABLE_ENVOY', env, errors);
   // ISTIO_BOOTSTRAP overrides other sources of the bootstrap. Without Envoy, none is read.
   const isCustom = customConfigFile && !env.ISTIO_BOOTSTRAP && runsEnvoy;
-  const config = { ...merged, ...(isCustom && { customConfigFile }) };
+  const config = { ...mergedConfig, ...(isCustom && { customConfigFile }) };
   warnings.push(...withoutEffectWarnings(env), ...unknownValueWarnings(env));
   for (const [setting, path] of [
     ['--meshConfig', flags.meshConfig],
@@ -91,10 +91,11 @@ export function resolveProxyOptions({
     if (path === undefined || existsSync(path)) continue;
     warnings.push({ event: 'option.ignored', setting, value: path, reason: 'does not exist' });
   }
-  const excluded = podAnnotations['traffic.sidecar.istio.io/excludeInterfaces'];
+  const excludedInterfaces = podAnnotations['traffic.sidecar.istio.io/excludeInterfaces'];
   mustBeAddress('--ip', flags.ip, errors);
   mustBeAddress('INSTANCE_IP', env.INSTANCE_IP, errors);
-  const addresses = givenAddresses(flags.instanceIPs, errors) ?? proxyAddresses(flags.ip || env.INSTANCE_IP, excluded);
+  const addresses =
+    givenAddresses(flags.instanceIPs, errors) ?? proxyAddresses(flags.ip || env.INSTANCE_IP, excludedInterfaces);
   const { workloadId, domain } = registryNames(flags, env, addresses[0]!, errors);
   const trustDomain = flags.trustDomain || env.TRUST_DOMAIN;
   const identity = identityOptions(
@@ -106,7 +107,7 @@ export function resolveProxyOptions({
   const options: ProxyOptions = {
     role,
     config,
-    binaryPath: configured.binaryPath,
+    binaryPath: configuredSources.binaryPath,
     runsEnvoy,
     concurrency: (config.concurrency ?? threads) || availableParallelism(),
     addresses,
@@ -214,8 +215,13 @@ function liveRestore(
   return false;
 }
 
-function withServiceCluster(config: ProxyConfig, configured: Partial<ProxyConfig>, flags: ProxyFlags): ProxyConfig {
-  if (configured.serviceCluster || configured.tracingServiceName || flags.serviceCluster === undefined) return config;
+function withServiceCluster(
+  config: ProxyConfig,
+  configuredSources: Partial<ProxyConfig>,
+  flags: ProxyFlags,
+): ProxyConfig {
+  if (configuredSources.serviceCluster || configuredSources.tracingServiceName || flags.serviceCluster === undefined)
+    return config;
   return { ...config, serviceCluster: flags.serviceCluster };
 }
 
@@ -228,12 +234,12 @@ function registryNames(
 ): Pick<ProxyOptions, 'workloadId' | 'domain'> {
   const registry = choice('--serviceregistry', ['Kubernetes', 'Consul', 'Mock'], flags.serviceregistry, errors);
   const namespace = env.POD_NAMESPACE || 'default';
-  const byRegistry = {
+  const namesByRegistry = {
     Kubernetes: [`${env.POD_NAME || hostname()}.${namespace}`, `${namespace}.svc.cluster.local`],
     Consul: [`${address}.service.consul`, 'service.consul'],
     Mock: [address, ''],
   } as const;
-  const [workloadId, domain] = byRegistry[registry];
+  const [workloadId, domain] = namesByRegistry[registry];
   return { workloadId: flags.id || workloadId, domain: flags.domain || domain };
 }
 
@@ -256,8 +262,8 @@ function envoyLogLevel(flags: ProxyFlags, errors: OptionErrors, warnings: LogWar
   const components = flags.proxyComponentLogLevel ?? '';
   const parsed = parseProxyLogLevel(flags.proxyLogLevel ?? 'warning', components);
   for (const item of components.split(',').filter(Boolean)) {
-    const [, level = '', ...rest] = item.split(':');
-    const isLevel = rest.length === 0 && (envoyLogLevels as readonly string[]).includes(level);
+    const [, level = '', ...otherParts] = item.split(':');
+    const isLevel = otherParts.length === 0 && (envoyLogLevels as readonly string[]).includes(level);
     if (!isLevel) errors.flag('--proxyComponentLogLevel', mustBe('COMPONENT:LEVEL,…', item));
   }
   if (!(envoyLogLevels as readonly string[]).includes(parsed.level)) {
@@ -319,13 +325,13 @@ function mustBeAddress(optionName: string, text: string | undefined, errors: Opt
 /** @returns the value of an enumerated flag; the first allowed one by default */
 function choice<Word extends string>(
   flag: string,
-  knownValues: readonly [Word, ...Word[]],
-  configured: string | undefined,
+  allowedValues: readonly [Word, ...Word[]],
+  configuredValue: string | undefined,
   errors: OptionErrors,
 ): Word {
-  const matchedValue = knownValues.find((candidate) => candidate === (configured ?? knownValues[0]));
-  if (matchedValue === undefined) errors.flag(flag, unknownValue(knownValues, configured));
-  return matchedValue ?? knownValues[0];
+  const matchedValue = allowedValues.find((candidate) => candidate === (configuredValue ?? allowedValues[0]));
+  if (matchedValue === undefined) errors.flag(flag, unknownValue(allowedValues, configuredValue));
+  return matchedValue ?? allowedValues[0];
 }
 
 function spareAdminPort({ spareAdminPort: text }: ProxyFlags, errors: OptionErrors): number {
@@ -337,12 +343,12 @@ function spareAdminPort({ spareAdminPort: text }: ProxyFlags, errors: OptionErro
   return port;
 }
 
-function portOrOff(name: string, text: string | undefined, byDefault: number, errors: OptionErrors): number {
-  if (text === undefined || text === '') return byDefault;
+function portOrOff(name: string, text: string | undefined, defaultPort: number, errors: OptionErrors): number {
+  if (text === undefined || text === '') return defaultPort;
   const port = Number(text);
   if (/^\d+$/.test(text) && port <= 65535) return port;
   errors.flag(name, mustBe('a port, or 0 to disable', text));
-  return byDefault;
+  return defaultPort;
 }
 
 function baseIdOf(flags: ProxyFlags, errors: OptionErrors): number | undefined {

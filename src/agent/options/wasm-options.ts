@@ -20,18 +20,18 @@ const maxAttempts = 100;
 export function wasmOptions(env: NodeJS.ProcessEnv, warnings: LogWarning[]): WasmOptions {
   const read = <T>(
     setting: string,
-    otherwise: T,
+    fallback: T,
     shownValue: string,
     reason: string,
     parse: (text: string) => T | undefined,
   ) => {
     const value = env[setting];
-    if (!value) return otherwise;
+    if (!value) return fallback;
     const parsed = parse(value);
     if (parsed === undefined) warnings.push({ event: 'option.defaulted', setting, value, default: shownValue, reason });
-    return parsed ?? otherwise;
+    return parsed ?? fallback;
   };
-  const within =
+  const isInRange =
     ({ min, max }: { min: number; max: number }) =>
     (text: string) => {
       const ms = durationMsOf(text);
@@ -44,14 +44,14 @@ export function wasmOptions(env: NodeJS.ProcessEnv, warnings: LogWarning[]): Was
   const { attemptMs: limitMs, quickAttempts } = defaultFetchLimits;
   return {
     limits: {
-      attemptMs: read('WASM_HTTP_REQUEST_TIMEOUT', limitMs, '30s', 'must be from 1s to 10m', within(attemptMs)),
+      attemptMs: read('WASM_HTTP_REQUEST_TIMEOUT', limitMs, '30s', 'must be from 1s to 10m', isInRange(attemptMs)),
       quickAttempts: read(
         ...(['WASM_HTTP_REQUEST_MAX_RETRIES', quickAttempts, String(quickAttempts)] as const),
         `must be an integer from 1 to ${maxAttempts}`,
         attempts,
       ),
     },
-    moduleExpiryMs: read('WASM_MODULE_EXPIRY', day, '24h', 'must be from 1m to 8760h', within(expiryMs)),
+    moduleExpiryMs: read('WASM_MODULE_EXPIRY', day, '24h', 'must be from 1m to 8760h', isInRange(expiryMs)),
     insecureRegistries: new Set(
       (env.WASM_INSECURE_REGISTRIES ?? '')
         .split(',')

@@ -33,7 +33,7 @@ const maxConnections = 1_024;
 export class PassedOn {
   readonly #directory: string;
   readonly #takers = new Map<PassedPort, Taker>();
-  readonly #waiting = new Set<Socket>();
+  readonly #waitingSockets = new Set<Socket>();
   #server: Server | undefined;
   /** Whether a previous agent of this container may have left open ports. Includes the record, because the socket may have been deleted. */
   readonly isAfterAnother: boolean;
@@ -75,13 +75,13 @@ export class PassedOn {
   close(): void {
     this.#server?.close();
     this.#server = undefined;
-    for (const socket of this.#waiting) socket.destroy();
-    this.#waiting.clear();
+    for (const socket of this.#waitingSockets) socket.destroy();
+    this.#waitingSockets.clear();
   }
 
   #receive(socket: Socket): void {
-    this.#waiting.add(socket);
-    socket.once('close', () => this.#waiting.delete(socket));
+    this.#waitingSockets.add(socket);
+    socket.once('close', () => this.#waitingSockets.delete(socket));
     socket.on('error', () => socket.destroy());
     socket.on('end', endToo);
     const limit = setTimeout(() => socket.destroy(), headerLimitMs);
@@ -108,7 +108,7 @@ export class PassedOn {
     }
     const { peer, transport, address } = header;
     if (transport === 'tcp' && peer !== undefined) {
-      this.#waiting.delete(socket);
+      this.#waitingSockets.delete(socket);
       socket.removeAllListeners('error').off('end', endToo);
       // Access restrictions to this host use these addresses.
       Object.defineProperties(socket, {
@@ -145,7 +145,7 @@ function endToo(this: Socket): void {
 /** Reads one query per line, and closes the connection at an invalid one. */
 function readQuestions(
   socket: Socket,
-  take: (question: Buffer, peer: { address: string; port: number }) => void,
+  onQuestion: (question: Buffer, peer: { address: string; port: number }) => void,
 ): void {
   let text = '';
   socket.on('data', (chunk: Buffer) => {
@@ -159,7 +159,7 @@ function readQuestions(
         socket.destroy();
         return;
       }
-      take(Buffer.from(question, 'base64'), peer);
+      onQuestion(Buffer.from(question, 'base64'), peer);
     }
     if (text.length > maxLineBytes) socket.destroy();
   });
@@ -170,8 +170,8 @@ function headerOf(line: string): PassingHeader | undefined {
   const header = parsed(line);
   if (!isObject(header) || header.format !== passingFormat || typeof header.address !== 'string') return undefined;
   const { port, transport, peer, address } = header;
-  const isKnown = (port === 'dns' || port === 'status') && (transport === 'udp' || transport === 'tcp');
-  if (!isKnown || isIP(address as string) === 0 || (peer !== undefined && !isPeer(peer))) return undefined;
+  const isKnownPort = (port === 'dns' || port === 'status') && (transport === 'udp' || transport === 'tcp');
+  if (!isKnownPort || isIP(address as string) === 0 || (peer !== undefined && !isPeer(peer))) return undefined;
   return header as unknown as PassingHeader;
 }
 

@@ -17,9 +17,9 @@ const script = 'read -r word && exit 0; exec "$@"';
 
 export class PortKeeper {
   readonly #directory: string;
-  readonly #keptSockets = new Map<PassedPort, readonly KeptSocket[]>();
+  readonly #socketsByPort = new Map<PassedPort, readonly KeptSocket[]>();
   #shell: ChildProcess | undefined;
-  #due: NodeJS.Immediate | undefined;
+  #restartTimer: NodeJS.Immediate | undefined;
   #isOver = false;
 
   /** @param directory at which the next agent listens */
@@ -29,13 +29,13 @@ export class PortKeeper {
 
   /** Replaces the kept sockets of a port. */
   keep(port: PassedPort, sockets: readonly KeptSocket[]): void {
-    this.#keptSockets.set(port, sockets);
+    this.#socketsByPort.set(port, sockets);
     // Start the shell now, because the agent may be killed in the next event loop iteration.
     if (!this.#isOver) this.#start();
   }
 
   forget(port: PassedPort): void {
-    if (this.#keptSockets.delete(port)) this.#settle();
+    if (this.#socketsByPort.delete(port)) this.#scheduleRestart();
   }
 
   /**
@@ -43,35 +43,35 @@ export class PortKeeper {
    * this agent exits.
    */
   handOver(): void {
-    clearImmediate(this.#due);
+    clearImmediate(this.#restartTimer);
     this.#isOver = true;
     this.#shell?.stdin?.destroy();
   }
 
   /** Ends the shell, so that no process has the ports. */
   end(): void {
-    clearImmediate(this.#due);
+    clearImmediate(this.#restartTimer);
     this.#isOver = true;
     this.#shell?.kill('SIGKILL');
     this.#shell = undefined;
   }
 
   /** Restarts the shell in the next event loop iteration, because sockets that close when this agent exits may have to be kept. */
-  #settle(): void {
-    if (this.#isOver || this.#due !== undefined) return;
-    this.#due = setImmediate(() => this.#start());
+  #scheduleRestart(): void {
+    if (this.#isOver || this.#restartTimer !== undefined) return;
+    this.#restartTimer = setImmediate(() => this.#start());
   }
 
   #start(): void {
-    clearImmediate(this.#due);
-    this.#due = undefined;
+    clearImmediate(this.#restartTimer);
+    this.#restartTimer = undefined;
     const previousShell = this.#shell;
     this.#shell = this.#spawnShell();
     previousShell?.kill('SIGKILL');
   }
 
   #spawnShell(): ChildProcess | undefined {
-    const openSockets = [...this.#keptSockets].flatMap(([port, sockets]) =>
+    const openSockets = [...this.#socketsByPort].flatMap(([port, sockets]) =>
       sockets.flatMap(({ transport, address, fd }) => {
         const number = fd();
         return number === undefined ? [] : [{ port, transport, address, number }];

@@ -56,14 +56,14 @@ function dial(header: Omit<PassingHeader, 'format'>): Promise<Socket | undefined
   return new Promise((resolve) => {
     const socket = connect({ path: passedOnIn(directory), allowHalfOpen: true });
     const limit = setTimeout(() => socket.destroy(), dialLimitMs);
-    let received = '';
+    let receivedText = '';
     const read = (chunk: Buffer): void => {
-      received += chunk.toString('latin1');
-      if (received.length < readyResponse.length) return;
+      receivedText += chunk.toString('latin1');
+      if (receivedText.length < readyResponse.length) return;
       clearTimeout(limit);
       socket.off('data', read);
       socket.pause();
-      socket.unshift(Buffer.from(received.slice(readyResponse.length), 'latin1'));
+      socket.unshift(Buffer.from(receivedText.slice(readyResponse.length), 'latin1'));
       resolve(socket);
     };
     socket.on('data', read);
@@ -99,14 +99,18 @@ async function passQuestions(heldSocket: HeldSocket): Promise<void> {
   await refuseFurther(socket);
   await questions.waitForAll();
   socket.close();
-  for (let time = 1; agent !== undefined && !(await hasTaken(agent, questions.lines)) && time < maxDeliveries; time++) {
+  for (
+    let time = 1;
+    agent !== undefined && !(await areQueriesAcknowledged(agent, questions.lines)) && time < maxDeliveries;
+    time++
+  ) {
     await sleep(redialMs);
     agent = await nextAgent(heldSocket);
   }
 }
 
 /** @returns whether the agent acknowledged all queries; a killed agent may have responded to none */
-async function hasTaken(agent: Socket, lines: readonly string[]): Promise<boolean> {
+async function areQueriesAcknowledged(agent: Socket, lines: readonly string[]): Promise<boolean> {
   agent.end(lines.join(''));
   try {
     return (await text(agent)) === takenResponse;
@@ -128,8 +132,8 @@ async function passConnections(heldSocket: HeldSocket): Promise<void> {
   const agent = await nextAgent(heldSocket);
   if (agent === undefined) return;
   agent.destroy();
-  const begun = performance.now();
-  let lastMs = begun;
+  const startedAt = performance.now();
+  let lastMs = startedAt;
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (connection) => {
     lastMs = performance.now();
     void handOver(connection, heldSocket);
@@ -137,7 +141,7 @@ async function passConnections(heldSocket: HeldSocket): Promise<void> {
   server.maxConnections = maxConnections;
   server.listen({ fd: heldSocket.fd });
   do await sleep(quietMs / 4);
-  while (performance.now() - lastMs < quietMs && performance.now() - begun < acceptLimitMs);
+  while (performance.now() - lastMs < quietMs && performance.now() - startedAt < acceptLimitMs);
   // The kernel resets connections that wait at a closing socket, so accept them first.
   await nextTurn();
   server.close();

@@ -26,7 +26,7 @@ respond({ request: toBinary(IstioCertificateRequestSchema, message) });
 
 parentPort!.once('message', ({ response, nowMs }: HelperOrder) => {
   try {
-    respond(checked(response, new Date(nowMs)));
+    respond(checkResponse(response, new Date(nowMs)));
   } catch (error) {
     respond({
       problem: messageOf(error),
@@ -41,7 +41,7 @@ function newKey(): KeyObject {
     : generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 }
 
-function checked(response: Uint8Array, validateResponse: Date): HelperResult {
+function checkResponse(response: Uint8Array, validateResponse: Date): HelperResult {
   const { certChain } = fromBinary(IstioCertificateResponseSchema, response);
   if (certChain.length < 2) {
     const problem = `CA response must contain a certificate and its roots, got ${certChain.length} PEM texts`;

@@ -8,9 +8,9 @@ export function awaitClockStep(log: Logger, clocks?: Clocks) {
   return fromPromise<void, undefined>(
     ({ signal }) =>
       new Promise((resolve) => {
-        const stop = watchClockSteps((byMs) => {
+        const stop = watchClockSteps((stepMs) => {
           stop();
-          log.warn('clock.stepped', { step: clockStepText(byMs) });
+          log.warn('clock.stepped', { step: clockStepText(stepMs) });
           resolve();
         }, clocks);
         signal.addEventListener('abort', stop, { once: true });

@@ -50,10 +50,10 @@ export function issueCertificate(means: IssueEnvironment) {
     try {
       const request = await helper.request(signal);
       const response = await call(means, credentials, request, signal);
-      const { pair, roots, ...checked } = await helper.check({ response, nowMs: means.now() }, signal);
+      const { pair, roots, ...checkResult } = await helper.check({ response, nowMs: means.now() }, signal);
       signal.throwIfAborted();
-      vault.keepSet('authorities', checked.authorities, roots);
-      return { version: vault.keepCertificate(identityName, pair), ...checked };
+      vault.keepSet('authorities', checkResult.authorities, roots);
+      return { version: vault.keepCertificate(identityName, pair), ...checkResult };
     } finally {
       await helper.end();
     }
@@ -111,16 +111,16 @@ async function call(
   { identity: { authorityAddress }, env }: IssueEnvironment,
   { tls, headers, description }: ConnectionCredentials,
   request: Uint8Array,
-  stopped: AbortSignal,
+  stopSignal: AbortSignal,
 ): Promise<Uint8Array> {
   const address = parseHostAndPort(authorityAddress);
   if (address === undefined) throw new NotObtained(`CA address must be host:port, got "${authorityAddress}"`);
   const cluster = clusterHeader(env);
   let connection: GrpcConnection | undefined;
   try {
-    connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, defaultGrpcLimits, stopped);
+    connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, defaultGrpcLimits, stopSignal);
     const all = { ...headers, ...(cluster !== undefined && { clusterid: cluster }) };
-    return await unary(connection, method, all, request, { ...callLimits, stopped });
+    return await unary(connection, method, all, request, { ...callLimits, stopped: stopSignal });
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;
     const { code, retryAfterMs = 0 } = error;
@@ -138,8 +138,8 @@ function isReviewerUnavailable(code: GrpcCode, connection: GrpcConnection | unde
   return code === 'UNAVAILABLE' && connection !== undefined && connection.closeError === undefined;
 }
 
-function notIssued(result: HelperResult, otherwise: string): NotObtained {
-  if (!('problem' in result)) return new NotObtained(otherwise);
+function notIssued(result: HelperResult, fallbackReason: string): NotObtained {
+  if (!('problem' in result)) return new NotObtained(fallbackReason);
   const { problem: message, code } = result;
   return new NotObtained(message, { cause: new CertificateError({ code, message }) });
 }

@@ -60,33 +60,33 @@ export function obtainSecret(environment: ObtainEnvironment) {
   return fromPromise<ObtainResult, ObtainOrder>(async ({ input, signal }) => {
     const { now, draw } = environment;
     try {
-      const obtained = await counted(environment, input, signal);
+      const obtained = await countResult(environment, input, signal);
       const { version, authorities = '', root = '', serialNumber = '', endsAtMs = null } = obtained;
       const renewalDraw = { atMs: now(), draw: draw() };
       return { outcome: 'obtained', version, authorities, root, serialNumber, endsAtMs, ...renewalDraw };
     } catch (error) {
       const { unknown, pushbackMs } = error instanceof NotObtained ? error : new NotObtained('');
       const code = codeOf(error) ?? (error instanceof NotObtained ? 'CERTIFICATE_NOT_ISSUED' : undefined);
-      const refused = { reason: messageOf(error), ...(code !== undefined && { code }), unknown, pushbackMs };
-      return { outcome: 'refused', ...refused, atMs: now(), draw: draw() };
+      const refusal = { reason: messageOf(error), ...(code !== undefined && { code }), unknown, pushbackMs };
+      return { outcome: 'refused', ...refusal, atMs: now(), draw: draw() };
     }
   });
 }
 
-async function counted(
+async function countResult(
   environment: ObtainEnvironment,
   order: ObtainOrder,
   signal: AbortSignal,
 ): Promise<VerifiedSecret> {
   const { counts } = environment;
-  const begun = performance.now();
+  const startedAt = performance.now();
   try {
     const secret = await find(environment, order, signal);
-    if (order.source === 'authority') counts?.countCall(performance.now() - begun, true);
+    if (order.source === 'authority') counts?.countCall(performance.now() - startedAt, true);
     return secret;
   } catch (error) {
     // An aborted call is not a failure.
-    if (!signal.aborted && order.source === 'authority') counts?.countCall(performance.now() - begun, false);
+    if (!signal.aborted && order.source === 'authority') counts?.countCall(performance.now() - startedAt, false);
     if (!signal.aborted && order.source === 'files') counts?.filesFailed();
     throw error;
   }
@@ -130,10 +130,12 @@ function filesNamed(
 ): { certificate: string; key: string } | { roots: string } | RevocationFiles {
   if (mounted !== undefined && name === identityName) return { certificate: mounted.certificate, key: mounted.key };
   if (mounted !== undefined && name === rootsName) return { roots: mounted.roots };
-  const [kind, ...rest] = name.split(':');
-  const path = rest.join(':');
+  const [kind, ...nameParts] = name.split(':');
+  const path = nameParts.join(':');
   const rootsAt = (file: string): string => (file === 'system' ? systemRootFile() : file);
   if (kind === 'file-root') return { roots: rootsAt(path) };
-  const [first = '', second = ''] = path.split('~');
-  return kind === 'file-root-crl' ? { roots: rootsAt(first), crl: second } : { certificate: first, key: second };
+  const [first = '', secondPath = ''] = path.split('~');
+  return kind === 'file-root-crl'
+    ? { roots: rootsAt(first), crl: secondPath }
+    : { certificate: first, key: secondPath };
 }

@@ -39,7 +39,7 @@ export interface RootsWithLists {
 export function readRootsWithLists(
   files: RevocationFiles,
   previous: readonly RevocationList[],
-  atMs: number,
+  nowMs: number,
 ): Promise<RootsWithLists> {
   return readTogether(async (locate) => {
     const rootsContent = await contentOf(files.roots, await locate(files.roots));
@@ -48,19 +48,19 @@ export function readRootsWithLists(
     if (roots.length === 0)
       throw new SecretFileError('CERTIFICATE_MISSING', files.roots, 'contains no valid PEM certificate');
     const authorities = readCertificates(roots.join(''));
-    const now = new Date(atMs);
+    const now = new Date(nowMs);
     const text = listContent.toString('latin1');
-    const alone = checkRevocationLists(text, authorities, now);
+    const listResult = checkRevocationLists(text, authorities, now);
     // Keep the current roots with their lists, because these lists do not match the new roots.
-    if (alone.usable.length === 0) {
-      const code = alone.problems[0]?.code ?? 'REVOCATION_LIST_INVALID';
-      throw new SecretFileError(code, files.crl, `: ${problemTexts(alone.problems)}`);
+    if (listResult.usable.length === 0) {
+      const code = listResult.problems[0]?.code ?? 'REVOCATION_LIST_INVALID';
+      throw new SecretFileError(code, files.crl, `: ${problemTexts(listResult.problems)}`);
     }
     const { usable, problems } = checkRevocationLists(text, authorities, now, previous);
     const expiry = expiryWarning(usable, now);
     const reasons = [...problems, ...(expiry === undefined ? [] : [expiry])];
     const warnings = reasons.map(({ code, message }) => ({ file: files.crl, code, reason: message }));
-    const ends = usable.flatMap(({ nextUpdate }) => nextUpdate?.getTime() ?? []);
-    return { roots, lists: usable, warnings, endsAtMs: ends.length === 0 ? null : Math.min(...ends) };
+    const expiryTimes = usable.flatMap(({ nextUpdate }) => nextUpdate?.getTime() ?? []);
+    return { roots, lists: usable, warnings, endsAtMs: expiryTimes.length === 0 ? null : Math.min(...expiryTimes) };
   });
 }

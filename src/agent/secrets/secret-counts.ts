@@ -9,12 +9,12 @@ const requestType = 'request_type="csr"';
 
 export class SecretCounts {
   #calls = 0;
-  #failed = 0;
+  #failedCount = 0;
   #retries = 0;
   #fileFailures = 0;
   #lastFailed = false;
   /** Not cumulative; the last bucket has no upper bound. */
-  readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
+  readonly #bucketCounts: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #totalMs = 0;
   readonly #vault: Pick<SecretVault, 'newestPairs' | 'allNewestLists'>;
   readonly #now: () => number;
@@ -28,11 +28,11 @@ export class SecretCounts {
   countCall(tookMs: number, isObtained: boolean): void {
     this.#calls++;
     if (this.#lastFailed) this.#retries++;
-    if (!isObtained) this.#failed++;
+    if (!isObtained) this.#failedCount++;
     this.#lastFailed = !isObtained;
     this.#totalMs += tookMs;
     const bucket = buckets.findIndex((limit) => tookMs <= limit);
-    this.#within[bucket < 0 ? buckets.length : bucket]!++;
+    this.#bucketCounts[bucket < 0 ? buckets.length : bucket]!++;
   }
 
   /** Records missing or invalid mounted files. */
@@ -44,36 +44,36 @@ export class SecretCounts {
     const expiry = `${prefix}cert_expiry_seconds`;
     const listExpiry = `${prefix}revocation_list_expiry_seconds`;
     const latency = `${prefix}outgoing_latency`;
-    let below = 0;
-    const within = this.#within.map((count, i) => {
-      below += count;
-      return `${latency}_bucket{${requestType},le="${buckets[i] ?? '+Inf'}"} ${below}`;
+    let cumulativeCount = 0;
+    const cumulativeCounts = this.#bucketCounts.map((count, i) => {
+      cumulativeCount += count;
+      return `${latency}_bucket{${requestType},le="${buckets[i] ?? '+Inf'}"} ${cumulativeCount}`;
     });
     return [
       ...counter('num_outgoing_requests', 'Certificate requests sent to the CA.', this.#calls, `{${requestType}}`),
-      ...counter('num_failed_outgoing_requests', 'Failed certificate requests.', this.#failed, `{${requestType}}`),
+      ...counter('num_failed_outgoing_requests', 'Failed certificate requests.', this.#failedCount, `{${requestType}}`),
       ...counter('num_outgoing_retries', 'Retried certificate requests.', this.#retries, `{${requestType}}`),
       ...counter('num_file_secret_failures_total', 'Failed reads of mounted certificate files.', this.#fileFailures),
       `# HELP ${latency} Latency of certificate requests in milliseconds.`,
       `# TYPE ${latency} histogram`,
-      ...within,
+      ...cumulativeCounts,
       `${latency}_sum{${requestType}} ${this.#totalMs}`,
-      `${latency}_count{${requestType}} ${below}`,
+      `${latency}_count{${requestType}} ${cumulativeCount}`,
       `# HELP ${expiry} Seconds until the certificate expires; negative after expiry.`,
       `# TYPE ${expiry} gauge`,
       ...[...this.#vault.newestPairs()].flatMap(([name, { chain }]) => {
         const endsAtMs = endOf(chain);
         return endsAtMs === undefined
           ? []
-          : [`${expiry}{resource_name="${escaped(name)}"} ${Math.floor((endsAtMs - this.#now()) / 1000)}`];
+          : [`${expiry}{resource_name="${escapeLabel(name)}"} ${Math.floor((endsAtMs - this.#now()) / 1000)}`];
       }),
       `# HELP ${listExpiry} Seconds until the first certificate revocation list of the secret expires; negative after expiry.`,
       `# TYPE ${listExpiry} gauge`,
       ...[...this.#vault.allNewestLists()].flatMap(([name, lists]) => {
-        const ends = lists.flatMap(({ nextUpdate }) => nextUpdate?.getTime() ?? []);
-        if (ends.length === 0) return [];
-        const seconds = Math.floor((Math.min(...ends) - this.#now()) / 1000);
-        return [`${listExpiry}{resource_name="${escaped(name)}"} ${seconds}`];
+        const expiryTimes = lists.flatMap(({ nextUpdate }) => nextUpdate?.getTime() ?? []);
+        if (expiryTimes.length === 0) return [];
+        const seconds = Math.floor((Math.min(...expiryTimes) - this.#now()) / 1000);
+        return [`${listExpiry}{resource_name="${escapeLabel(name)}"} ${seconds}`];
       }),
       '',
     ].join('\n');
@@ -91,11 +91,11 @@ function endOf(chain: string): number | undefined {
 }
 
 /** Escapes a name, which Envoy chooses freely. */
-function escaped(label: string): string {
+function escapeLabel(label: string): string {
   return label.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }
 
 function counter(name: string, help: string, value: number, labels = ''): string[] {
-  const full = `${prefix}${name}`;
-  return [`# HELP ${full} ${help}`, `# TYPE ${full} counter`, `${full}${labels} ${value}`];
+  const metricName = `${prefix}${name}`;
+  return [`# HELP ${metricName} ${help}`, `# TYPE ${metricName} counter`, `${metricName}${labels} ${value}`];
 }

@@ -101,7 +101,7 @@ export class SecretServer {
       const socket = await GrpcSocketServer.listen(path, {
         ...(ownership && { ownership }),
         methods: new Map([
-          [`${service}/StreamSecrets`, (call) => this.#begin(call)],
+          [`${service}/StreamSecrets`, (call) => this.#beginStream(call)],
           [`${service}/DeltaSecrets`, unimplemented],
           [`${service}/FetchSecrets`, unimplemented],
           [
@@ -153,7 +153,7 @@ export class SecretServer {
     for (const stream of [...subject.streams]) stream.refuse(name, reason);
   }
 
-  #begin(call: ServerCall): void {
+  #beginStream(call: ServerCall): void {
     if (this.#streams >= maxStreams) {
       call.end('RESOURCE_EXHAUSTED', `stream limit of ${maxStreams} reached`);
       return;
@@ -178,14 +178,14 @@ export class SecretServer {
   #subject(name: string): Subject {
     const existingSubject = this.#subjects.get(name);
     if (existingSubject !== undefined) return existingSubject;
-    const created: Subject = {
+    const newSubject: Subject = {
       streams: new Set(),
       version: undefined,
       reportedAcknowledged: undefined,
       isRefused: false,
     };
-    this.#subjects.set(name, created);
-    return created;
+    this.#subjects.set(name, newSubject);
+    return newSubject;
   }
 
   #subscribe(name: string, stream: SecretStream): void {
@@ -252,7 +252,7 @@ class SecretStream {
   readonly #call: ServerCall;
   readonly #peer: StreamPeer;
   readonly #deliveries = new Map<string, Delivery>();
-  readonly #due = new Map<string, string>();
+  readonly #dueDeliveries = new Map<string, string>();
   #nonce = 0;
   #isBlocked = false;
   #hasSubscribed = false;
@@ -263,7 +263,7 @@ class SecretStream {
     const reader = new FrameReader({ wholeBytes: maxRequestBytes, maxBytes: maxRequestBytes });
     call.stream.on('data', (chunk: Buffer) => {
       try {
-        reader.push(chunk, ({ bytes }) => this.#take(bytes.subarray(frameHeadBytes)));
+        reader.push(chunk, ({ bytes }) => this.#handleRequest(bytes.subarray(frameHeadBytes)));
       } catch (error) {
         if (error instanceof GrpcError) call.end(error.code, error.details);
         else if (error instanceof SecretRequestError) call.end('INVALID_ARGUMENT', error.message);
@@ -286,8 +286,8 @@ class SecretStream {
   }
 
   send(name: string, version: string): void {
-    if (this.#deliveries.get(name)?.sent === version) this.#due.delete(name);
-    else this.#due.set(name, version);
+    if (this.#deliveries.get(name)?.sent === version) this.#dueDeliveries.delete(name);
+    else this.#dueDeliveries.set(name, version);
     this.#flush();
   }
 
@@ -299,7 +299,7 @@ class SecretStream {
       this.#call.end('NOT_FOUND', `${name}: ${reason}`);
   }
 
-  #take(bytes: Uint8Array): void {
+  #handleRequest(bytes: Uint8Array): void {
     // Ignores further requests.
     if (this.#call.isEnded) return;
     const { names, typeUrl, nonce, error } = readSecretRequest(bytes);
@@ -307,32 +307,32 @@ class SecretStream {
       this.#call.end('INVALID_ARGUMENT', `type_url must be ${secretType}`);
       return;
     }
-    const acknowledged =
+    const acknowledgedNonce =
       nonce === '' ? undefined : [...this.#deliveries].find(([, delivery]) => delivery.nonce === nonce);
     // Ignores the response to a replaced version.
-    if (acknowledged === undefined && !this.#isOfNow(nonce)) return;
-    if (acknowledged !== undefined) this.#handleResponse(...acknowledged, error);
+    if (acknowledgedNonce === undefined && !this.#isCurrentNonce(nonce)) return;
+    if (acknowledgedNonce !== undefined) this.#handleResponse(...acknowledgedNonce, error);
     // Responds to an acknowledgement only with new names: otherwise each response would cause the next one (istio#20951).
-    const subscribed = new Set(names);
-    const unsubscribedNames = [...this.#deliveries.keys()].filter((name) => !subscribed.has(name));
-    const added = [...subscribed].filter((name) => !this.#deliveries.has(name));
+    const subscribedNames = new Set(names);
+    const unsubscribedNames = [...this.#deliveries.keys()].filter((name) => !subscribedNames.has(name));
+    const addedNames = [...subscribedNames].filter((name) => !this.#deliveries.has(name));
     // The first name was counted when the stream was opened.
-    const isPaidFor = !this.#hasSubscribed && added.length > 0;
+    const isPaidFor = !this.#hasSubscribed && addedNames.length > 0;
     this.#hasSubscribed = true;
-    const changes = unsubscribedNames.length + added.length - (isPaidFor ? 1 : 0);
+    const changes = unsubscribedNames.length + addedNames.length - (isPaidFor ? 1 : 0);
     if (changes > 0 && !this.#peer.mayChange(changes)) {
       this.#call.end('RESOURCE_EXHAUSTED', 'subscriptions change too often');
       return;
     }
     for (const name of unsubscribedNames) this.#leave(name);
-    for (const name of added) {
+    for (const name of addedNames) {
       this.#deliveries.set(name, { sent: undefined, nonce: '', acknowledged: undefined, isRefused: false });
     }
-    for (const name of added) this.#peer.subscribed(name);
+    for (const name of addedNames) this.#peer.subscribed(name);
   }
 
   /** Whether a request has the nonce of the last response, or none before the first one. */
-  #isOfNow(nonce: string): boolean {
+  #isCurrentNonce(nonce: string): boolean {
     return nonce === '' || this.#nonce === 0 || nonce === `${this.#nonce}`;
   }
 
@@ -348,15 +348,15 @@ class SecretStream {
   }
 
   #leave(name: string): void {
-    this.#due.delete(name);
+    this.#dueDeliveries.delete(name);
     this.#deliveries.delete(name);
     this.#peer.onUnsubscribed(name);
   }
 
   #flush(): void {
-    for (const [name, version] of this.#due) {
+    for (const [name, version] of this.#dueDeliveries) {
       if (this.#isBlocked) return;
-      this.#due.delete(name);
+      this.#dueDeliveries.delete(name);
       const delivery = this.#deliveries.get(name);
       const secret = this.#peer.read(name, version);
       if (delivery === undefined || secret === undefined) continue;

@@ -30,9 +30,9 @@ export class SecretVault {
   }
 
   keepRoots(name: string, roots: string, lists: readonly RevocationList[] = []): string {
-    const revoked = lists.map(({ pem }) => pem).join('');
-    const version = versionOf(`${roots}${revoked}`);
-    const resource = rootsSecret(name, roots, revoked);
+    const revocationPem = lists.map(({ pem }) => pem).join('');
+    const version = versionOf(`${roots}${revocationPem}`);
+    const resource = rootsSecret(name, roots, revocationPem);
     this.#store(name, version, { resource, roots, ...(lists.length > 0 && { lists }) });
     return version;
   }

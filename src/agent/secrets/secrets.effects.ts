@@ -81,12 +81,12 @@ const maxRemembered = 200;
 
 /** Suppresses repeated warnings, because files are read again at each change, and before their lists expire. */
 function warnOnce(log: Logger): (warning: RevocationWarning) => void {
-  const logged = new Set<string>();
+  const loggedProblems = new Set<string>();
   return (warning) => {
     const key = `${warning.file} ${warning.reason}`;
-    if (logged.has(key)) return;
-    if (logged.size === maxRemembered) logged.clear();
-    logged.add(key);
+    if (loggedProblems.has(key)) return;
+    if (loggedProblems.size === maxRemembered) loggedProblems.clear();
+    loggedProblems.add(key);
     log.warn('revocationList.invalid', warning);
   };
 }

@@ -18,8 +18,8 @@ export class AddressCounts {
 
   leave(address: string): void {
     this.#total--;
-    const remaining = this.countOf(address) - 1;
-    if (remaining > 0) this.#counts.set(address, remaining);
+    const remainingCount = this.countOf(address) - 1;
+    if (remainingCount > 0) this.#counts.set(address, remainingCount);
     else this.#counts.delete(address);
   }
 }

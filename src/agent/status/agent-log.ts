@@ -18,9 +18,9 @@ export function agentLog(): (record: TraceRecord) => LogEntry | 'logged elsewher
   const certificates = new CertificateLog();
   const connections = new ConnectionLog();
   const starting = new Set<string>();
-  const failed = new Set<string>();
+  const failedKeys = new Set<string>();
   return (record) =>
-    restartEntry(record, starting, failed) ??
+    restartEntry(record, starting, failedKeys) ??
     missingFilesEntry(record) ??
     adoptionEntry(record) ??
     binaryEntry(record) ??
@@ -37,16 +37,16 @@ const expectedOutcomes: { readonly [Outcome in RestartOutcome]?: LogEntry['event
 
 /**
  * @param starting names of the epochs that are starting, for {@link processEntry}
- * @param failed names of starting epochs whose failure was already logged with its reason, so the end of the start is not logged
+ * @param failedKeys names of starting epochs whose failure was already logged with its reason, so the end of the start is not logged
  */
 function restartEntry(
   record: TraceRecord,
   starting: Set<string>,
-  failed: Set<string>,
+  failedKeys: Set<string>,
 ): LogEntry | 'logged elsewhere' | undefined {
   if (record.kind === 'event' && record.to === 'supervisor' && record.event.type === 'epoch.failed') {
     const name = String(record.event.name);
-    if (starting.has(name)) failed.add(name);
+    if (starting.has(name)) failedKeys.add(name);
     return undefined;
   }
   const restart = restartEventIn(record);
@@ -58,7 +58,7 @@ function restartEntry(
     return { event: 'restart.decided', ...fields, attempt: restart.attempt };
   }
   starting.delete(name);
-  if (failed.delete(name)) return 'logged elsewhere';
+  if (failedKeys.delete(name)) return 'logged elsewhere';
   const { outcome, timeToLiveMs } = restart;
   return {
     event: expectedOutcomes[outcome] ?? 'restart.ended.failed',

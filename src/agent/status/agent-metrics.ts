@@ -123,9 +123,9 @@ export class AgentMetrics {
     const restart = restartEventIn(record);
     if (restart?.type === 'restart.ended') this.#restarted(restart);
     const binary = binaryEventIn(record);
-    if (binary !== undefined) this.#binaries[outcomes[binary.type]]++;
+    if (binary !== undefined) this.#binaries[outcomeCounters[binary.type]]++;
     if (record.event.type === 'watch.failed') this.#watchFailures++;
-    if (record.to === 'status') this.#serving(record.event as unknown as ServingReport, record.t);
+    if (record.to === 'status') this.#recordServing(record.event as unknown as ServingReport, record.t);
   }
 
   #restarted({ reason, how, outcome, timeToLiveMs }: RestartEnded): void {
@@ -136,7 +136,7 @@ export class AgentMetrics {
   }
 
   /** Time before the first serving epoch is not counted. */
-  #serving(event: ServingReport, t: number): void {
+  #recordServing(event: ServingReport, t: number): void {
     if (event.type === 'serving.began') {
       this.#epoch = event.name;
       if (this.#idleSince !== undefined) this.#notServingSeconds += (t - this.#idleSince.t) / 1000;
@@ -155,8 +155,9 @@ export class AgentMetrics {
   /** All metrics in Prometheus text format. */
   async text(): Promise<string> {
     this.#exposition ??= createExposition();
-    const { registry, startup, scrapes, scrapeFailures, droppedLines, watchFailures, ...rest } = await this.#exposition;
-    const { epochs, uncaught, lostLines, waitingLines, identity, ...envoy } = rest;
+    const { registry, startup, scrapes, scrapeFailures, droppedLines, watchFailures, ...otherMetrics } =
+      await this.#exposition;
+    const { epochs, uncaught, lostLines, waitingLines, identity, ...envoy } = otherMetrics;
     for (const metric of [scrapes, scrapeFailures, droppedLines, epochs, uncaught, lostLines, waitingLines])
       metric.reset();
     if (this.#startupSeconds !== undefined) startup.set(this.#startupSeconds);
@@ -205,17 +206,17 @@ export class AgentMetrics {
       counter.reset();
       counter.inc(count);
     }
-    for (const [counter, ends] of [
+    for (const [counter, exitCounts] of [
       [upstreamEnds, this.#xds.upstreamEnds],
       [downstreamEnds, this.#xds.downstreamEnds],
     ] as const) {
       counter.reset();
-      for (const [type, count] of Object.entries(ends)) counter.inc({ type }, count);
+      for (const [type, count] of Object.entries(exitCounts)) counter.inc({ type }, count);
     }
   }
 }
 
-const outcomes = {
+const outcomeCounters = {
   'binary.changed': 'offered',
   'binary.rejected': 'refused',
   'binary.withdrawn': 'withdrawn',

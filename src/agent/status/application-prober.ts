@@ -27,7 +27,7 @@ export class ApplicationProber {
   readonly #transport: ProbeTransport;
   readonly #log: Logger;
   readonly #repeats = new RepeatLimit();
-  readonly #running = new AddressCounts();
+  readonly #runningCounts = new AddressCounts();
 
   constructor(probes: ApplicationProbes, transport: ProbeTransport, log: Logger) {
     this.#probes = probes;
@@ -42,14 +42,14 @@ export class ApplicationProber {
   /** Responds with the status only. Never rejects. */
   async serve(path: string, probe: ApplicationProbe, request: IncomingMessage, response: ServerResponse) {
     const address = request.socket.remoteAddress ?? '';
-    const addressProbes = this.#running.countOf(address);
-    if (addressProbes >= maxProbesPerAddress || (addressProbes > 0 && this.#running.total >= maxProbes)) {
+    const addressProbes = this.#runningCounts.countOf(address);
+    if (addressProbes >= maxProbesPerAddress || (addressProbes > 0 && this.#runningCounts.total >= maxProbes)) {
       response.writeHead(503).end('too many concurrent probes\n');
       return;
     }
-    this.#running.enter(address);
+    this.#runningCounts.enter(address);
     const status = await this.#statusOf(path, probe, request, response);
-    this.#running.leave(address);
+    this.#runningCounts.leave(address);
     response.writeHead(status).end();
   }
 
@@ -115,14 +115,14 @@ async function requireServing(
   { port, service, timeoutMs }: Extract<ApplicationProbe, { kind: 'grpc' }>,
   { destination, source }: ProbeTransport,
   userAgent: string | undefined,
-  stopped: AbortSignal,
+  stopSignal: AbortSignal,
 ): Promise<void> {
   const target = { address: { host: destination, port, ...(source !== undefined && { localAddress: source }) } };
-  const connection = await GrpcConnection.open(target, { ...defaultGrpcLimits, dialMs: timeoutMs }, stopped);
+  const connection = await GrpcConnection.open(target, { ...defaultGrpcLimits, dialMs: timeoutMs }, stopSignal);
   try {
     const query = service === '' ? new Uint8Array() : new BinaryWriter().uint32(10).string(service).finish();
     const headers = userAgent === undefined ? {} : { 'user-agent': userAgent };
-    const limits = { limitMs: timeoutMs, maxBytes: maxHealthBytes, stopped };
+    const limits = { limitMs: timeoutMs, maxBytes: maxHealthBytes, stopped: stopSignal };
     const status = healthIn(await unary(connection, '/grpc.health.v1.Health/Check', headers, query, limits));
     if (status !== servingStatus)
       throw new Error(`gRPC health status must be SERVING, got ${healthStatuses[status] ?? status}`);

@@ -8,18 +8,18 @@ export type ExpositionFormat = 'text' | 'OpenMetrics';
 
 const name = '[a-zA-Z_:][a-zA-Z0-9_:]*';
 const labelName = '[a-zA-Z_][a-zA-Z0-9_]*';
-const quoted = '"[^"\\\\\\n]*(?:\\\\.[^"\\\\\\n]*)*"';
+const quotedPattern = '"[^"\\\\\\n]*(?:\\\\.[^"\\\\\\n]*)*"';
 /** An unambiguous pattern: matching takes linear time, also for long invalid lines of digits. */
 const number = '[+-]?(?:[iI]nf(?:inity)?|[nN]a[nN]|(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:[eE][+-]?\\d+)?)';
 
 function labelsWith(blanks: string, beginning = ''): string {
-  const label = `(?:${labelName}|${quoted})${blanks}=${blanks}${quoted}`;
+  const label = `(?:${labelName}|${quotedPattern})${blanks}=${blanks}${quotedPattern}`;
   return `\\{${blanks}${beginning}(?:${label}${blanks}(?:,${blanks}|(?=\\})))*\\}`;
 }
 
 /** A metric with its labels; a quoted metric name is in the braces. */
 function seriesWith(blanks: string): string {
-  return `(?:${name}(?:${blanks}${labelsWith(blanks)})?|${labelsWith(blanks, `${quoted}${blanks}(?:,${blanks}|(?=\\}))`)})`;
+  return `(?:${name}(?:${blanks}${labelsWith(blanks)})?|${labelsWith(blanks, `${quotedPattern}${blanks}(?:,${blanks}|(?=\\}))`)})`;
 }
 
 /** Sticky patterns, so that lines are matched without copying them. */
@@ -49,16 +49,16 @@ const grammars: Readonly<Record<ExpositionFormat, Grammar>> = {
   text: {
     bare: wholeLine(`${seriesWith(anyBlanks)}[ \\t]+${number}${anyBlanks}`),
     sample: wholeLine(`${seriesWith(anyBlanks)}[ \\t]+${number}(?:[ \\t]+-?\\d+)?${anyBlanks}`),
-    type: wholeLine(`#[ \\t]+TYPE[ \\t]+(?:${name}|${quoted})[ \\t](?:${textTypes})`),
-    help: wholeLine(`#[ \\t]+HELP[ \\t]+(?:${name}|${quoted})(?:[ \\t][^\\n]*)?`),
+    type: wholeLine(`#[ \\t]+TYPE[ \\t]+(?:${name}|${quotedPattern})[ \\t](?:${textTypes})`),
+    help: wholeLine(`#[ \\t]+HELP[ \\t]+(?:${name}|${quotedPattern})(?:[ \\t][^\\n]*)?`),
   },
   OpenMetrics: {
     bare: wholeLine(`${seriesWith('')} ${number}`),
     sample: wholeLine(
       `${seriesWith('')} ${number}(?: ${number})?(?:${exemplarWith({ within: '', beforeLabels: ' ', between: ' ' })})?`,
     ),
-    type: wholeLine(`# TYPE (?:${name}|${quoted}) (?:${openTypes})`),
-    help: wholeLine(`# HELP (?:${name}|${quoted}) [^\\n]*`),
+    type: wholeLine(`# TYPE (?:${name}|${quotedPattern}) (?:${openTypes})`),
+    help: wholeLine(`# HELP (?:${name}|${quotedPattern}) [^\\n]*`),
   },
 };
 
@@ -67,12 +67,14 @@ const anyExemplar = exemplarWith({ within: anyBlanks, beforeLabels: anyBlanks, b
 const anySample = wholeLine(
   `(${seriesWith(anyBlanks)})[ \\t]+(${number})(?:[ \\t]+(${number}))?(${anyExemplar})?${anyBlanks}\\r?`,
 );
-const anyType = wholeLine(`#[ \\t]+TYPE[ \\t]+(${name}|${quoted})[ \\t]+(${textTypes}|${openTypes})${anyBlanks}\\r?`);
+const anyType = wholeLine(
+  `#[ \\t]+TYPE[ \\t]+(${name}|${quotedPattern})[ \\t]+(${textTypes}|${openTypes})${anyBlanks}\\r?`,
+);
 const unit = wholeLine(`# UNIT (${name}) (${name})`);
 /** The only comments that can be invalid. */
 const metadata = /#[ \t]+(?:(TYPE)|(HELP)|UNIT)\b/y;
 const endOfBody = wholeLine(`# EOF${anyBlanks}\\r?`);
-const empty = /\r?(?:\n|$)/y;
+const emptyLine = /\r?(?:\n|$)/y;
 
 export interface ValidLines {
   readonly text: string;
@@ -85,7 +87,7 @@ export interface ValidLines {
 /** How to handle a line: unchanged, replaced (by an empty text to omit it), or `undefined` if it is invalid. */
 type LineResult = 'as it is' | { readonly text: string } | undefined;
 
-const omitted = { text: '' };
+const omittedLine = { text: '' };
 
 /**
  * Keeps the lines that a scraper accepts. Omits empty lines, the end of the body, and lines without equivalent in the other format.
@@ -96,9 +98,9 @@ const omitted = { text: '' };
  * @returns `text` is the same string as `lines` if all lines are kept
  */
 export function validLines(lines: string, to: ExpositionFormat, from: ExpositionFormat = to): ValidLines {
-  const keptLines: string[] = [];
+  const outputLines: string[] = [];
   const mayBeBroken = isBroken(lines);
-  let dropped = 0;
+  let droppedCount = 0;
   // Start of the unchanged lines that were not copied yet.
   let unchangedFrom = 0;
   let offset = 0;
@@ -106,21 +108,21 @@ export function validLines(lines: string, to: ExpositionFormat, from: Exposition
   while (offset < lines.length && !hasEnded) {
     const newline = lines.indexOf('\n', offset);
     const next = newline < 0 ? lines.length : newline + 1;
-    hasEnded = isAt(endOfBody, lines, offset);
-    const isOmitted = hasEnded || isAt(empty, lines, offset);
-    const isInvalid = !isOmitted && mayBeBroken && isBroken(lines.slice(offset, next));
-    const result = isOmitted ? omitted : isInvalid ? undefined : checkLine(lines, offset, { to, from });
+    hasEnded = matchesAt(endOfBody, lines, offset);
+    const isOmitted = hasEnded || matchesAt(emptyLine, lines, offset);
+    const isInvalidLine = !isOmitted && mayBeBroken && isBroken(lines.slice(offset, next));
+    const result = isOmitted ? omittedLine : isInvalidLine ? undefined : checkLine(lines, offset, { to, from });
     if (result !== 'as it is') {
-      if (offset > unchangedFrom) keptLines.push(lines.slice(unchangedFrom, offset));
-      if (result === undefined) dropped++;
-      else if (result.text !== '') keptLines.push(result.text);
+      if (offset > unchangedFrom) outputLines.push(lines.slice(unchangedFrom, offset));
+      if (result === undefined) droppedCount++;
+      else if (result.text !== '') outputLines.push(result.text);
       unchangedFrom = next;
     }
     offset = next;
   }
-  if (unchangedFrom < offset) keptLines.push(unchangedFrom === 0 ? lines : lines.slice(unchangedFrom, offset));
-  const text = keptLines.length === 1 ? keptLines[0]! : keptLines.join('');
-  return { text: text === '' || text.endsWith('\n') ? text : `${text}\n`, dropped, hasEnded };
+  if (unchangedFrom < offset) outputLines.push(unchangedFrom === 0 ? lines : lines.slice(unchangedFrom, offset));
+  const text = outputLines.length === 1 ? outputLines[0]! : outputLines.join('');
+  return { text: text === '' || text.endsWith('\n') ? text : `${text}\n`, dropped: droppedCount, hasEnded };
 }
 
 /** Whether a line is invalid UTF-8, which both formats require. */
@@ -135,13 +137,13 @@ function checkLine(
 ): LineResult {
   if (lines[offset] === '#') return commentOf(lines, offset, to);
   const { bare, sample } = grammars[to];
-  if (isAt(to === from ? sample : bare, lines, offset)) return 'as it is';
+  if (matchesAt(to === from ? sample : bare, lines, offset)) return 'as it is';
   anySample.lastIndex = offset;
   const [, series, value, time, exemplar] = anySample.exec(lines) ?? [];
   if (series === undefined) return undefined;
   const suffix = to === from ? timeOf(time) + exemplarOf(exemplar, to) : timeOf(time && `${Number(time) / 1_000}`);
-  const written = `${withoutBlanks(series)} ${value}${suffix}\n`;
-  return isAt(sample, written, 0) ? { text: written } : undefined;
+  const outputLine = `${stripBlanks(series)} ${value}${suffix}\n`;
+  return matchesAt(sample, outputLine, 0) ? { text: outputLine } : undefined;
 }
 
 /** Text format allows any comment, OpenMetrics none. Each format has types that the other does not know. */
@@ -149,21 +151,21 @@ function commentOf(lines: string, offset: number, to: ExpositionFormat): LineRes
   metadata.lastIndex = offset;
   const [matched, isType, isHelp] = metadata.exec(lines) ?? [];
   const { type, help } = grammars[to];
-  if (isType !== undefined) return isAt(type, lines, offset) ? 'as it is' : otherType(lines, offset, type);
-  if (isHelp !== undefined) return isAt(help, lines, offset) ? 'as it is' : omitted;
+  if (isType !== undefined) return matchesAt(type, lines, offset) ? 'as it is' : otherType(lines, offset, type);
+  if (isHelp !== undefined) return matchesAt(help, lines, offset) ? 'as it is' : omittedLine;
   if (to === 'text') return 'as it is';
-  if (matched === undefined) return omitted;
+  if (matched === undefined) return omittedLine;
   unit.lastIndex = offset;
   const [, metric = '', unitName = ''] = unit.exec(lines) ?? [];
-  return unitName !== '' && metric.endsWith(`_${unitName}`) ? 'as it is' : omitted;
+  return unitName !== '' && metric.endsWith(`_${unitName}`) ? 'as it is' : omittedLine;
 }
 
 function otherType(lines: string, offset: number, type: RegExp): LineResult {
   anyType.lastIndex = offset;
   const [, metric, typeName] = anyType.exec(lines) ?? [];
   if (metric === undefined) return undefined;
-  const written = `# TYPE ${metric} ${typeName}\n`;
-  return isAt(type, written, 0) ? { text: written } : omitted;
+  const outputLine = `# TYPE ${metric} ${typeName}\n`;
+  return matchesAt(type, outputLine, 0) ? { text: outputLine } : omittedLine;
 }
 
 /** In milliseconds for text format, in seconds for OpenMetrics. */
@@ -175,15 +177,15 @@ function timeOf(time: string | undefined): string {
 function exemplarOf(exemplar: string | undefined, to: ExpositionFormat): string {
   if (exemplar === undefined || to === 'text') return '';
   const [, labels = '', valueAndTime = ''] = /^[ \t]+#[ \t]*(\{.*\})(.*)$/s.exec(exemplar) ?? [];
-  return ` # ${withoutBlanks(labels)}${valueAndTime.replace(/[ \t]+/g, ' ')}`;
+  return ` # ${stripBlanks(labels)}${valueAndTime.replace(/[ \t]+/g, ' ')}`;
 }
 
 /** Removes white space outside of quotation marks. */
-function withoutBlanks(series: string): string {
+function stripBlanks(series: string): string {
   return series.replace(/("[^"\\]*(?:\\.[^"\\]*)*")|[ \t]+/g, '$1');
 }
 
-function isAt(expression: RegExp, text: string, offset: number): boolean {
+function matchesAt(expression: RegExp, text: string, offset: number): boolean {
   expression.lastIndex = offset;
   return expression.test(text);
 }

@@ -64,9 +64,9 @@ type Output = NodeJS.WritableStream & { destroyed: boolean };
 export class MergedMetrics {
   readonly #environment: MergedMetricsEnvironment;
   readonly #repeats = new RepeatLimit();
-  #running = 0;
+  #runningScrapes = 0;
   readonly #callers = new AddressCounts();
-  readonly #waiting: (() => void)[] = [];
+  readonly #waitingScrapes: (() => void)[] = [];
 
   constructor(environment: MergedMetricsEnvironment) {
     this.#environment = environment;
@@ -107,14 +107,14 @@ export class MergedMetrics {
       // The client has disconnected: no response is possible.
       if (!disconnected.aborted) throw error;
     } finally {
-      this.#running--;
-      this.#waiting.shift()?.();
+      this.#runningScrapes--;
+      this.#waitingScrapes.shift()?.();
     }
   }
 
   async #respond(incoming: IncomingMessage, response: ServerResponse, limitMs: number, disconnected: AbortSignal) {
     const { metrics, targets, adminPort } = this.#environment;
-    const until = performance.now() + limitMs * shares.total;
+    const deadline = performance.now() + limitMs * shares.total;
     // AbortSignal.timeout accepts only integers.
     const timeoutAfter = (share: number): AbortSignal => AbortSignal.timeout(Math.ceil(limitMs * share));
     const signal = AbortSignal.any([disconnected, timeoutAfter(shares.total)]);
@@ -140,7 +140,7 @@ export class MergedMetrics {
     const bodies = applications.filter((body) => body !== undefined);
     for (const [index, body] of bodies.entries()) {
       // Each target gets an equal share of the remaining time, so that a slow one does not delay the others.
-      const share = (until - performance.now()) / (bodies.length - index);
+      const share = (deadline - performance.now()) / (bodies.length - index);
       const targetSignal = AbortSignal.any([signal, AbortSignal.timeout(Math.max(1, Math.ceil(share)))]);
       await this.#writePart('application', body, output, targetSignal, to);
     }
@@ -149,22 +149,22 @@ export class MergedMetrics {
 
   /** Writes Istio's standard metrics in chunks, and lets other work run between them. */
   async #writeMesh(output: Output, disconnected: AbortSignal, isOpen: boolean): Promise<void> {
-    const turns = new Turns(sliceMs);
-    let waiting = '';
+    const scrapeTurns = new Turns(sliceMs);
+    let unwrittenText = '';
     const flush = async (): Promise<void> => {
       // validLines needs one character per byte.
-      const bytes = Buffer.from(waiting);
-      waiting = '';
+      const bytes = Buffer.from(unwrittenText);
+      unwrittenText = '';
       const text = isOpen ? validLines(bytes.toString('latin1'), 'OpenMetrics', 'text').text : undefined;
       await write(output, text === undefined ? bytes : Buffer.from(text, 'latin1'), disconnected);
     };
     for (const chunk of this.#environment.metrics.meshText()) {
-      waiting += chunk;
-      if (waiting.length < minChunkCharacters) continue;
+      unwrittenText += chunk;
+      if (unwrittenText.length < minChunkCharacters) continue;
       await flush();
-      await turns.rest();
+      await scrapeTurns.rest();
     }
-    if (waiting !== '') await flush();
+    if (unwrittenText !== '') await flush();
   }
 
   /** Opens one part; `undefined` if it failed, which is counted. */
@@ -176,19 +176,19 @@ export class MergedMetrics {
     headersSignal: AbortSignal,
   ): Promise<IncomingMessage | undefined> {
     try {
-      const body = await this.#open(part, target, incoming, signal, headersSignal);
+      const body = await this.#openSource(part, target, incoming, signal, headersSignal);
       const type = mediaTypeOf(body);
       const isText = textTypes.has(type) || (part === 'application' && type === openMetricsType);
       if (isText) return body;
       body.destroy();
       throw new Error(`content type must be text/plain or OpenMetrics, got ${type}`);
     } catch (error) {
-      this.#failed(part, error, headersSignal);
+      this.#recordFailed(part, error, headersSignal);
       return undefined;
     }
   }
 
-  async #open(
+  async #openSource(
     part: Part,
     target: MetricsTarget,
     incoming: IncomingMessage,
@@ -225,35 +225,35 @@ export class MergedMetrics {
   ): Promise<void> {
     if (body === undefined) return;
     // The kernel can deliver 32 blocks of 64 KiB at once: let other work run between them.
-    const turns = new Turns(sliceMs);
+    const scrapeTurns = new Turns(sliceMs);
     const from = mediaTypeOf(body) === openMetricsType ? 'OpenMetrics' : 'text';
     try {
       for await (const lines of completeLines(body, maxPartBytes[part], signal)) {
-        await turns.rest();
+        await scrapeTurns.rest();
         if (to === undefined) {
           await write(output, lines, signal);
           continue;
         }
         const all = lines.toString('latin1');
         const { text, dropped, hasEnded } = validLines(all, to, from);
-        if (dropped > 0) this.#dropped(part, dropped);
+        if (dropped > 0) this.#recordDropped(part, dropped);
         await write(output, text === all ? lines : Buffer.from(text, 'latin1'), signal);
         if (hasEnded) break;
       }
     } catch (error) {
-      this.#failed(part, error, signal);
+      this.#recordFailed(part, error, signal);
     } finally {
       body.destroy();
     }
   }
 
-  #dropped(countDropped: Part, count: number): void {
+  #recordDropped(countDropped: Part, count: number): void {
     const { metrics, log } = this.#environment;
     metrics.countDroppedLines(count);
     if (this.#repeats.isDue(`${countDropped} lines`, '')) log.warn('metrics.linesDropped', { part: countDropped });
   }
 
-  #failed(recordFailure: Part, error: unknown, signal: AbortSignal): void {
+  #recordFailed(recordFailure: Part, error: unknown, signal: AbortSignal): void {
     if (errorNameOf(signal.reason) === 'AbortError') return;
     const { metrics, log } = this.#environment;
     const reason = errorNameOf(signal.reason) === 'TimeoutError' ? 'scrape timeout exceeded' : messageOf(error);
@@ -267,22 +267,22 @@ export class MergedMetrics {
    * @returns false if too many scrapes wait, or the limit has passed
    */
   async #acquireSlot(disconnected: AbortSignal, limitMs: number): Promise<boolean> {
-    if (this.#running < maxScrapes) {
-      this.#running++;
+    if (this.#runningScrapes < maxScrapes) {
+      this.#runningScrapes++;
       return true;
     }
-    if (this.#waiting.length >= maxWaiting) return false;
+    if (this.#waitingScrapes.length >= maxWaiting) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const acquire = (): void => {
-      this.#running++;
+      this.#runningScrapes++;
       resolve(true);
     };
     const giveUp = (): void => {
-      const index = this.#waiting.indexOf(acquire);
-      if (index >= 0) this.#waiting.splice(index, 1);
+      const index = this.#waitingScrapes.indexOf(acquire);
+      if (index >= 0) this.#waitingScrapes.splice(index, 1);
       resolve(false);
     };
-    this.#waiting.push(acquire);
+    this.#waitingScrapes.push(acquire);
     const timer = setTimeout(giveUp, limitMs);
     disconnected.addEventListener('abort', giveUp, { once: true });
     const isAcquired = await promise;
@@ -316,13 +316,13 @@ function openMetricsTypeOf({ headers }: IncomingMessage): string {
 /** Requests only formats that the part supports and that consist of lines. */
 function headersFor(part: Part, { headers }: IncomingMessage): Record<string, string> {
   const formats = part === 'envoy' ? ['text/plain', 'text/*'] : ['text/plain', 'text/*', openMetricsType];
-  const accepted = headers.accept
+  const acceptHeader = headers.accept
     ?.split(',')
     .filter((range) => formats.includes(range.split(';', 1)[0]!.trim().toLowerCase()))
     .join(',');
   const { 'user-agent': agent, 'x-prometheus-scrape-timeout-seconds': limit } = headers;
   return {
-    ...(accepted !== undefined && { accept: accepted || 'text/plain' }),
+    ...(acceptHeader !== undefined && { accept: acceptHeader || 'text/plain' }),
     ...(agent !== undefined && { 'user-agent': agent }),
     ...(limit !== undefined && { 'x-prometheus-scrape-timeout-seconds': String(limit) }),
   };

@@ -4,7 +4,7 @@ const repeatAfterMs = 10_000;
 
 export class RepeatLimit {
   readonly #now: () => number;
-  readonly #logged = new Map<string, { readonly reason: string; readonly at: number }>();
+  readonly #loggedByTopic = new Map<string, { readonly reason: string; readonly at: number }>();
 
   /** @param now monotonic milliseconds */
   constructor(now: () => number = () => performance.now()) {
@@ -14,18 +14,18 @@ export class RepeatLimit {
   /**
    * Whether to log now.
    *
-   * @param about key of the line; its values must be few, because each is stored
+   * @param topic key of the line; its values must be few, because each is stored
    */
-  isDue(about: string, reason: string): boolean {
+  isDue(topic: string, reason: string): boolean {
     const now = this.#now();
-    const last = this.#logged.get(about);
+    const last = this.#loggedByTopic.get(topic);
     if (last?.reason === reason && now - last.at < repeatAfterMs) return false;
-    this.#logged.set(about, { reason, at: now });
+    this.#loggedByTopic.set(topic, { reason, at: now });
     return true;
   }
 
   /** Lets the next line with this key be logged. */
-  reset(about: string): void {
-    this.#logged.delete(about);
+  reset(topic: string): void {
+    this.#loggedByTopic.delete(topic);
   }
 }

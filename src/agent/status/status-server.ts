@@ -73,12 +73,12 @@ class StatusEndpoint {
   /** Readiness requests that wait for the status actor; requests that arrive in between share its response. */
   #pending: { readonly request: number; readonly responses: ServerResponse[] } | undefined;
   /** The cached response "ready" of the status actor. After `until`, Envoy is probed again. */
-  #cached: CachedReadiness | undefined;
-  readonly #merged: MergedMetrics;
+  #cachedReadiness: CachedReadiness | undefined;
+  readonly #mergedMetrics: MergedMetrics;
   readonly #profiler: Profiler;
   /** Admin interface of the serving epoch. */
   #admin: AdminClient;
-  #serving: ServingProcess | undefined;
+  #servingProcess: ServingProcess | undefined;
   /** JSON of the last reported listeners; `undefined` before the serving epoch first listed them. */
   #reportedListeners: string | undefined;
   /** Resolves when the rejected listeners of the serving epoch were reported, or it did not respond. */
@@ -96,7 +96,7 @@ class StatusEndpoint {
     this.#admin = environment.adminAt(environment.adminPort);
     this.#report = report;
     const { metrics, ports, log, applicationMetrics } = environment;
-    this.#merged = new MergedMetrics({
+    this.#mergedMetrics = new MergedMetrics({
       metrics,
       localhost: ports.host,
       adminPort: () => (environment.runsEnvoy ? this.#admin.port : undefined),
@@ -126,7 +126,7 @@ class StatusEndpoint {
     } else this.#listen(port);
   }
 
-  #listen(port: number, reported?: 'already reported'): void {
+  #listen(port: number, reportState?: 'already reported'): void {
     const { host, shares, kept } = this.#environment;
     this.#server.on('error', (error) => this.#report({ type: 'http.failed', reason: listenProblem(error, port) }));
     this.#server.on('listening', () => {
@@ -137,7 +137,7 @@ class StatusEndpoint {
       kept?.keep('status', [keptTcp(this.#server)], {
         takeConnection: (connection) => this.#server.emit('connection', connection),
       });
-      if (reported === undefined) this.#report({ type: 'http.listening', port: bound });
+      if (reportState === undefined) this.#report({ type: 'http.listening', port: bound });
     });
     this.#server.listen({ port, ...(host !== undefined && { host }), reusePort: shares !== undefined });
   }
@@ -154,13 +154,13 @@ class StatusEndpoint {
   }
 
   invalidateReadiness(): void {
-    this.#cached = undefined;
+    this.#cachedReadiness = undefined;
   }
 
   respond({ request, ready, reason, heldMs, listenersHeldMs }: ReadinessRespond): void {
     if (this.#pending?.request !== request) return;
     const [until, listenersUntil] = [performance.now() + heldMs, performance.now() + listenersHeldMs];
-    this.#cached = ready && heldMs > 0 ? { until, listenersUntil, heldMs, listenersHeldMs } : undefined;
+    this.#cachedReadiness = ready && heldMs > 0 ? { until, listenersUntil, heldMs, listenersHeldMs } : undefined;
     const { log, metrics } = this.#environment;
     if (!ready) this.#logNotReady(reason);
     else if (this.#wasReady !== true) {
@@ -191,9 +191,10 @@ class StatusEndpoint {
     const event =
       reason === stoppingReason ? 'readiness.stopping' : isStarting ? 'readiness.pending' : 'readiness.lost';
     const { runsEnvoy } = this.#environment;
-    const isUnserved = runsEnvoy && this.#serving === undefined && reason !== stoppingReason;
-    const why = isUnserved ? `${reason}: ${this.#startState()}` : reason;
-    if (this.#repeats.isDue('readiness', `${event} ${why}`)) this.#environment.log.write({ event, reason: why });
+    const isUnserved = runsEnvoy && this.#servingProcess === undefined && reason !== stoppingReason;
+    const fullReason = isUnserved ? `${reason}: ${this.#startState()}` : reason;
+    if (this.#repeats.isDue('readiness', `${event} ${fullReason}`))
+      this.#environment.log.write({ event, reason: fullReason });
   }
 
   useAdmin({ baseId, adminPort, pid }: AdminUse): void {
@@ -203,16 +204,16 @@ class StatusEndpoint {
     const { address } = this.#admin;
     this.#admin = adminAt(adminPort);
     if (this.#admin.address !== address) log.info('admin.moved', { address: this.#admin.address, baseId });
-    this.#serving = new ServingProcess(pid);
+    this.#servingProcess = new ServingProcess(pid);
     this.#reportedListeners = undefined;
     // Read the listeners before a child takes over the admin port.
     this.#firstListenerCheck = this.#checkListeners();
   }
 
   async #checkListeners(): Promise<void> {
-    const probed = this.#serving;
+    const probed = this.#servingProcess;
     const listeners = await getRejectedListeners(this.#admin);
-    if (listeners === undefined || this.#serving !== probed) return;
+    if (listeners === undefined || this.#servingProcess !== probed) return;
     const listenersText = JSON.stringify(listeners);
     if (listenersText === this.#reportedListeners) return;
     this.#reportedListeners = listenersText;
@@ -230,20 +231,20 @@ class StatusEndpoint {
   }
 
   async probeEnvoy({ request, at }: EnvoyProbe): Promise<void> {
-    const probed = this.#serving;
+    const probed = this.#servingProcess;
     const state = await this.#probeState(at);
     if (state === undefined) return;
     const unserved = state.by === 'admin' && state.live ? await this.#whyUnserved() : '';
-    if (this.#serving === probed) this.#report({ type: 'envoy.responded', request, ...state, unserved });
+    if (this.#servingProcess === probed) this.#report({ type: 'envoy.responded', request, ...state, unserved });
   }
 
   /** `undefined` if another Envoy has started serving since. */
   async #probeState(probeTarget: EnvoyProbe['at'], checksListeners = true): Promise<EnvoyState | undefined> {
-    const probed = this.#serving;
+    const probed = this.#servingProcess;
     const { by, live, detail } = await probeServingEnvoy(probeTarget, this.#admin, probed, this.#environment.ports);
     await this.#firstListenerCheck;
     if (checksListeners && by === 'admin' && live) await this.#checkListeners();
-    if (this.#serving !== probed) return undefined;
+    if (this.#servingProcess !== probed) return undefined;
     const problem = live ? this.#environment.certificateProblem?.() : undefined;
     return problem === undefined ? { by, live, detail } : { by: 'agent', live: false, detail: problem };
   }
@@ -288,30 +289,38 @@ class StatusEndpoint {
 
   /** Probes arrive each second, so a valid cached response needs no event and only an occasional probe of Envoy. */
   #readiness(response: ServerResponse): void {
-    const cached = this.#cached;
+    const cachedReadiness = this.#cachedReadiness;
     if (this.#pending !== undefined) this.#pending.responses.push(response);
-    else if (cached !== undefined && performance.now() < cached.until && this.#serving?.isAlive === true)
+    else if (
+      cachedReadiness !== undefined &&
+      performance.now() < cachedReadiness.until &&
+      this.#servingProcess?.isAlive === true
+    )
       send(response, 200, '');
     else {
       const request = ++this.#requests;
       this.#pending = { request, responses: [response] };
-      if (cached === undefined) this.#report({ type: 'readiness.requested', request });
-      else void this.#confirm(cached, request);
+      if (cachedReadiness === undefined) this.#report({ type: 'readiness.requested', request });
+      else void this.#confirm(cachedReadiness, request);
     }
   }
 
   /** Probes Envoy to extend the cached response. If anything changed, the status actor decides. */
-  async #confirm(cached: CachedReadiness, request: number): Promise<void> {
+  async #confirm(cachedReadiness: CachedReadiness, request: number): Promise<void> {
     const previousListeners = this.#reportedListeners;
-    const checksListeners = performance.now() >= cached.listenersUntil;
+    const checksListeners = performance.now() >= cachedReadiness.listenersUntil;
     const state = await this.#probeState('admin', checksListeners);
     if (this.#pending?.request !== request) return;
-    if (this.#cached === cached && state?.live === true && this.#reportedListeners === previousListeners) {
-      cached.until = performance.now() + cached.heldMs;
-      if (checksListeners) cached.listenersUntil = performance.now() + cached.listenersHeldMs;
+    if (
+      this.#cachedReadiness === cachedReadiness &&
+      state?.live === true &&
+      this.#reportedListeners === previousListeners
+    ) {
+      cachedReadiness.until = performance.now() + cachedReadiness.heldMs;
+      if (checksListeners) cachedReadiness.listenersUntil = performance.now() + cachedReadiness.listenersHeldMs;
       this.#respondToPending(200);
     } else {
-      this.#cached = undefined;
+      this.#cachedReadiness = undefined;
       this.#report({ type: 'readiness.requested', request });
     }
   }
@@ -341,7 +350,7 @@ class StatusEndpoint {
       send(response, 405, 'method must be GET or HEAD\n');
       return;
     }
-    await this.#merged.serve(request, response);
+    await this.#mergedMetrics.serve(request, response);
   }
 
   #trace(request: IncomingMessage, response: ServerResponse): void {

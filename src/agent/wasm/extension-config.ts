@@ -88,11 +88,11 @@ export function withFile(extension: Uint8Array, file: string): Uint8Array {
   return replaced(
     replaced(extension, pathOfCode, () => source),
     pathOfVariables,
-    withoutPullVariables,
+    omitPullVariables,
   );
 }
 
-function withoutPullVariables(variables: Uint8Array): Uint8Array {
+function omitPullVariables(variables: Uint8Array): Uint8Array {
   const isForAgent = ({ field, content }: WireField): boolean =>
     field === variableField && content !== undefined && pullVariableNames.has(textIn(content, 1) ?? '');
   return Buffer.concat(wireFieldsOf(variables).flatMap((variable) => (isForAgent(variable) ? [] : [variable.raw])));
@@ -145,15 +145,15 @@ export function wireFieldsOf(message: Uint8Array): WireField[] {
 }
 
 function messageAt(message: Uint8Array, path: readonly number[]): Uint8Array | undefined {
-  let nested: Uint8Array | undefined = message;
-  for (const field of path) nested = nested && fieldIn(nested, field);
-  return nested;
+  let nestedBytes: Uint8Array | undefined = message;
+  for (const field of path) nestedBytes = nestedBytes && fieldIn(nestedBytes, field);
+  return nestedBytes;
 }
 
 /** The message with the first field at the path replaced. */
 export function replaced(
   message: Uint8Array,
-  [field, ...rest]: readonly number[],
+  [field, ...otherFields]: readonly number[],
   replacement: (content: Uint8Array) => Uint8Array,
 ): Uint8Array {
   let isReplaced = false;
@@ -161,7 +161,10 @@ export function replaced(
     wireFieldsOf(message).map(({ field: number, raw, content }) => {
       if (number !== field || content === undefined || isReplaced) return raw;
       isReplaced = true;
-      return part(number, rest.length === 0 ? replacement(content) : replaced(content, rest, replacement));
+      return part(
+        number,
+        otherFields.length === 0 ? replacement(content) : replaced(content, otherFields, replacement),
+      );
     }),
   );
 }

@@ -100,21 +100,23 @@ export class ExtensionResponses {
     this.#flush();
   }
 
-  /** @param outcome path of the module's file, or why it is not available yet */
-  settle(id: number, outcome: { readonly file: string } | { readonly reason: string }): void {
+  /** @param moduleOutcome path of the module's file, or why it is not available yet */
+  settle(id: number, moduleOutcome: { readonly file: string } | { readonly reason: string }): void {
     const pendingModule = this.#modules.get(id);
     if (pendingModule === undefined) return;
     const { response, extension } = pendingModule;
     const wasPending = extension.failure === undefined;
-    if ('reason' in outcome) {
+    if ('reason' in moduleOutcome) {
       if (!wasPending) return;
-      extension.failure = outcome.reason;
+      extension.failure = moduleOutcome.reason;
       this.#fetches.counts?.converted('fetch_failure');
     } else {
       this.#modules.delete(id);
       this.#fetches.counts?.converted('success');
       extension.failure = undefined;
-      extension.content = this.#changeExtensions(extension.content, (any) => withFile(any, outcome.file));
+      extension.content = this.#changeExtensions(extension.content, (extensionBytes) =>
+        withFile(extensionBytes, moduleOutcome.file),
+      );
       if (response.isForwarded) this.#send(response, this.#contentOf(extension));
     }
     if (wasPending) response.pending--;
@@ -123,7 +125,7 @@ export class ExtensionResponses {
 
   /** Why Envoy's acknowledgement of a response must become a rejection; returned once per response. */
   refusalOf(nonce: string): string | undefined {
-    const index = this.#forwarded.findIndex((sent) => sent.nonce === nonce);
+    const index = this.#forwarded.findIndex((forwardedResponse) => forwardedResponse.nonce === nonce);
     if (index < 0) return undefined;
     const { reason } = this.#forwarded[index]!;
     this.#forwarded = this.#forwarded.slice(index + 1);
@@ -139,7 +141,11 @@ export class ExtensionResponses {
     }
     if (code === undefined || (received.has(code.extension) && !code.failsOpen)) return [];
     received.delete(code.extension);
-    return [this.#changeExtensions(content, (any) => withoutCode(any, code.failsOpen ? 'everything' : 'nothing'))];
+    return [
+      this.#changeExtensions(content, (extensionBytes) =>
+        withoutCode(extensionBytes, code.failsOpen ? 'everything' : 'nothing'),
+      ),
+    ];
   }
 
   /** Records requested extensions. Envoy does not keep extensions that it no longer requests. */
@@ -164,8 +170,8 @@ export class ExtensionResponses {
     const fields = wireFieldsOf(Buffer.from(message));
     const extensions = fields.flatMap(({ field, content }) => {
       if (field !== resourcesField || content === undefined) return [];
-      const any = this.#protocol === 'sotw' ? content : fieldIn(content, 2);
-      return [{ content, code: any && remoteCodeOf(any), failure: undefined }];
+      const anyBytes = this.#protocol === 'sotw' ? content : fieldIn(content, 2);
+      return [{ content, code: anyBytes && remoteCodeOf(anyBytes), failure: undefined }];
     });
     return {
       nonce: textOf(fields.findLast(({ field }) => field === nonceField)?.content ?? new Uint8Array()),
@@ -188,10 +194,10 @@ export class ExtensionResponses {
 
   /** Ends the fetches for extensions that a newer response contains or removes. */
   #releaseReplaced(newer: Response): void {
-    const removed = newer.otherFields.filter(({ field }) => this.#protocol === 'delta' && field === removedField);
+    const removedFields = newer.otherFields.filter(({ field }) => this.#protocol === 'delta' && field === removedField);
     const names = new Set([
       ...newer.extensions.map(({ content }) => this.#nameOf(content)),
-      ...removed.map(({ content }) => textOf(content ?? new Uint8Array())),
+      ...removedFields.map(({ content }) => textOf(content ?? new Uint8Array())),
     ]);
     for (const [id, { response, extension }] of this.#modules) {
       if (!response.isForwarded || !names.has(extension.code!.extension)) continue;
@@ -201,8 +207,8 @@ export class ExtensionResponses {
   }
 
   #nameOf(content: Uint8Array): string {
-    const any = this.#protocol === 'sotw' ? content : fieldIn(content, 2);
-    const config = any && fieldIn(any, 2);
+    const anyBytes = this.#protocol === 'sotw' ? content : fieldIn(content, 2);
+    const config = anyBytes && fieldIn(anyBytes, 2);
     return textOf((config && fieldIn(config, 1)) ?? new Uint8Array());
   }
 

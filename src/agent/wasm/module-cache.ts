@@ -118,14 +118,14 @@ export class ModuleCache {
     const draft = join(this.#folder, `${randomBytes(12).toString('hex')}.tmp`);
     try {
       const handle = await open(draft, 'wx', 0o600);
-      let written: { readonly bytes: number; readonly sha256: string };
+      let writtenModule: { readonly bytes: number; readonly sha256: string };
       try {
-        written = await this.#write(handle, key?.sha256 ?? '', body);
+        writtenModule = await this.#write(handle, key?.sha256 ?? '', body);
         await handle.sync();
       } finally {
         await handle.close();
       }
-      const { bytes, sha256 } = written;
+      const { bytes, sha256 } = writtenModule;
       await this.#evict(bytes, draft);
       const file = this.#fileOf(key ?? { url: '', sha256 });
       await rename(draft, file);
@@ -181,14 +181,14 @@ export class ModuleCache {
   }
 
   /** Removes modules that were unused for too long, then the least recently used until there is space. */
-  async #evict(neededBytes: number, keptFile?: string): Promise<void> {
+  async #evict(neededBytes: number, protectedFile?: string): Promise<void> {
     const now = this.#now();
     const names = await readdir(this.#folder);
     const filesByDirectory = await Promise.all(
       names.map(async (name) => {
         const file = join(this.#folder, name);
         const status = await stat(file).catch(() => undefined);
-        return status?.isFile() && file !== keptFile
+        return status?.isFile() && file !== protectedFile
           ? [{ file, bytes: status.size, unusedMs: now - status.mtimeMs }]
           : [];
       }),

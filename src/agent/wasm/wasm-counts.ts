@@ -16,7 +16,7 @@ export class WasmCounts {
   };
   readonly #conversions: Record<ConversionResult, number> = { success: 0, no_remote_load: 0, fetch_failure: 0 };
   /** Not cumulative; the last bucket has no upper bound. */
-  readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
+  readonly #bucketCounts: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #totalMs = 0;
 
   recordLookup(isHit: boolean): void {
@@ -35,15 +35,15 @@ export class WasmCounts {
   responseConverted(tookMs: number): void {
     this.#totalMs += tookMs;
     const bucket = buckets.findIndex((limit) => tookMs <= limit);
-    this.#within[bucket < 0 ? buckets.length : bucket]!++;
+    this.#bucketCounts[bucket < 0 ? buckets.length : bucket]!++;
   }
 
   text(): string {
     const duration = `${prefix}config_conversion_duration`;
-    let below = 0;
-    const within = this.#within.map((count, index) => {
-      below += count;
-      return `${duration}_bucket{le="${buckets[index] ?? '+Inf'}"} ${below}`;
+    let cumulativeCount = 0;
+    const cumulativeCounts = this.#bucketCounts.map((count, index) => {
+      cumulativeCount += count;
+      return `${duration}_bucket{le="${buckets[index] ?? '+Inf'}"} ${cumulativeCount}`;
     });
     return [
       `# HELP ${prefix}cache_entries Wasm modules in the cache.`,
@@ -54,9 +54,9 @@ export class WasmCounts {
       ...labelled('config_conversion_count', 'Extension configurations by result.', 'result', this.#conversions),
       `# HELP ${duration} Milliseconds that responses waited for their Wasm modules.`,
       `# TYPE ${duration} histogram`,
-      ...within,
+      ...cumulativeCounts,
       `${duration}_sum ${this.#totalMs}`,
-      `${duration}_count ${below}`,
+      `${duration}_count ${cumulativeCount}`,
       '',
     ].join('\n');
   }

@@ -47,9 +47,9 @@ async function obtainModule(modules: WasmModules, module: WasmModule, signal: Ab
   const image = isImageUrl(module.url) ? parseImageUrl(module.url) : undefined;
   const digest = image && expectedDigest(image, module.sha256);
   const name = digest ? imageNames.ofDigest(digest) : imageNames.ofTag(module);
-  const cached = image === undefined ? await cache.lookup(module) : (await cache.lookupImage(name))?.file;
-  counts.recordLookup(cached !== undefined);
-  if (cached !== undefined) return cached;
+  const cachedFile = image === undefined ? await cache.lookup(module) : (await cache.lookupImage(name))?.file;
+  counts.recordLookup(cachedFile !== undefined);
+  if (cachedFile !== undefined) return cachedFile;
   try {
     const file = await (image === undefined
       ? fetchModule(modules, module, signal)

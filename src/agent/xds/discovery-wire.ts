@@ -80,8 +80,8 @@ export function typeOfResponse(message: Uint8Array): string | undefined {
  */
 export function typeInResponseStart(message: Uint8Array, protocol: DiscoveryProtocol): string | undefined {
   const resource = startOfField(message, 2);
-  const any = protocol === 'sotw' || resource === undefined ? resource : startOfField(resource, 2);
-  const type = any && startOfField(any, 1);
+  const anyBytes = protocol === 'sotw' || resource === undefined ? resource : startOfField(resource, 2);
+  const type = anyBytes && startOfField(anyBytes, 1);
   return type && textOf(type);
 }
 
@@ -120,8 +120,8 @@ export function readInternal(message: Uint8Array, protocol: DiscoveryProtocol): 
     else if (field === 2) first ??= bytes;
     else if (field === 5) nonce = textOf(bytes);
   }
-  const any = protocol === 'sotw' || first === undefined ? first : fieldIn(first, 2);
-  const value = any === undefined ? undefined : (fieldIn(any, 2) ?? new Uint8Array());
+  const anyBytes = protocol === 'sotw' || first === undefined ? first : fieldIn(first, 2);
+  const value = anyBytes === undefined ? undefined : (fieldIn(anyBytes, 2) ?? new Uint8Array());
   return { version, nonce, value };
 }
 

@@ -15,14 +15,14 @@ export function downstream({ streams, activity }: DownstreamEnvironment) {
     const call = streams.get(input.stream);
     let isOver = false;
     let isEnded = false;
-    const closed = (reason: string): void => {
+    const onClosed = (reason: string): void => {
       if (!isOver) activity.downstreamEnds[isEnded ? 'error' : 'cancelled']++;
       if (!isOver) sendBack({ type: 'downstream.closed', reason } satisfies DownstreamClosed);
       isOver = true;
     };
     // Envoy closed the stream before its actor existed.
-    if (call === undefined) queueMicrotask(() => closed('closed by Envoy before the first request'));
-    call?.stream.once('close', () => closed(isEnded ? 'closed by the agent' : 'closed by Envoy'));
+    if (call === undefined) queueMicrotask(() => onClosed('closed by Envoy before the first request'));
+    call?.stream.once('close', () => onClosed(isEnded ? 'closed by the agent' : 'closed by Envoy'));
     receive(({ code, reason }) => {
       isEnded = true;
       call?.end(code in grpcCodes ? (code as GrpcCode) : 'UNKNOWN', reason);

@@ -3,14 +3,14 @@ import { WireType } from '@bufbuild/protobuf/wire';
 /** Reads short fields of a message from chunks without buffering it, because a response of many megabytes has type and nonce after its resources. */
 export class FieldScanner {
   readonly #fields: ReadonlySet<number>;
-  readonly #foundFields = new Map<number, string>();
+  readonly #fieldTexts = new Map<number, string>();
   /** Tag, length, number or remaining bytes of the current field. */
   #field = 0;
   #expectedPart: 'tag' | 'length' | 'number' | 'bytes' = 'tag';
   #varint = 0;
   #shift = 1;
   #remainingBytes = 0;
-  #keptChunks: Buffer[] | undefined;
+  #bufferedChunks: Buffer[] | undefined;
   #isLost = false;
 
   constructor(fields: ReadonlySet<number>) {
@@ -19,7 +19,7 @@ export class FieldScanner {
 
   /** Found fields, with the last value of repeated ones. Excludes fields that are too long, and all after invalid bytes. */
   get found(): ReadonlyMap<number, string> {
-    return this.#foundFields;
+    return this.#fieldTexts;
   }
 
   push(chunk: Buffer): void {
@@ -55,7 +55,7 @@ export class FieldScanner {
   #takeTag(tag: number): void {
     this.#field = Math.floor(tag / 8);
     const wireType = tag % 8;
-    this.#keptChunks = undefined;
+    this.#bufferedChunks = undefined;
     if (wireType === WireType.LengthDelimited) this.#expectedPart = 'length';
     else if (wireType === WireType.Varint) this.#expectedPart = 'number';
     else if (wireType === WireType.Bit64) this.#skip(8);
@@ -64,7 +64,7 @@ export class FieldScanner {
   }
 
   #expect(bytes: number): void {
-    this.#keptChunks = this.#fields.has(this.#field) && bytes <= maxFieldBytes ? [] : undefined;
+    this.#bufferedChunks = this.#fields.has(this.#field) && bytes <= maxFieldBytes ? [] : undefined;
     this.#skip(bytes);
   }
 
@@ -76,10 +76,11 @@ export class FieldScanner {
 
   #takeBytes(bytes: Buffer): void {
     this.#remainingBytes -= bytes.length;
-    this.#keptChunks?.push(Buffer.from(bytes));
+    this.#bufferedChunks?.push(Buffer.from(bytes));
     if (this.#remainingBytes > 0) return;
-    if (this.#keptChunks !== undefined) this.#foundFields.set(this.#field, Buffer.concat(this.#keptChunks).toString());
-    this.#keptChunks = undefined;
+    if (this.#bufferedChunks !== undefined)
+      this.#fieldTexts.set(this.#field, Buffer.concat(this.#bufferedChunks).toString());
+    this.#bufferedChunks = undefined;
     this.#expectedPart = 'tag';
   }
 }

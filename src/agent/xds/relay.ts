@@ -87,11 +87,11 @@ export class Relay {
   readonly #sides: Readonly<Record<Side, CongestedSide>>;
   /** Requests of the agent that wait for the end of a message that is forwarded in chunks. */
   #ownFrames: Buffer[] = [];
-  #isInRequest = false;
+  #isReadingRequest = false;
   readonly #extensions: ExtensionResponses | undefined;
   /** Rewritten responses that wait for the end of a response that is forwarded in chunks. */
   #rewritten: Buffer[] = [];
-  #isInResponse = false;
+  #isReadingResponse = false;
   /** A response to the agent that arrives in chunks. */
   #internal: { readonly typeUrl: string; pieces: Buffer[]; bytes: number } | undefined;
   /** Finds type and nonce of a response to Envoy; `undefined` if messages are not recorded. */
@@ -112,7 +112,7 @@ export class Relay {
       new ExtensionResponses(options.protocol, options.extensionFetches, (message, nonce) =>
         this.#forwardExtensions(message, nonce),
       );
-    const reportCongestion = (side: Side) => (on: boolean) => options.report.congested(side, on);
+    const reportCongestion = (side: Side) => (isCongested: boolean) => options.report.congested(side, isCongested);
     this.#sides = {
       downstream: new CongestedSide(call.stream, upstream, reportCongestion('downstream')),
       upstream: new CongestedSide(upstream, call.stream, reportCongestion('upstream')),
@@ -121,23 +121,23 @@ export class Relay {
 
   start(): void {
     const { report } = this.#options;
-    const invalid = {
+    const reportInvalidBySide = {
       downstream: (error: unknown) => report.downstreamInvalid(messageOf(error)),
       upstream: (error: unknown) => report.upstreamInvalid(messageOf(error)),
     };
-    const read = (from: Duplex, reader: FrameReader, take: (piece: FramePiece) => void, side: Side): void => {
+    const read = (from: Duplex, reader: FrameReader, onPiece: (piece: FramePiece) => void, side: Side): void => {
       from.on('data', (chunk: Buffer) => {
         if (this.#isStopped) return;
         try {
-          reader.push(chunk, take);
+          reader.push(chunk, onPiece);
         } catch (error) {
           this.stop();
-          invalid[side](error);
+          reportInvalidBySide[side](error);
         }
       });
     };
-    read(this.#upstream, this.#responses, (piece) => this.#takeResponse(piece), 'upstream');
-    read(this.#call.stream, this.#requests, (piece) => this.#takeRequest(piece), 'downstream');
+    read(this.#upstream, this.#responses, (framePiece) => this.#takeResponse(framePiece), 'upstream');
+    read(this.#call.stream, this.#requests, (framePiece) => this.#takeRequest(framePiece), 'downstream');
     this.#call.stream.once('end', () => {
       if (!this.#isStopped) this.#upstream.end();
     });
@@ -158,7 +158,7 @@ export class Relay {
     const { protocol, report } = this.#options;
     const frame = frameOf(internalRequest(request, protocol));
     report.passed?.('upstream', request.typeUrl, request.nonce ?? '');
-    if (this.#isInRequest) this.#ownFrames.push(frame);
+    if (this.#isReadingRequest) this.#ownFrames.push(frame);
     else this.#sides.upstream.wrote(this.#upstream.write(frame));
   }
 
@@ -174,7 +174,7 @@ export class Relay {
     const isForListeners = request?.typeUrl === listenerType;
     const frame = request?.refusal === undefined ? bytes : withRefusal(bytes, request.refusal, this.#options.protocol);
     this.#sides.upstream.wrote(this.#upstream.write(frame));
-    this.#isInRequest = !isLast;
+    this.#isReadingRequest = !isLast;
     if (!isLast) return;
     this.#options.activity.requests++;
     for (const frame of this.#ownFrames.splice(0)) this.#upstream.write(frame);
@@ -186,9 +186,9 @@ export class Relay {
    *
    * @returns its type, and why an acknowledgement must become a rejection
    */
-  #readRequest(message: Buffer, isWhole: boolean): { typeUrl?: string | undefined; refusal?: string | undefined } {
+  #readRequest(message: Buffer, isComplete: boolean): { typeUrl?: string | undefined; refusal?: string | undefined } {
     const { protocol, report } = this.#options;
-    if (!isWhole) return { typeUrl: typeInRequestStart(message, protocol) };
+    if (!isComplete) return { typeUrl: typeInRequestStart(message, protocol) };
     const { typeUrl, nonce, rejection } = readRequest(message, protocol);
     if (rejection !== undefined) report.rejected(typeUrl, nonce, rejection);
     report.passed?.('upstream', typeUrl, nonce);
@@ -203,15 +203,15 @@ export class Relay {
     this.#options.subscribed?.();
   }
 
-  #takeResponse(piece: FramePiece): void {
+  #takeResponse(framePiece: FramePiece): void {
     if (!this.#hasResponse) this.#options.report.responded();
     this.#hasResponse = true;
-    const { bytes, isFirst, isLast } = piece;
+    const { bytes, isFirst, isLast } = framePiece;
     if (isFirst) this.#internal = this.#internalOf(bytes.subarray(frameHeadBytes), isLast);
     if (this.#internal === undefined) {
       this.#sides.downstream.wrote(this.#call.write(bytes));
-      this.#follow(piece);
-      this.#isInResponse = !isLast;
+      this.#scanPiece(framePiece);
+      this.#isReadingResponse = !isLast;
       if (!isLast) return;
       this.#options.activity.responses++;
       for (const frame of this.#rewritten.splice(0)) this.#writeExtensions(frame);
@@ -227,34 +227,38 @@ export class Relay {
     this.#takeInternal(typeUrl, Buffer.concat(pieces).subarray(frameHeadBytes));
   }
 
-  #follow({ bytes, isFirst, isLast }: FramePiece): void {
+  #scanPiece({ bytes, isFirst, isLast }: FramePiece): void {
     const { passed } = this.#options.report;
     if (passed === undefined) return;
     if (isFirst) this.#scanner = new FieldScanner(scanned);
     this.#scanner?.push(isFirst ? bytes.subarray(frameHeadBytes) : bytes);
     if (!isLast) return;
-    const foundFields = this.#scanner?.found;
+    const scannedFields = this.#scanner?.found;
     this.#scanner = undefined;
-    passed('downstream', foundFields?.get(responseFields.typeUrl) ?? '', foundFields?.get(responseFields.nonce) ?? '');
+    passed(
+      'downstream',
+      scannedFields?.get(responseFields.typeUrl) ?? '',
+      scannedFields?.get(responseFields.nonce) ?? '',
+    );
   }
 
   /** `undefined` for a response to Envoy. */
-  #internalOf(message: Buffer, isWhole: boolean): { typeUrl: string; pieces: Buffer[]; bytes: number } | undefined {
+  #internalOf(message: Buffer, isComplete: boolean): { typeUrl: string; pieces: Buffer[]; bytes: number } | undefined {
     // A long response without a type in its first bytes starts with a long resource of Envoy.
-    const typeUrl = isWhole
+    const typeUrl = isComplete
       ? (typeOfResponse(message) ?? '')
       : (typeInResponseStart(message, this.#options.protocol) ?? envoyTypes);
     const isRead = this.#extensions !== undefined && typeUrl === extensionType;
     return typeUrl.startsWith(envoyTypes) && !isRead ? undefined : { typeUrl, pieces: [], bytes: 0 };
   }
 
-  settleModule(id: number, outcome: { readonly file: string } | { readonly reason: string }): void {
-    if (!this.#isStopped) this.#extensions?.settle(id, outcome);
+  settleModule(id: number, moduleOutcome: { readonly file: string } | { readonly reason: string }): void {
+    if (!this.#isStopped) this.#extensions?.settle(id, moduleOutcome);
   }
 
   #forwardExtensions(message: Uint8Array, nonce: string): void {
     this.#options.report.passed?.('downstream', extensionType, nonce);
-    if (this.#isInResponse) this.#rewritten.push(frameOf(message));
+    if (this.#isReadingResponse) this.#rewritten.push(frameOf(message));
     else this.#writeExtensions(frameOf(message));
   }
 

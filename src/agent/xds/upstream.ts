@@ -74,18 +74,18 @@ export function upstream(environment: UpstreamEnvironment) {
     const report = (event: StreamReport): void => {
       if (!stop.signal.aborted) sendBack(event);
     };
-    const joined = new UpstreamStream(environment, input, report, stop.signal);
+    const upstreamStream = new UpstreamStream(environment, input, report, stop.signal);
     receive((order) => {
-      if (order.type === 'certificate.report') joined.reportCertificate(order.serialNumber);
-      else if (order.type === 'health.report') joined.reportHealth(order);
-      else if (order.type === 'module.fetched') joined.settleModule(order.id, { file: order.file });
-      else if (order.type === 'module.failed') joined.settleModule(order.id, { reason: order.reason });
-      else joined.respondToBundle(order.hash, order.refusal === '' ? undefined : order.refusal);
+      if (order.type === 'certificate.report') upstreamStream.reportCertificate(order.serialNumber);
+      else if (order.type === 'health.report') upstreamStream.reportHealth(order);
+      else if (order.type === 'module.fetched') upstreamStream.settleModule(order.id, { file: order.file });
+      else if (order.type === 'module.failed') upstreamStream.settleModule(order.id, { reason: order.reason });
+      else upstreamStream.respondToBundle(order.hash, order.refusal === '' ? undefined : order.refusal);
     });
-    void joined.begin();
+    void upstreamStream.begin();
     return () => {
       stop.abort();
-      joined.end();
+      upstreamStream.end();
     };
   });
 }
@@ -96,7 +96,7 @@ class UpstreamStream {
   readonly #protocol: DiscoveryProtocol;
   readonly #credential: UpstreamCredential;
   readonly #report: (event: StreamReport) => void;
-  readonly #stopped: AbortSignal;
+  readonly #stopSignal: AbortSignal;
   #certificate: string;
   #health: ProbedHealth | null;
   #connection: GrpcConnection | undefined;
@@ -112,7 +112,7 @@ class UpstreamStream {
     environment: UpstreamEnvironment,
     { stream, protocol, credential, certificate, health }: UpstreamInput,
     report: (event: StreamReport) => void,
-    stopped: AbortSignal,
+    stopSignal: AbortSignal,
   ) {
     this.#environment = environment;
     this.#stream = stream;
@@ -121,22 +121,22 @@ class UpstreamStream {
     this.#certificate = certificate;
     this.#health = health;
     this.#report = report;
-    this.#stopped = stopped;
+    this.#stopSignal = stopSignal;
   }
 
   async begin(): Promise<void> {
     const { credentials, random = Math.random } = this.#environment;
     let credentialsText = '';
     try {
-      const read = await credentials(this.#credential, this.#stopped);
+      const read = await credentials(this.#credential, this.#stopSignal);
       credentialsText = read.description;
-      this.#stopped.throwIfAborted();
+      this.#stopSignal.throwIfAborted();
       this.#connection = await this.#dial(read);
       this.#isVerified = read.tls !== undefined;
       this.#join(read.headers, credentialsText);
       this.#report({ type: 'upstream.opened', credential: credentialsText });
     } catch (error) {
-      if (this.#stopped.aborted) return;
+      if (this.#stopSignal.aborted) return;
       const reason = explainInOneLine(error);
       const { activity } = this.#environment;
       activity.connectionFailures++;
@@ -150,8 +150,8 @@ class UpstreamStream {
     const address = parseHostAndPort(discoveryAddress);
     if (address === undefined)
       throw new GrpcError('UNAVAILABLE', `control plane address must be host:port, got "${discoveryAddress}"`);
-    const connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, limits, this.#stopped);
-    if (this.#stopped.aborted) connection.close();
+    const connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, limits, this.#stopSignal);
+    if (this.#stopSignal.aborted) connection.close();
     return connection;
   }
 
@@ -165,11 +165,11 @@ class UpstreamStream {
       this.#relay?.stop();
       const { code, details, retryAfterMs } = status ?? new GrpcError('UNAVAILABLE', 'control plane closed the stream');
       // Describes the token with its age, to diagnose a rejection.
-      const why =
+      const failureReason =
         code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED'
           ? `${details} (credentials: ${credentialsText})`
           : details;
-      this.#lost(code, why, retryAfterMs);
+      this.#reportLost(code, failureReason, retryAfterMs);
     });
     this.#relay = new Relay(call, stream, {
       protocol: this.#protocol,
@@ -208,9 +208,9 @@ class UpstreamStream {
     if (this.#pullSecrets.delete(id)) this.#environment.wasmModules?.pullSecrets.delete(id);
   }
 
-  settleModule(id: number, outcome: { readonly file: string } | { readonly reason: string }): void {
-    if ('file' in outcome) this.#forgetPullSecret(id);
-    this.#relay?.settleModule(id, outcome);
+  settleModule(id: number, moduleOutcome: { readonly file: string } | { readonly reason: string }): void {
+    if ('file' in moduleOutcome) this.#forgetPullSecret(id);
+    this.#relay?.settleModule(id, moduleOutcome);
   }
 
   #relayReport(): RelayReport {
@@ -222,8 +222,8 @@ class UpstreamStream {
       downstreamInvalid: (reason) =>
         this.#report({ type: 'downstream.invalid', reason: `invalid DiscoveryRequest from Envoy: ${reason}` }),
       upstreamInvalid: (reason) =>
-        this.#lost('INTERNAL', `invalid DiscoveryResponse from the control plane: ${reason}`),
-      congested: (side, on) => this.#report({ type: `${side}.${on ? 'congested' : 'relieved'}` }),
+        this.#reportLost('INTERNAL', `invalid DiscoveryResponse from the control plane: ${reason}`),
+      congested: (side, isCongested) => this.#report({ type: `${side}.${isCongested ? 'congested' : 'relieved'}` }),
       rejected: (typeUrl, nonce, reason) => this.#report({ type: 'resources.rejected', typeUrl, nonce, reason }),
       ...(this.#environment.recordsMessages && {
         passed: (to, typeUrl, nonce) =>
@@ -233,9 +233,9 @@ class UpstreamStream {
     };
   }
 
-  #lost(code: string, reason: string, retryAfterMs = 0): void {
+  #reportLost(code: string, reason: string, retryAfterMs = 0): void {
     const { activity } = this.#environment;
-    if (!this.#stopped.aborted) {
+    if (!this.#stopSignal.aborted) {
       activity.upstreamEnds[code === 'CANCELLED' ? 'cancelled' : 'error']++;
       activity.trouble = `${code}: ${reason}`;
     }

@@ -23,28 +23,36 @@ export interface XdsServerEnvironment {
 
 type Report = SocketListening | SocketFailed | DownstreamOpened | TrustBundleReceived;
 
-export function xdsServer({ streams, ownership, storedBundle: kept, random = Math.random }: XdsServerEnvironment) {
+export function xdsServer({
+  streams,
+  ownership,
+  storedBundle: bundleStore,
+  random = Math.random,
+}: XdsServerEnvironment) {
   return fromCallback<{ type: never }, { socket: string }>(({ input, sendBack }) => {
     let server: GrpcSocketServer | undefined;
     let isStopped = false;
     const report = (event: Report): void => {
       if (!isStopped) sendBack(event);
     };
-    const take =
+    const acceptCalls =
       (protocol: DiscoveryProtocol): GrpcMethod =>
       (call) => {
         const envoy = String(call.headers[envoyHeader] ?? '').slice(0, maxNameCharacters);
         report({ type: 'downstream.opened', stream: streams.add(call, envoy), envoy, protocol, chance: random() });
       };
     const streamMethods = new Map(
-      (Object.entries(methods) as [DiscoveryProtocol, string][]).map(([protocol, method]) => [method, take(protocol)]),
+      (Object.entries(methods) as [DiscoveryProtocol, string][]).map(([protocol, method]) => [
+        method,
+        acceptCalls(protocol),
+      ]),
     );
     GrpcSocketServer.listen(input.socket, { methods: streamMethods, ...(ownership && { ownership }) }).then(
       (listening) => {
         server = listening;
         if (isStopped) listening.close();
         else {
-          const bundle = storedBundle(kept?.());
+          const bundle = storedBundle(bundleStore?.());
           if (bundle !== undefined) report({ type: 'trust-bundle.received', ...bundle });
           report({ type: 'socket.listening', socket: input.socket });
         }

@@ -47,9 +47,9 @@ export function bootstrapCommand(): Command {
       ['255', 'invalid flag, file or environment variable'],
     ],
   }).action(async (_role: string | undefined, flags: BootstrapFlags) => {
-    const unknown = unknownFlagsOf(command, command.args);
-    if (unknown.length > 0) {
-      standardError.write(`pilot-agent: warning: ${entryText({ event: 'option.unknown', flags: unknown })}\n`);
+    const unknownFlags = unknownFlagsOf(command, command.args);
+    if (unknownFlags.length > 0) {
+      standardError.write(`pilot-agent: warning: ${entryText({ event: 'option.unknown', flags: unknownFlags })}\n`);
     }
     await writeBootstrap(roleArgument(command.args, roleOf(flags)), flags);
   });

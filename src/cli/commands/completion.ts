@@ -73,10 +73,10 @@ function bash({ program, commands }: CompletionWords): string {
 }
 
 function fish({ program, commands }: CompletionWords): string {
-  const quoted = (text: string): string => `'${text.replaceAll(/['\\]/g, '\\$&')}'`;
+  const quoteText = (text: string): string => `'${text.replaceAll(/['\\]/g, '\\$&')}'`;
   return commands
     .flatMap(({ name, summary, words }) => [
-      `complete -c ${program} -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`,
+      `complete -c ${program} -n __fish_use_subcommand -f -a ${name} -d ${quoteText(summary)}`,
       ...words.map((candidate) => {
         const condition = `-n '__fish_seen_subcommand_from ${name}'`;
         return candidate.startsWith('--')

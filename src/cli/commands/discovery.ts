@@ -144,7 +144,7 @@ export function normalizedArguments(args: readonly string[]): string[] {
 /** Parses command line and environment, and logs the start and all ignored settings. */
 export function prepareDiscovery(args: readonly string[], flags: CommandFlags) {
   refuseStrayArguments(args);
-  const unknown = unknownFlagsOf(discoveryCommand(), args);
+  const unknownFlags = unknownFlagsOf(discoveryCommand(), args);
   const options = resolveDiscoveryOptions(flags, process.env);
   const { log } = loggerFromFlags(flags);
   logWarnings(log);
@@ -152,7 +152,7 @@ export function prepareDiscovery(args: readonly string[], flags: CommandFlags) {
   log.info('program.flags', flags);
   const idle = flagsWithoutEffect.flatMap((option) => (option.attributeName() in flags ? option.long! : []));
   if (idle.length > 0) log.info('option.flagsWithoutEffect', { flags: idle });
-  if (unknown.length > 0) log.warn('option.unknown', { flags: unknown });
+  if (unknownFlags.length > 0) log.warn('option.unknown', { flags: unknownFlags });
   return { options, log, version: istioVersion() };
 }
 

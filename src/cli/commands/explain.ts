@@ -85,10 +85,10 @@ export function explainCommand(print: (text: string) => void = (text) => standar
   }).action(async (flags: ExplainFlags) => {
     const query = queryOf(flags);
     const { warnings: flagWarnings = [], notes = [] } = query.files ?? {};
-    const ignored = [...flagWarnings, ...notes].filter(({ event }) =>
+    const ignoredOptions = [...flagWarnings, ...notes].filter(({ event }) =>
       ['option.ignored', 'option.fileMissing'].includes(event),
     );
-    for (const entry of ignored) standardError.write(`pilot-discovery: ${entryText(entry)}\n`);
+    for (const entry of ignoredOptions) standardError.write(`pilot-discovery: ${entryText(entry)}\n`);
     const { text, warnings } = await runExplain(query);
     for (const warning of warnings) standardError.write(`pilot-discovery: ${warning}\n`);
     print(text);

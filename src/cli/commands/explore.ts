@@ -91,8 +91,8 @@ const subjectsByFlag: Readonly<Record<string, readonly Subject[]>> = {
 function refuseFlagsWithoutEffect(command: Command, subject: Subject): void {
   const { options } = command;
   const misplaced = options.find((option) => {
-    const meant = subjectsByFlag[option.attributeName()];
-    return meant?.includes(subject) === false && command.getOptionValueSource(option.attributeName()) === 'cli';
+    const validSubjects = subjectsByFlag[option.attributeName()];
+    return validSubjects?.includes(subject) === false && command.getOptionValueSource(option.attributeName()) === 'cli';
   });
   if (misplaced === undefined) return;
   const applicable = options.filter((option) => subjectsByFlag[option.attributeName()]?.includes(subject) === true);

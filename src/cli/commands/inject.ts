@@ -77,8 +77,8 @@ function namespaceOf(value: string): string {
   throw new InvalidArgumentError(mustBe('a namespace', value).message);
 }
 
-function collected(value: string, earlier: readonly string[] = []): readonly string[] {
-  return [...earlier, value];
+function collected(value: string, previousValues: readonly string[] = []): readonly string[] {
+  return [...previousValues, value];
 }
 
 async function injectFiles(flags: InjectFlags, { out, error }: CommandStreams): Promise<number> {
@@ -98,7 +98,7 @@ async function injectFiles(flags: InjectFlags, { out, error }: CommandStreams): 
   }
   const injector = await injectorOf(flags, fileLimit, report);
   if (injector === undefined) return exitCodes.invalid;
-  let failed = false;
+  let hasFailed = false;
   const all = await withGoTemplates(injector, (ready) =>
     texts.map(({ file, text }) => ({ file, manifests: injectManifests(text, ready, flags.namespace) })),
   );
@@ -107,15 +107,15 @@ async function injectFiles(flags: InjectFlags, { out, error }: CommandStreams): 
     for (const message of errors) report(locationOf(message), message.message);
     for (const message of skipped)
       error(`note: ${visibleLine(`${locationOf(message)}: not injected: ${message.message}`)}\n`);
-    failed ||= errors.length > 0;
+    hasFailed ||= errors.length > 0;
     return injectedText;
   });
-  if (failed) return exitCodes.invalid;
-  out(joined(injected));
+  if (hasFailed) return exitCodes.invalid;
+  out(joinStreams(injected));
   return 0;
 }
 
-function joined(streams: readonly string[]): string {
+function joinStreams(streams: readonly string[]): string {
   return streams.reduce((all, next) => `${all}${all.endsWith('\n') ? '' : '\n'}---\n${next}`);
 }
 
@@ -150,9 +150,9 @@ async function injectorOf(
     isValid = false;
     return undefined;
   };
-  const values = await read('--valuesFile', flags.valuesFile, (text) => described(decodeWrittenValues(text)));
+  const values = await read('--valuesFile', flags.valuesFile, (text) => describeErrors(decodeWrittenValues(text)));
   const config = await read('--injectConfigFile', flags.injectConfigFile, (text) =>
-    described(decodeInjectionConfig(text)),
+    describeErrors(decodeInjectionConfig(text)),
   );
   const mesh = (await read('--meshConfigFile', flags.meshConfigFile, decodedMesh)) ?? defaultMeshConfig;
   for (const warning of config?.warnings ?? []) report('--injectConfigFile', describeFieldErrors([warning]));
@@ -171,6 +171,6 @@ function decodedMesh(text: string): E.Either<string, MeshConfig> {
   return E.isRight(read) ? E.right(read.right.mesh) : E.left(read.left.map(problemText).join('; '));
 }
 
-function described<T>(decoded: Decoded<T>): E.Either<string, T> {
+function describeErrors<T>(decoded: Decoded<T>): E.Either<string, T> {
   return E.isRight(decoded) ? decoded : E.left(describeFieldErrors(decoded.left));
 }

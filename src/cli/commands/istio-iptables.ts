@@ -72,14 +72,14 @@ function interceptionCommand(name: 'istio-iptables' | 'istio-clean-iptables', su
   }
   addLogFlags(command);
   return command.action(async (flags: Record<string, string | boolean> & LogFlags) => {
-    const givenFlags = Object.fromEntries([...keys].map(([attribute, key]) => [key, flags[attribute]])) as GivenFlags;
-    process.exitCode = await run(name, givenFlags, flags);
+    const setFlags = Object.fromEntries([...keys].map(([attribute, key]) => [key, flags[attribute]])) as GivenFlags;
+    process.exitCode = await run(name, setFlags, flags);
   });
 }
 
-async function run(name: string, givenFlags: GivenFlags, flags: LogFlags): Promise<number> {
+async function run(name: string, setFlags: GivenFlags, flags: LogFlags): Promise<number> {
   try {
-    const resolved = resolveInterception(givenFlags, process.env, { addresses: outerAddresses, readFile });
+    const resolved = resolveInterception(setFlags, process.env, { addresses: outerAddresses, readFile });
     const order = name === 'istio-clean-iptables' ? { ...resolved, cleanupOnly: true } : resolved;
     for (const warning of order.warnings) standardError.write(`pilot-agent: ${warning}\n`);
     return await carryOut(order, terminal(name, flags));
@@ -105,7 +105,7 @@ async function carryOut(order: InterceptionOrder, terminal: Terminal): Promise<n
   return 0;
 }
 
-function withoutPlace(commandArgs: readonly string[]): string[] {
+function omitPlaceFlags(commandArgs: readonly string[]): string[] {
   return commandArgs.filter((argument, index) => {
     if (commandArgs[index - 1] === '--network-namespace') return false;
     return !/^--(network-namespace|cni-mode|skip-rule-apply|force-ipv6)(=|$)/.test(argument);
@@ -115,7 +115,7 @@ function withoutPlace(commandArgs: readonly string[]): string[] {
 /** A process cannot switch its network namespace, so this program is started inside it, with the same flags, to validate. @returns its exit code */
 async function validateWithin(networkNamespace: string, order: InterceptionOrder): Promise<number> {
   const flags = [
-    ...withoutPlace(process.argv.slice(1)),
+    ...omitPlaceFlags(process.argv.slice(1)),
     '--skip-rule-apply',
     `--force-ipv6=${order.interception.ipv6}`,
   ];

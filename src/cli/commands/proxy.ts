@@ -86,11 +86,11 @@ export async function prepareProxy(args: readonly string[], flags: CommandFlags)
   logWarnings(log);
   if (noAddress !== undefined) log.write(noAddress);
   log.info('agent.started', { version: versionLine(), role, pid: process.pid });
-  log.info('program.flags', withoutTokens(flags));
+  log.info('program.flags', redactTokens(flags));
   log.info('agent.fileLimit', { limit: openFilesLimit() });
-  log.info('agent.config', withoutTokens(proxyConfigToJson(options.config)));
-  const unknown = unknownFlagsOf(addProxyCommandFlags(new Command()), args);
-  if (unknown.length > 0) log.warn('option.unknown', { flags: unknown });
+  log.info('agent.config', redactTokens(proxyConfigToJson(options.config)));
+  const unknownFlags = unknownFlagsOf(addProxyCommandFlags(new Command()), args);
+  if (unknownFlags.length > 0) log.warn('option.unknown', { flags: unknownFlags });
   return { role, options, log, unwritten };
 }
 
@@ -143,7 +143,7 @@ async function runWith(program: Parameters<typeof runAgent>[0], trace: string | 
 }
 
 /** Removes tokens, because a log has more readers than a configuration. */
-function withoutTokens(settings: object): object {
+function redactTokens(settings: object): object {
   const isToken = (key: string): boolean => /accessToken$/i.test(key);
   return JSON.parse(JSON.stringify(settings, (key, value: unknown) => (isToken(key) ? '…' : value))) as object;
 }

@@ -41,14 +41,14 @@ export function tokenCommand(print: (text: string) => void = (text) => standardO
         hint: 'Set it to the directory of the key.',
       });
     }
-    const [namespace = '', serviceAccount = '', ...rest] = account.split('/');
+    const [namespace = '', serviceAccount = '', ...otherParts] = account.split('/');
     const ttlMs = durationMsOf(ttl) ?? 0;
     if (ttlMs < 1_000 || ttlMs > maxTtlMs) {
       throw optionError('--ttl', outOfRange('a duration from 1s to 8760h', ttl));
     }
     const key = localTokenKey(join(dir, localTokenFile));
     try {
-      if (rest.length > 0) throw new RangeError('more than one slash');
+      if (otherParts.length > 0) throw new RangeError('more than one slash');
       const order = { namespace, serviceAccount, audience, ttlSeconds: Math.floor(ttlMs / 1000) };
       print(`${await issueToken(key, order, new Date())}\n`);
     } catch (error) {

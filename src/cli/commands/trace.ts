@@ -21,7 +21,7 @@ export function traceCommand(output: CommandOutput): Command {
     .argument('[trace...]', 'Trace file; - is standard input; several only with --merge');
   command.optionsGroup('Filters:');
   command
-    .option('--actor <name>', 'Only this actor and its effects; epoch-N is any epoch; repeatable', another)
+    .option('--actor <name>', 'Only this actor and its effects; epoch-N is any epoch; repeatable', appendName)
     .option('--kind <kinds>', `Only these kinds of records, comma-separated (${recordKinds.join(', ')})`, kindsIn)
     .option('--from <seq>', 'First record', nonNegativeInteger)
     .option('--to <seq>', 'Last record', nonNegativeInteger);
@@ -67,7 +67,7 @@ export function traceCommand(output: CommandOutput): Command {
       const headers = process.env.OTEL_EXPORTER_OTLP_HEADERS;
       const sending = headers === undefined ? {} : { headers };
       refuseIgnoredFlags({ summary, otlp, merge, attach, token, runDir, ...options });
-      if (attach !== undefined) return follow(paths, attach, { otlp, token, runDir }, to, sending);
+      if (attach !== undefined) return followTrace(paths, attach, { otlp, token, runDir }, to, sending);
       if (paths.length === 0) throw new ChartpilotError('FLAG_INVALID', 'missing trace file');
       if (merge !== undefined) {
         const { mergeInto } = await import('../../debugger/merge/merge-command.ts');
@@ -87,7 +87,7 @@ export function traceCommand(output: CommandOutput): Command {
   );
 }
 
-async function follow(
+async function followTrace(
   paths: readonly string[],
   attach: string,
   { otlp, token = process.env.CHARTPILOT_TOKEN, runDir }: Pick<TraceFlags, 'otlp' | 'token' | 'runDir'>,
@@ -111,10 +111,13 @@ const printingFlags = ['actor', 'kind', 'from', 'to', 'why'] as const;
 
 /** @throws ChartpilotError FLAG_INVALID for a flag that would be ignored */
 function refuseIgnoredFlags(flags: TraceFlags): void {
-  const way = (['summary', 'otlp', 'merge'] as const).find((name) => flags[name] !== undefined);
-  const ignored = way === undefined ? undefined : printingFlags.find((name) => flags[name] !== undefined);
-  if (ignored !== undefined) {
-    throw new ChartpilotError('FLAG_INVALID', `--${ignored} cannot be used with --${way}, which reads the whole trace`);
+  const mode = (['summary', 'otlp', 'merge'] as const).find((name) => flags[name] !== undefined);
+  const ignoredFlag = mode === undefined ? undefined : printingFlags.find((name) => flags[name] !== undefined);
+  if (ignoredFlag !== undefined) {
+    throw new ChartpilotError(
+      'FLAG_INVALID',
+      `--${ignoredFlag} cannot be used with --${mode}, which reads the whole trace`,
+    );
   }
   const live = (['token', 'runDir'] as const).find((name) => flags[name] !== undefined);
   if (flags.attach === undefined && live !== undefined) {
@@ -131,7 +134,7 @@ interface TraceFlags extends TraceCommandOptions {
   readonly runDir?: string | undefined;
 }
 
-function another(name: string, names: readonly string[] = []): readonly string[] {
+function appendName(name: string, names: readonly string[] = []): readonly string[] {
   return [...names, name];
 }
 

@@ -87,7 +87,7 @@ async function validate(
   const mesh = flags.meshConfig === undefined ? noMeshConfig : await readMesh(flags.meshConfig, fileLimit);
   const networks =
     flags.networksConfig === undefined ? noNetworks : await readNetworks(flags.networksConfig, fileLimit);
-  const found = await validateFiles(
+  const validation = await validateFiles(
     paths.filter((path) => path !== standardInput),
     input.texts,
     limits,
@@ -100,19 +100,19 @@ async function validate(
       ...(networks.config && { networks: networks.config }),
     },
   );
-  const problems = [...mesh.problems, ...networks.problems, ...found.problems];
-  const unreadable = [...input.unreadable, ...mesh.unreadable, ...networks.unreadable, ...found.unreadable];
+  const problems = [...mesh.problems, ...networks.problems, ...validation.problems];
+  const unreadablePaths = [...input.unreadable, ...mesh.unreadable, ...networks.unreadable, ...validation.unreadable];
   if (flags.format === 'json')
     out(
-      `${JSON.stringify({ problems, notes: found.notes, unreadable, files: found.files, objects: found.objects }, null, 2)}\n`,
+      `${JSON.stringify({ problems, notes: validation.notes, unreadable: unreadablePaths, files: validation.files, objects: validation.objects }, null, 2)}\n`,
     );
   else {
     for (const problem of problems) out(`${problemText(problem)}\n`);
-    for (const note of found.notes) error(`note: ${visibleLine(note)}\n`);
-    for (const reason of unreadable) error(`pilot-discovery: ${reason}\n`);
-    error(`${summary(found, problems)}\n`);
+    for (const note of validation.notes) error(`note: ${visibleLine(note)}\n`);
+    for (const reason of unreadablePaths) error(`pilot-discovery: ${reason}\n`);
+    error(`${summary(validation, problems)}\n`);
   }
-  if (unreadable.length > 0) return 2;
+  if (unreadablePaths.length > 0) return 2;
   return problems.some(({ severity }) => severity === 'error' || flags.strict === true) ? 1 : 0;
 }
 
@@ -174,9 +174,9 @@ async function readNetworks(file: string, limit: ByteLimit): Promise<NetworksFil
 
 function summary({ objects, files }: Validation, problems: readonly Problem[]): string {
   const errors = problems.filter(({ severity }) => severity === 'error').length;
-  const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
-  const problemCounts = [counted(errors, 'error'), counted(problems.length - errors, 'warning')].join(', ');
-  return `${counted(objects, 'valid object')} in ${counted(files, 'file')}: ${problemCounts}`;
+  const countText = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+  const problemCounts = [countText(errors, 'error'), countText(problems.length - errors, 'warning')].join(', ');
+  return `${countText(objects, 'valid object')} in ${countText(files, 'file')}: ${problemCounts}`;
 }
 
 export const processStreams: CommandStreams = {

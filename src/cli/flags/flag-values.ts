@@ -40,15 +40,11 @@ export function reportFlagValues(program: Command, report: (message: string) => 
       });
     }
     command.hook('preAction', () => {
-      for (const [option, givenValues] of values) {
+      for (const [option, setValues] of values) {
         const name = option.long ?? option.flags;
-        if (new Set(givenValues).size > 1) {
-          const shownValues = isSecret(name)
-            ? ''
-            : ` (${givenValues.map((value) => JSON.stringify(value)).join(', ')})`;
-          report(
-            `${name} is given ${givenValues.length} times${shownValues}: only the last value is used. Give it once`,
-          );
+        if (new Set(setValues).size > 1) {
+          const shownValues = isSecret(name) ? '' : ` (${setValues.map((value) => JSON.stringify(value)).join(', ')})`;
+          report(`${name} is given ${setValues.length} times${shownValues}: only the last value is used. Give it once`);
         }
         const attribute = option.attributeName();
         const value: unknown = command.getOptionValue(attribute);

@@ -88,15 +88,15 @@ function reportUnknownScopes(
     '--log_caller': callers.filter((scope) => scope !== '' && scope !== '*'),
   };
   for (const [flag, scopes] of Object.entries(scopesByFlag)) {
-    const unknown = unknownScopes(scopes);
-    if (unknown.length === 0) continue;
-    log.warn('log.scopeUnknown', { flag, scopes: unknown.join(', '), known: scopesInWords() });
+    const unknownNames = unknownScopes(scopes);
+    if (unknownNames.length === 0) continue;
+    log.warn('log.scopeUnknown', { flag, scopes: unknownNames.join(', '), known: scopesInWords() });
   }
 }
 
 function sumOf(sinks: readonly LineSink[]): SinkLines {
   const lines = sinks.map((sink) => sink.lines);
-  const sum = (key: keyof SinkLines): number => lines.reduce((all, each) => all + each[key], 0);
+  const sum = (key: keyof SinkLines): number => lines.reduce((all, sinkLines) => all + sinkLines[key], 0);
   return { lost: sum('lost'), waiting: sum('waiting') };
 }
 

@@ -41,7 +41,7 @@ export interface ProgramRecording {
 }
 
 /** Enough for hours of normal operation, or minutes of failures. */
-const recordsKept = 20_000;
+const defaultKeptRecords = 20_000;
 const levels = ['standard', 'full'] as const;
 
 /** @throws ChartpilotError FLAG_INVALID */
@@ -63,7 +63,7 @@ export function openRecording(options: {
   const settings = { program, machines, level, omits: level === 'full' ? [] : (options.routine ?? []) };
   const debuggerLog = log.scope('debugger');
   const access = new DebuggerAccess({ runDir: chooseRunDir(options.runDir), log: debuggerLog });
-  const ring = mode === 'off' ? undefined : new TraceRing(recordsKept);
+  const ring = mode === 'off' ? undefined : new TraceRing(defaultKeptRecords);
   const recorder = createRecorder({ ...settings, sinks: ring === undefined ? sinks : [...sinks, ring] });
   const trace =
     ring === undefined || mode === 'off' ? undefined : new TraceEndpoint({ ring, mode, access, log: debuggerLog });

@@ -157,7 +157,7 @@ function inOneLine({ files, verdict, program, startedAt }: CheckedTrace): string
 function formatDrawing(result: CheckedTrace, window: MessageWindow): string {
   const { deviations, messages, omittedCounts } = window;
   const { counts } = result;
-  const after = [
+  const followingLines = [
     ...(omittedCounts.later > 0 ? [`${omittedCounts.later} later messages are not shown`] : []),
     ...(counts.departures > deviations.length
       ? [`${counts.departures - deviations.length} more deviations among them`]
@@ -174,6 +174,6 @@ function formatDrawing(result: CheckedTrace, window: MessageWindow): string {
     ...(omittedCounts.earlier > 0 && { above: `${omittedCounts.earlier} earlier messages are not shown` }),
     ...(messages.length === 0
       ? { below: 'no message of the diagrams' }
-      : after.length > 0 && { below: after.join(', ') }),
+      : followingLines.length > 0 && { below: followingLines.join(', ') }),
   });
 }

@@ -12,7 +12,10 @@ const maxSeries = 12;
 
 export function formatDeviation(deviation: Deviation, diagrams: readonly Diagram[]): string {
   const { message, before } = deviation;
-  const trace = [...before.map((earlier) => `      ${formatMessage(earlier)}`), `    ► ${formatMessage(message)}`];
+  const trace = [
+    ...before.map((earlierMessage) => `      ${formatMessage(earlierMessage)}`),
+    `    ► ${formatMessage(message)}`,
+  ];
   return [headline(deviation), '  trace', ...trace, ...diagramSide(deviation, diagrams)].join('\n');
 }
 
@@ -46,7 +49,7 @@ export function formatReport(report: TraceCheckReport, diagrams: readonly Diagra
       ({ file, omitted }) =>
         `${file}  not checked: the trace omits ${visibleLine(omitted.join(', '))} (record with --traceLevel full)`,
     ),
-    `${counts.records} records: ${counts.accepted} messages accepted, ${counts.departures} deviations; ${ignored(report)}`,
+    `${counts.records} records: ${counts.accepted} messages accepted, ${counts.departures} deviations; ${ignoredText(report)}`,
   ].join('\n');
 }
 
@@ -54,7 +57,7 @@ export function formatReport(report: TraceCheckReport, diagrams: readonly Diagra
  * Counts of ignored messages, with the series of their actors, so that a misspelled participant of a diagram is
  * noticed.
  */
-function ignored({ counts, ignoredActors }: TraceCheckReport): string {
+function ignoredText({ counts, ignoredActors }: TraceCheckReport): string {
   const { internal, unknownActor, notInDiagrams } = counts.ignored;
   const actors = ignoredActors.slice(0, maxSeries).map(({ series, messages }) => `${visibleLine(series)} ${messages}`);
   if (ignoredActors.length > maxSeries) actors.push('…');
@@ -81,18 +84,18 @@ function diagramSide({ kind, diagram, expected }: Deviation, diagrams: readonly 
   if (diagram === undefined) return [];
   const lineOf = (file: string, line: number): string =>
     diagrams.find((candidate) => candidate.file === file)?.source[line - 1]?.trim() ?? '';
-  const marked = expected.slice(0, maxExpected).map((next) => {
+  const expectedLines = expected.slice(0, maxExpected).map((next) => {
     const source = lineOf(next.file, next.line);
     return `    ► ${next.file === diagram.file ? '' : `${next.file}:`}${next.line}: ${source}   (${formatEnds(next)})`;
   });
   const omittedText = expected.length > maxExpected ? [`      … and ${expected.length - maxExpected} more`] : [];
-  const begun = diagram.startedAt === undefined ? '' : ` started by record ${diagram.startedAt}`;
+  const startText = diagram.startedAt === undefined ? '' : ` started by record ${diagram.startedAt}`;
   const n = diagram.n === undefined ? '' : `, N = ${diagram.n}`;
   const title =
     kind === 'out-of-order'
-      ? `  ${diagram.file}, activation${begun}${n}, last step: record ${diagram.lastAccepted}; expected next:`
+      ? `  ${diagram.file}, activation${startText}${n}, last step: record ${diagram.lastAccepted}; expected next:`
       : `  ${diagram.file}:${diagram.line} contains it; expected now:`;
-  return [title, ...marked, ...omittedText];
+  return [title, ...expectedLines, ...omittedText];
 }
 
 function formatMessage(message: Message): string {

@@ -59,7 +59,7 @@ export interface TraceCheckReport {
 /** Maximum preceding messages kept for a deviation. */
 const maxPreviousMessages = 4;
 /** Maximum deviations kept: a live check of a faulty program may run for days. */
-const maxKept = 1_000;
+const maxKeptDeviations = 1_000;
 const maxSeries = 200;
 const otherSeries = 'others';
 const noDeviation: readonly Deviation[] = [];
@@ -93,10 +93,10 @@ export class TraceChecker {
     const unchecked: Contract[] = [];
     const notChecked: { readonly file: string; readonly omitted: string[] }[] = [];
     this.#monitors = contracts.flatMap((contract) => {
-      const omitted = omittedIn(contract);
-      if (omitted.length === 0) return new DiagramMonitor(contract);
+      const omittedItems = omittedIn(contract);
+      if (omittedItems.length === 0) return new DiagramMonitor(contract);
       unchecked.push(contract);
-      notChecked.push({ file: contract.diagram.file, omitted });
+      notChecked.push({ file: contract.diagram.file, omitted: omittedItems });
       return [];
     });
     this.#notChecked = notChecked;
@@ -113,7 +113,7 @@ export class TraceChecker {
     if (record.kind === 'stop' && record.status !== 'done') {
       for (const monitor of this.#monitors) monitor.actorEnded(record.actor);
     }
-    if (deviations.length > 0) this.#keep(deviations);
+    if (deviations.length > 0) this.#keepDeviations(deviations);
     return deviations;
   };
 
@@ -161,15 +161,15 @@ export class TraceChecker {
   }
 
   #countLost(seq: number): void {
-    const lost = seq - this.#lastSeq - 1;
-    if (lost <= 0) return;
-    this.#counts.lost += lost;
+    const lostCount = seq - this.#lastSeq - 1;
+    if (lostCount <= 0) return;
+    this.#counts.lost += lostCount;
     for (const monitor of this.#monitors) monitor.recordsLost();
   }
 
-  #keep(deviations: readonly Deviation[]): void {
+  #keepDeviations(deviations: readonly Deviation[]): void {
     this.#counts.departures += deviations.length;
-    this.#deviations.push(...deviations.slice(0, maxKept - this.#deviations.length));
+    this.#deviations.push(...deviations.slice(0, maxKeptDeviations - this.#deviations.length));
   }
 
   #check(message: Message): readonly Deviation[] {
@@ -188,12 +188,12 @@ export class TraceChecker {
       confirm ??= result.confirm;
       for (const refusal of result.refusals) deviations.push(this.#outOfOrder(message, monitor, refusal));
     }
-    const accepted = acceptedCount > 0;
+    const isAccepted = acceptedCount > 0;
     // Without this uncertain activation the message would be a deviation, so the activation becomes certain.
     if (acceptedCount === 1) confirm?.();
     if (standing === 'undeclared')
       deviations.push({ kind: 'undeclared', message, expected: [], before: [...this.#previousMessages] });
-    else if (accepted) this.#counts.accepted++;
+    else if (isAccepted) this.#counts.accepted++;
     else if (standing !== 'declared') this.#ignore(kind);
     else if (deviations.length === 0) deviations.push(this.#unexpected(message, kind));
     if (standing === 'declared' || deviations.length > 0)

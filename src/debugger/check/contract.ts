@@ -45,8 +45,8 @@ export function contractOf(diagram: Diagram): Contract {
   const alphabet: (MessageSymbol & { lines: number[] })[] = [];
   const start = terms.fromFragment(diagram.body, ({ from, to, type, line }) => {
     const key = `${from.text} ${to.text} ${type}`;
-    const knownSymbol = indexOf.get(key);
-    const symbol = knownSymbol ?? alphabet.push({ from, to, type, lines: [] }) - 1;
+    const existingSymbol = indexOf.get(key);
+    const symbol = existingSymbol ?? alphabet.push({ from, to, type, lines: [] }) - 1;
     indexOf.set(key, symbol);
     alphabet[symbol]!.lines.push(line);
     return symbol;
@@ -55,10 +55,10 @@ export function contractOf(diagram: Diagram): Contract {
 }
 
 /** @returns the N for which a message has these ends; `undefined` if it cannot have them */
-export function bindEnds(ends: { from: NamePattern; to: NamePattern }, message: Message): Binding | undefined {
-  const from = matchName(ends.from, message.from);
+export function bindEnds(endPatterns: { from: NamePattern; to: NamePattern }, message: Message): Binding | undefined {
+  const from = matchName(endPatterns.from, message.from);
   if (from === undefined || message.to === unknownParent) return from;
-  return joinBindings(from, matchName(ends.to, message.to));
+  return joinBindings(from, matchName(endPatterns.to, message.to));
 }
 
 /** Matches of a message with a diagram, shared by all messages with the same ends and type. */
@@ -99,9 +99,9 @@ export function occurrenceOf(
 /** @returns the same set for the same symbols, because derivatives are cached by set */
 function symbolSet({ symbolSets }: Contract, symbols: readonly number[]): ReadonlySet<number> {
   const key = [...symbols].sort((a, b) => a - b).join(' ');
-  const known = symbolSets.get(key) ?? new Set(symbols);
-  symbolSets.set(key, known);
-  return known;
+  const cachedSet = symbolSets.get(key) ?? new Set(symbols);
+  symbolSets.set(key, cachedSet);
+  return cachedSet;
 }
 
 export interface Advance {
@@ -132,12 +132,12 @@ export function advance(
   const { skipping = false, mayBind = true } = options;
   const { terms } = contract;
   const next: Cut[] = [];
-  let accepted = false;
+  let isAccepted = false;
   let died = false;
   const derive = (term: Term, n: Binding, symbols: ReadonlySet<number>): boolean => {
     const derivedTerms = skipping ? terms.afterSkipping(term, symbols) : terms.after(term, symbols);
     for (const derivedTerm of derivedTerms) next.push({ n, term: derivedTerm });
-    accepted ||= derivedTerms.size > 0;
+    isAccepted ||= derivedTerms.size > 0;
     return derivedTerms.size > 0;
   };
   for (const cut of cuts) {
@@ -147,16 +147,16 @@ export function advance(
       continue;
     }
     const matchingSymbols = cut.n === 'free' ? plain : (numbered.get(cut.n)?.all ?? plain);
-    let moved = matchingSymbols !== undefined && derive(cut.term, cut.n, matchingSymbols);
+    let isAdvanced = matchingSymbols !== undefined && derive(cut.term, cut.n, matchingSymbols);
     if (cut.n === 'free' && mayBind) {
-      for (const [n, { alone }] of numbered) if (derive(cut.term, n, alone)) moved = true;
+      for (const [n, { alone }] of numbered) if (derive(cut.term, n, alone)) isAdvanced = true;
     }
-    if (moved) continue;
+    if (isAdvanced) continue;
     if (matchingSymbols === undefined) next.push(cut);
     else died = true;
   }
   const distinct = distinctCuts(next);
-  if (accepted) return { outcome: 'accepted', cuts: distinct };
+  if (isAccepted) return { outcome: 'accepted', cuts: distinct };
   return { outcome: died && distinct.length === 0 ? 'refused' : 'outside', cuts: distinct };
 }
 

@@ -44,7 +44,7 @@ export class DiagramMonitor {
   readonly #numbered: readonly NamePattern[];
   readonly #live = new Set<Activation>();
   /** Activations by their possible N. */
-  readonly #byNumber = new Map<Binding, Set<Activation>>();
+  readonly #activationsByNumber = new Map<Binding, Set<Activation>>();
   readonly #counts = { started: 0, completed: 0, interrupted: 0 };
   /** `undefined` if no records were lost. */
   #uncertainty: Uncertainty | undefined;
@@ -70,7 +70,7 @@ export class DiagramMonitor {
       this.#uncertainty === undefined ? undefined : { ...this.#uncertainty, seen: [...this.#uncertainty.seen] };
     return () => {
       this.#live.clear();
-      this.#byNumber.clear();
+      this.#activationsByNumber.clear();
       for (const { activation, was } of live) {
         this.#live.add(Object.assign(activation, was));
         this.#index(activation);
@@ -88,22 +88,22 @@ export class DiagramMonitor {
   /** Offers a message to the live activations, and begins one if none accepts it. */
   take(message: Message, occurrence: Occurrence): MessageResult {
     const refusals: RefusedMessage[] = [];
-    let isTaken = false;
+    let isHandled = false;
     let interrupted = false;
     const unseen = this.#uncertainty !== undefined && this.#takeUnseen(occurrence);
     const inDoubt: Activation[] = [];
     for (const activation of this.#affected(occurrence.numbers)) {
       // If another activation accepted the message, its number does not determine N of this one.
-      const moved = advance(this.contract, activation.cuts, occurrence, { mayBind: !isTaken });
-      if (moved.outcome === 'accepted') {
-        this.#accept(activation, moved.cuts, message);
+      const advanced = advance(this.contract, activation.cuts, occurrence, { mayBind: !isHandled });
+      if (advanced.outcome === 'accepted') {
+        this.#accept(activation, advanced.cuts, message);
         if (activation.isUncertain) inDoubt.push(activation);
-        else isTaken = true;
+        else isHandled = true;
       } else if (isInterrupted(activation, occurrence)) {
         this.#end(activation, 'interrupted');
         interrupted = true;
-      } else if (moved.outcome === 'outside') {
-        this.#moveTo(activation, moved.cuts);
+      } else if (advanced.outcome === 'outside') {
+        this.#moveTo(activation, advanced.cuts);
       } else if (activation.isUncertain) {
         this.#end(activation, 'interrupted');
       } else if (activation.cuts.some((cut) => cut.term.optional) && this.#opening(occurrence).length > 0) {
@@ -116,31 +116,34 @@ export class DiagramMonitor {
       }
     }
     const isUncertain = unseen || inDoubt.length > 0;
-    const begun = !isTaken && refusals.length === 0 ? this.#begin(occurrence, message, isUncertain) : undefined;
-    if (begun !== undefined && isUncertain) inDoubt.push(begun);
-    const accepted = isTaken || interrupted || isUncertain || begun !== undefined;
-    if (isTaken || interrupted || unseen || inDoubt.length === 0) return { accepted, refusals };
+    const newActivation =
+      !isHandled && refusals.length === 0 ? this.#beginActivation(occurrence, message, isUncertain) : undefined;
+    if (newActivation !== undefined && isUncertain) inDoubt.push(newActivation);
+    const isAccepted = isHandled || interrupted || isUncertain || newActivation !== undefined;
+    if (isHandled || interrupted || unseen || inDoubt.length === 0) return { accepted: isAccepted, refusals };
     // An uncertain activation that this message completed may be the one that it belongs to.
     const stillLive = inDoubt.filter((activation) => this.#live.has(activation));
     const distinct = this.#distinct(stillLive);
-    if (distinct.length !== 1 || stillLive.length < inDoubt.length) return { accepted, refusals };
-    return { accepted, refusals, confirm: () => this.#confirm(distinct[0]!) };
+    if (distinct.length !== 1 || stillLive.length < inDoubt.length) return { accepted: isAccepted, refusals };
+    return { accepted: isAccepted, refusals, confirm: () => this.#confirm(distinct[0]!) };
   }
 
   /** Ends the activations that include a stopped or failed actor. */
   actorEnded(name: string): void {
-    const ended = new Set<Binding>();
+    const endedBindings = new Set<Binding>();
     for (const pattern of this.#numbered) {
       const n = matchName(pattern, name);
       if (n === undefined) continue;
       this.#uncertainty?.seen.add(n);
-      ended.add(n);
+      endedBindings.add(n);
     }
     // Each activation ends once, although `epoch-2` is epoch-N and epoch-N+1 for different N.
-    for (const activation of new Set([...ended].flatMap((n) => [...(this.#byNumber.get(n) ?? [])]))) {
-      const cuts = activation.cuts.filter((cut) => !ended.has(cut.n));
+    for (const activation of new Set(
+      [...endedBindings].flatMap((n) => [...(this.#activationsByNumber.get(n) ?? [])]),
+    )) {
+      const cuts = activation.cuts.filter((cut) => !endedBindings.has(cut.n));
       if (cuts.length > 0) this.#moveTo(activation, cuts);
-      else this.#end(activation, this.#isCompleteAt(activation, ended) ? 'completed' : 'interrupted');
+      else this.#end(activation, this.#isCompleteAt(activation, endedBindings) ? 'completed' : 'interrupted');
     }
   }
 
@@ -181,19 +184,19 @@ export class DiagramMonitor {
     if (this.#live.size === 0) return none;
     const openActivations = this.#openActivations();
     if (openActivations.length === 0 && numbers.length === 1 && numbers[0] !== 'free') {
-      const bound = this.#byNumber.get(numbers[0]!);
+      const bound = this.#activationsByNumber.get(numbers[0]!);
       return bound === undefined ? none : [...bound];
     }
     const bound = numbers.includes('free')
       ? [...this.#live]
-      : numbers.flatMap((n) => [...(this.#byNumber.get(n) ?? [])]);
+      : numbers.flatMap((n) => [...(this.#activationsByNumber.get(n) ?? [])]);
     if (openActivations.length === 0) return [...new Set(bound)];
     return [...new Set(bound.filter((activation) => !openActivations.includes(activation))), ...openActivations];
   }
 
   /** Activations with an undetermined N, oldest first: a number determines N of only one of them. */
   #openActivations(): readonly Activation[] {
-    const freeActivations = this.#byNumber.get('free');
+    const freeActivations = this.#activationsByNumber.get('free');
     if (freeActivations === undefined) return none;
     return freeActivations.size === 1
       ? [...freeActivations]
@@ -206,7 +209,7 @@ export class DiagramMonitor {
     return outcome === 'accepted' ? cuts : [];
   }
 
-  #begin(occurrence: Occurrence, message: Message, isUncertain: boolean): Activation | undefined {
+  #beginActivation(occurrence: Occurrence, message: Message, isUncertain: boolean): Activation | undefined {
     const cuts = this.#opening(occurrence);
     if (cuts.length === 0) return undefined;
     this.#counts.started++;
@@ -231,25 +234,28 @@ export class DiagramMonitor {
     for (const n of numbers) this.#trackUncertain(cuts.map(({ term }) => ({ n, term })));
     const plain =
       occurrence.plain === undefined ? undefined : advance(this.contract, cuts, occurrence, { mayBind: false });
-    const isInterrupted = occurrence.interruptions.includes('free') && plain?.outcome !== 'accepted';
+    const isInterruption = occurrence.interruptions.includes('free') && plain?.outcome !== 'accepted';
     for (const n of numbers) seen.add(n);
     for (const n of occurrence.interruptions) seen.add(n);
-    this.#uncertainty = { cuts: isInterrupted ? [] : (plain?.cuts ?? cuts), seen };
+    this.#uncertainty = { cuts: isInterruption ? [] : (plain?.cuts ?? cuts), seen };
     return plain?.outcome === 'accepted';
   }
 
   /** Merges uncertain activations at the same position, and prefers one whose beginning was recorded. */
   #distinct(activations: readonly Activation[]): readonly Activation[] {
-    const byPlace = new Map<string, Activation>();
+    const activationByPosition = new Map<string, Activation>();
     for (const activation of activations) {
       const position = positionKey(activation);
-      const same = byPlace.get(position);
-      const keptActivation = same === undefined || same.startedAt < activation.startedAt ? activation : same;
-      const replacedActivation = keptActivation === activation ? same : activation;
+      const previousActivation = activationByPosition.get(position);
+      const earliestActivation =
+        previousActivation === undefined || previousActivation.startedAt < activation.startedAt
+          ? activation
+          : previousActivation;
+      const replacedActivation = earliestActivation === activation ? previousActivation : activation;
       if (replacedActivation !== undefined) this.#end(replacedActivation, 'interrupted');
-      byPlace.set(position, keptActivation);
+      activationByPosition.set(position, earliestActivation);
     }
-    return [...byPlace.values()];
+    return [...activationByPosition.values()];
   }
 
   #confirm(activation: Activation): void {
@@ -285,24 +291,24 @@ export class DiagramMonitor {
 
   #index(activation: Activation): void {
     for (const { n } of activation.cuts) {
-      const peers = this.#byNumber.get(n);
-      if (peers === undefined) this.#byNumber.set(n, new Set([activation]));
+      const peers = this.#activationsByNumber.get(n);
+      if (peers === undefined) this.#activationsByNumber.set(n, new Set([activation]));
       else peers.add(activation);
     }
   }
 
-  #end(activation: Activation, how: 'completed' | 'interrupted'): void {
+  #end(activation: Activation, ending: 'completed' | 'interrupted'): void {
     // An activation that was never certain does not count as started.
-    if (activation.startedAt > 0) this.#counts[how]++;
+    if (activation.startedAt > 0) this.#counts[ending]++;
     this.#forget(activation);
     this.#live.delete(activation);
   }
 
   #forget(activation: Activation): void {
     for (const { n } of activation.cuts) {
-      const peers = this.#byNumber.get(n);
+      const peers = this.#activationsByNumber.get(n);
       peers?.delete(activation);
-      if (peers?.size === 0) this.#byNumber.delete(n);
+      if (peers?.size === 0) this.#activationsByNumber.delete(n);
     }
   }
 

@@ -33,8 +33,8 @@ export class MessageKinds {
   readonly #unchecked: readonly Contract[];
   readonly #names: readonly NamePattern[];
   readonly #types = new Map<string, TypeKind>();
-  readonly #knownActors = new Map<string, boolean>();
-  #cached = 0;
+  readonly #isKnownByActor = new Map<string, boolean>();
+  #cachedCount = 0;
 
   /** @param unchecked contracts that are not checked because the trace omits some of their messages */
   constructor(monitors: readonly DiagramMonitor[], unchecked: readonly Contract[] = []) {
@@ -45,27 +45,27 @@ export class MessageKinds {
 
   of(message: Message): MessageKind {
     const type = this.#typeOf(message.type);
-    const ends = `${message.from} ${message.to}`;
-    const knownKind = type.byEnds.get(ends);
-    if (knownKind !== undefined) return knownKind;
-    if (this.#cached++ >= maxCached) this.#forget();
+    const endsKey = `${message.from} ${message.to}`;
+    const cachedKind = type.byEnds.get(endsKey);
+    if (cachedKind !== undefined) return cachedKind;
+    if (this.#cachedCount++ >= maxCached) this.#forget();
     const kind = this.#classify(message, type);
-    type.byEnds.set(ends, kind);
+    type.byEnds.set(endsKey, kind);
     return kind;
   }
 
   isKnown(actor: string): boolean {
-    let known = this.#knownActors.get(actor);
-    if (known === undefined) {
-      known = this.#names.some((name) => matchName(name, actor) !== undefined);
-      if (this.#knownActors.size >= maxCached) this.#knownActors.clear();
-      this.#knownActors.set(actor, known);
+    let isKnownActor = this.#isKnownByActor.get(actor);
+    if (isKnownActor === undefined) {
+      isKnownActor = this.#names.some((name) => matchName(name, actor) !== undefined);
+      if (this.#isKnownByActor.size >= maxCached) this.#isKnownByActor.clear();
+      this.#isKnownByActor.set(actor, isKnownActor);
     }
-    return known;
+    return isKnownActor;
   }
 
   #forget(): void {
-    this.#cached = 0;
+    this.#cachedCount = 0;
     this.#types.clear();
   }
 
@@ -119,8 +119,8 @@ export class MessageKinds {
   /** Classifies a message that no arrow matches. It may still interrupt activations. */
   #classifyUnmatched({ from, to, type }: Message): Pick<MessageKind, 'standing' | 'unknown'> {
     if (isInternal(type)) return { standing: 'internal', unknown: [] };
-    const unknown = [from, to].filter((end) => !this.isKnown(end));
-    if (unknown.length > 0) return { standing: 'unknownActor', unknown: [...new Set(unknown.map(seriesOf))] };
+    const unknownEnds = [from, to].filter((end) => !this.isKnown(end));
+    if (unknownEnds.length > 0) return { standing: 'unknownActor', unknown: [...new Set(unknownEnds.map(seriesOf))] };
     return { standing: isEvent(type) ? 'undeclared' : 'notInDiagrams', unknown: [] };
   }
 }

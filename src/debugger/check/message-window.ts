@@ -8,10 +8,10 @@ export class MessageWindow {
   readonly #contextSize: number;
   #messages: Message[] = [];
   readonly #deviations: Deviation[] = [];
-  #seenCount = 0;
+  #messageCount = 0;
   /** Removed messages before the first deviation. */
-  #removed = 0;
-  #remaining: number | undefined;
+  #removedCount = 0;
+  #remainingCount: number | undefined;
 
   /** @param contextSize messages to keep before the first deviation, and as many after it */
   constructor(contextSize: number) {
@@ -20,13 +20,13 @@ export class MessageWindow {
 
   /** Must be called for each message in order, with its deviations. */
   add(message: Message, deviations: readonly Deviation[]): void {
-    this.#seenCount++;
-    if (this.#remaining === undefined && deviations.length === 0) this.#addBeforeDeviation(message);
+    this.#messageCount++;
+    if (this.#remainingCount === undefined && deviations.length === 0) this.#addBeforeDeviation(message);
     else this.#addFromDeviation(message, deviations);
   }
 
   get messages(): readonly Message[] {
-    return this.#remaining === undefined ? this.#messages.slice(0, maxAcceptedMessages) : this.#messages;
+    return this.#remainingCount === undefined ? this.#messages.slice(0, maxAcceptedMessages) : this.#messages;
   }
 
   get deviations(): readonly Deviation[] {
@@ -34,8 +34,8 @@ export class MessageWindow {
   }
 
   get omittedCounts(): { readonly earlier: number; readonly later: number } {
-    const earlier = this.#remaining === undefined ? 0 : this.#removed;
-    return { earlier, later: this.#seenCount - earlier - this.messages.length };
+    const earlierCount = this.#remainingCount === undefined ? 0 : this.#removedCount;
+    return { earlier: earlierCount, later: this.#messageCount - earlierCount - this.messages.length };
   }
 
   #addBeforeDeviation(message: Message): void {
@@ -46,13 +46,13 @@ export class MessageWindow {
   }
 
   #addFromDeviation(message: Message, deviations: readonly Deviation[]): void {
-    if (this.#remaining === undefined) {
+    if (this.#remainingCount === undefined) {
       this.#messages = this.#contextSize === 0 ? [] : this.#messages.slice(-this.#contextSize);
-      this.#removed = this.#seenCount - 1 - this.#messages.length;
-      this.#remaining = this.#contextSize + 1;
+      this.#removedCount = this.#messageCount - 1 - this.#messages.length;
+      this.#remainingCount = this.#contextSize + 1;
     }
-    if (this.#remaining === 0) return;
-    this.#remaining--;
+    if (this.#remainingCount === 0) return;
+    this.#remainingCount--;
     this.#messages.push(message);
     this.#deviations.push(...deviations);
   }

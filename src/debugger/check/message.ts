@@ -24,9 +24,9 @@ export const unknownParent = '?';
 export class MessageReader {
   readonly #parents = new Map<string, string>();
 
-  /** @param living actors before the first record, as listed in the header */
-  constructor(living: readonly ActorSnapshot[] = []) {
-    for (const { actor, parent = outside } of living) this.#parents.set(actor, parent);
+  /** @param liveActors actors before the first record, as listed in the header */
+  constructor(liveActors: readonly ActorSnapshot[] = []) {
+    for (const { actor, parent = outside } of liveActors) this.#parents.set(actor, parent);
   }
 
   save(): () => void {

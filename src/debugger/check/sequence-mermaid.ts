@@ -31,20 +31,20 @@ const reserved = new Set(
  */
 export function sequenceMermaid({ about = [], messages, deviations = [], above, below }: DrawnSequence): string {
   const ids = idsOf(messages);
-  const departed = new Map<number, Deviation[]>();
+  const deviationsByLine = new Map<number, Deviation[]>();
   for (const deviation of deviations) {
-    departed.set(deviation.message.seq, [...(departed.get(deviation.message.seq) ?? []), deviation]);
+    deviationsByLine.set(deviation.message.seq, [...(deviationsByLine.get(deviation.message.seq) ?? []), deviation]);
   }
   const names = [...ids.keys()];
   const aside = (text: string | undefined): string[] =>
-    text === undefined ? [] : [`note over ${ends(ids, names[0]!, names.at(-1)!)}: ${escaped(text)}`];
+    text === undefined ? [] : [`note over ${arrowEnds(ids, names[0]!, names.at(-1)!)}: ${escapeText(text)}`];
   return [
     ...about.map((line) => `%% ${visibleLine(line)}`),
     'sequenceDiagram',
     ...[
-      ...names.map((name) => `participant ${ids.get(name)} as ${escaped(name)}`),
+      ...names.map((name) => `participant ${ids.get(name)} as ${escapeText(name)}`),
       ...aside(above),
-      ...messages.flatMap((message) => formatArrow(message, departed.get(message.seq) ?? [], ids)),
+      ...messages.flatMap((message) => formatArrow(message, deviationsByLine.get(message.seq) ?? [], ids)),
       ...aside(below),
     ].map((line) => `  ${line}`),
     '',
@@ -53,9 +53,9 @@ export function sequenceMermaid({ about = [], messages, deviations = [], above, 
 
 function formatArrow(message: Message, deviations: readonly Deviation[], ids: ReadonlyMap<string, string>): string[] {
   const { seq, t, from, to, type } = message;
-  const arrow = `${ids.get(from)}->>${ids.get(to)}: ${escaped(type)} (record ${seq}, ${t} ms)`;
+  const arrow = `${ids.get(from)}->>${ids.get(to)}: ${escapeText(type)} (record ${seq}, ${t} ms)`;
   if (deviations.length === 0) return [arrow];
-  const notes = deviations.map((deviation) => {
+  const noteLines = deviations.map((deviation) => {
     const { headline, expected } = describeDeviation(deviation);
     const shownMessages = expected.slice(0, maxExpected);
     const lines = [
@@ -63,12 +63,12 @@ function formatArrow(message: Message, deviations: readonly Deviation[], ids: Re
       ...(shownMessages.length === 0 ? [] : ['expected:', ...shownMessages]),
       ...(shownMessages.length < expected.length ? [`… and ${expected.length - shownMessages.length} more`] : []),
     ];
-    return `  note over ${ends(ids, from, to)}: ${lines.map(escaped).join('<br/>')}`;
+    return `  note over ${arrowEnds(ids, from, to)}: ${lines.map(escapeText).join('<br/>')}`;
   });
-  return [`rect ${deviationColour}`, `  ${arrow}`, ...notes, 'end'];
+  return [`rect ${deviationColour}`, `  ${arrow}`, ...noteLines, 'end'];
 }
 
-function ends(ids: ReadonlyMap<string, string>, from: string, to: string): string {
+function arrowEnds(ids: ReadonlyMap<string, string>, from: string, to: string): string {
   return from === to ? ids.get(from)! : `${ids.get(from)},${ids.get(to)}`;
 }
 
@@ -92,6 +92,6 @@ function idsOf(messages: readonly Message[]): ReadonlyMap<string, string> {
 const entities: Readonly<Record<string, string>> = { '#': '#35;', ';': '#59;', '<': '#lt;', '>': '#gt;' };
 
 /** Escapes text that mermaid would parse as the end of a statement, as an entity or as markup. */
-function escaped(text: string): string {
+function escapeText(text: string): string {
   return visibleLine(text).replaceAll(/[#;<>]/g, (sign) => entities[sign]!);
 }

@@ -41,7 +41,7 @@ function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory();
   } catch (error) {
-    throw unreadable(path, error);
+    throw unreadableFile(path, error);
   }
 }
 
@@ -60,11 +60,11 @@ function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw unreadable(file, error);
+    throw unreadableFile(file, error);
   }
 }
 
-function unreadable(path: string, cause: unknown): ChartpilotError {
-  const why = isSystemError(cause, 'ENOENT') ? 'no such file or directory' : messageOf(cause);
-  return new ChartpilotError('FILE_UNREADABLE', `${path}: ${why}`, { cause, fields: { path } });
+function unreadableFile(path: string, cause: unknown): ChartpilotError {
+  const reason = isSystemError(cause, 'ENOENT') ? 'no such file or directory' : messageOf(cause);
+  return new ChartpilotError('FILE_UNREADABLE', `${path}: ${reason}`, { cause, fields: { path } });
 }

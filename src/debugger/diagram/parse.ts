@@ -40,7 +40,7 @@ class DiagramParser {
   readonly #participants = new Map<string, Participant>();
   readonly #interruptions: { line: number; text: string }[] = [];
   readonly #openBlocks: OpenBlock[] = [{ kind: 'diagram', line: 1, branches: [[]] }];
-  #begun = false;
+  #hasBegun = false;
   #arrows = 0;
 
   constructor(source: readonly string[], file: string) {
@@ -54,7 +54,7 @@ class DiagramParser {
     });
     for (const block of this.#openBlocks.slice(1))
       this.#problem(block.line, `missing 'end' of ${block.kind}`, { expected: 'end' });
-    if (!this.#begun) this.#problem(1, "missing first statement 'sequenceDiagram'", { expected: 'sequenceDiagram' });
+    if (!this.#hasBegun) this.#problem(1, "missing first statement 'sequenceDiagram'", { expected: 'sequenceDiagram' });
     else if (this.#arrows === 0 && this.#problems.length === 0)
       this.#problem(1, 'the diagram has no arrows', { expected: 'an arrow' });
     const interruptions = this.#interruptions.flatMap(({ line, text }) => this.#interruption(text, line) ?? []);
@@ -77,7 +77,7 @@ class DiagramParser {
   #statement(text: string, line: number): void {
     if (text === '') return;
     if (text.startsWith('%%')) this.#comment(text, line);
-    else if (!this.#begun) this.#opening(text, line);
+    else if (!this.#hasBegun) this.#opening(text, line);
     // Mermaid ends a statement at a semicolon, and would draw or reject the rest as a separate statement.
     else if (text.includes(';'))
       this.#problem(line, `unexpected semicolon, which ends a statement in Mermaid: ${quote(text)}`, { got: ';' });
@@ -103,7 +103,7 @@ class DiagramParser {
   ];
 
   #opening(text: string, line: number): void {
-    this.#begun = true;
+    this.#hasBegun = true;
     if (text !== 'sequenceDiagram') {
       this.#problem(line, `expected 'sequenceDiagram' as first statement, got ${quote(text)}`, {
         expected: 'sequenceDiagram',
@@ -155,14 +155,14 @@ class DiagramParser {
 
   /** Reads the type from the text of an arrow; further text has no meaning. */
   #messageType(text: string, line: number, toItself: boolean): string | undefined {
-    const [first = '', second = ''] = text.split(/\s+/);
+    const [first = '', secondWord = ''] = text.split(/\s+/);
     if (first === 'timer') {
       if (!toItself) this.#problem(line, 'a timer must be an arrow from an actor to itself', { got: text });
-      if (second === '')
+      if (secondWord === '')
         this.#problem(line, "missing name of the delay; expected for example 'timer drainTime'", {
           expected: 'timer NAME',
         });
-      return `timer ${second}`;
+      return `timer ${secondWord}`;
     }
     if (first === 'spawn' || first === 'done') {
       if (toItself) {
@@ -199,7 +199,7 @@ class DiagramParser {
     if (block.kind === 'alt' && block.branches.length === 1) {
       this.#problem(block.line, 'alt without else; use opt for an optional part', { expected: 'else' });
     }
-    this.#openBlocks.at(-1)!.branches.at(-1)!.push(closed(block));
+    this.#openBlocks.at(-1)!.branches.at(-1)!.push(closeBlock(block));
   }
 
   #interruption(text: string, line: number): Interruption | undefined {
@@ -224,7 +224,7 @@ class DiagramParser {
   }
 }
 
-function closed(block: OpenBlock): Fragment {
+function closeBlock(block: OpenBlock): Fragment {
   const branches = block.branches.map(sequence);
   switch (block.kind) {
     case 'alt':

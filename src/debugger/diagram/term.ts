@@ -40,7 +40,7 @@ export class TermPool {
       case 'arrow':
         return this.message(symbolOf(fragment), fragment.line);
       case 'sequence':
-        return fragment.items.map(term).reduceRight((then, first) => this.sequence(first, then), this.empty);
+        return fragment.items.map(term).reduceRight((following, first) => this.sequence(first, following), this.empty);
       case 'alt':
         return this.alt(fragment.branches.map(term));
       case 'opt':
@@ -124,7 +124,7 @@ export class TermPool {
       case 'message':
         return new Set(symbols.has(term.symbol) ? [this.empty] : []);
       case 'sequence': {
-        const firstDerivatives = this.#each(this.after(term.first, symbols), (remainder) =>
+        const firstDerivatives = this.#mapTerms(this.after(term.first, symbols), (remainder) =>
           this.sequence(remainder, term.then),
         );
         return term.first.optional ? union([firstDerivatives, this.after(term.then, symbols)]) : firstDerivatives;
@@ -132,9 +132,9 @@ export class TermPool {
       case 'alt':
         return union(term.branches.map((branch) => this.after(branch, symbols)));
       case 'loop':
-        return this.#each(this.after(term.body, symbols), (remainder) => this.sequence(remainder, term));
+        return this.#mapTerms(this.after(term.body, symbols), (remainder) => this.sequence(remainder, term));
       case 'par':
-        return this.#afterPar(term.branches, (branch) => this.after(branch, symbols));
+        return this.#deriveParallel(term.branches, (branch) => this.after(branch, symbols));
     }
   }
 
@@ -146,27 +146,27 @@ export class TermPool {
         return this.after(term, symbols);
       case 'sequence':
         return union([
-          this.#each(this.afterSkipping(term.first, symbols), (remainder) => this.sequence(remainder, term.then)),
+          this.#mapTerms(this.afterSkipping(term.first, symbols), (remainder) => this.sequence(remainder, term.then)),
           this.afterSkipping(term.then, symbols),
         ]);
       case 'alt':
         return union(term.branches.map((branch) => this.afterSkipping(branch, symbols)));
       case 'loop':
-        return this.#each(this.afterSkipping(term.body, symbols), (remainder) => this.sequence(remainder, term));
+        return this.#mapTerms(this.afterSkipping(term.body, symbols), (remainder) => this.sequence(remainder, term));
       case 'par':
-        return this.#afterPar(term.branches, (branch) => this.afterSkipping(branch, symbols));
+        return this.#deriveParallel(term.branches, (branch) => this.afterSkipping(branch, symbols));
     }
   }
 
-  #afterPar(branches: readonly Term[], derive: (branch: Term) => ReadonlySet<Term>): ReadonlySet<Term> {
+  #deriveParallel(branches: readonly Term[], derive: (branch: Term) => ReadonlySet<Term>): ReadonlySet<Term> {
     return union(
       branches.map((branch, i) =>
-        this.#each(derive(branch), (remainder) => this.par([...branches.toSpliced(i, 1), remainder])),
+        this.#mapTerms(derive(branch), (remainder) => this.par([...branches.toSpliced(i, 1), remainder])),
       ),
     );
   }
 
-  #each(terms: ReadonlySet<Term>, map: (term: Term) => Term): Set<Term> {
+  #mapTerms(terms: ReadonlySet<Term>, map: (term: Term) => Term): Set<Term> {
     return new Set([...terms].map(map));
   }
 

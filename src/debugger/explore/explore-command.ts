@@ -47,20 +47,20 @@ export function exploreWithin(
   if (path !== undefined && statSync(dirname(resolve(path)), { throwIfNoEntry: false })?.isDirectory() !== true) {
     throw optionError('--trace', mustBe('a file in a directory that exists', path));
   }
-  const givenLimits = {
+  const optionLimits = {
     ...(limit !== undefined && { states: limit }),
     ...(minutes !== undefined && { ms: minutes * 60_000 }),
   };
-  const limits = limit === undefined && minutes === undefined ? (subject.defaultLimits ?? {}) : givenLimits;
-  const begin = (): World => subject.begin();
+  const limits = limit === undefined && minutes === undefined ? (subject.defaultLimits ?? {}) : optionLimits;
+  const beginWorld = (): World => subject.begin();
   const reportProgress = (progress: Progress): void => output.error(`${formatProgress(progress)}\n`);
   const { helper } = subject;
   const result =
     helper === undefined
-      ? findShortest(begin, limits, reportProgress)
+      ? findShortest(beginWorld, limits, reportProgress)
       : availableParallelism() > 1
-        ? exploreWithHelper(begin, helper, limits, reportProgress)
-        : explore(begin, limits, reportProgress);
+        ? exploreWithHelper(beginWorld, helper, limits, reportProgress)
+        : explore(beginWorld, limits, reportProgress);
   const trace = result.found === undefined ? undefined : options.trace;
   if (trace !== undefined && result.found !== undefined) subject.writeTrace(result.found.path, openSink(trace));
   const { bounds } = subject;
@@ -73,14 +73,14 @@ export function exploreWithin(
 }
 
 export function formatProgress({ states, edges, open, ms }: Progress): string {
-  const [stateCount, followed, openCount] = [states, edges, open].map((n) => n.toLocaleString('en'));
-  return `explore: ${stateCount} states, ${followed} edges, ${openCount} choices left, ${Math.round(ms / 1_000)} s`;
+  const [stateCount, edgeCount, openCount] = [states, edges, open].map((n) => n.toLocaleString('en'));
+  return `explore: ${stateCount} states, ${edgeCount} edges, ${openCount} choices left, ${Math.round(ms / 1_000)} s`;
 }
 
 /** The last line contains the figures. */
 function formatExploration(bounds: ExplorationSubject['bounds'], result: Exploration, trace?: string): string {
   const { outcome, states, edges, depth, ms, found } = result;
-  const within = Object.entries(bounds).map(([name, number]) => `${number} ${name}`);
+  const boundTexts = Object.entries(bounds).map(([name, number]) => `${number} ${name}`);
   const headline = {
     complete: 'complete, no violation and no livelock',
     limit: 'INCOMPLETE: limit reached, no violation so far (raise --limit or --minutes)',
@@ -94,7 +94,7 @@ function formatExploration(bounds: ExplorationSubject['bounds'], result: Explora
       : [`after ${count(found.path.length, 'choice')}${found.isShortest ? ' (the shortest run)' : ''}:`]),
     ...(found?.path.map((choice, i) => `  ${String(i + 1).padStart(3)}  ${choice}`) ?? []),
     ...(trace === undefined ? [] : [`trace: ${trace}`]),
-    `explore: ${headline} (${within.join(', ')}): ${figures}`,
+    `explore: ${headline} (${boundTexts.join(', ')}): ${figures}`,
   ].join('\n');
 }
 

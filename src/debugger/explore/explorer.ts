@@ -53,9 +53,9 @@ export const goalIsReached = 'the goal is eventually reached';
 /** A breadth-first search keeps about 20 kB for each state of the frontier. */
 const maxStatesBreadthFirst = 150_000;
 
-/** @param begin creates the world in its first state with each call */
-export function explore(begin: () => World, limits: Limits = {}, reportProgress?: ReportProgress): Exploration {
-  return atOnce(exploring(begin, limits, reportProgress));
+/** @param beginWorld creates the world in its first state with each call */
+export function explore(beginWorld: () => World, limits: Limits = {}, reportProgress?: ReportProgress): Exploration {
+  return atOnce(exploring(beginWorld, limits, reportProgress));
 }
 
 /**
@@ -63,26 +63,32 @@ export function explore(begin: () => World, limits: Limits = {}, reportProgress?
  * promises of a world refer to are only released then.
  */
 export function exploreInTurns(
-  begin: () => World,
+  beginWorld: () => World,
   limits: Limits = {},
   reportProgress?: ReportProgress,
 ): Promise<Exploration> {
-  return new Turns().through(exploring(begin, limits, reportProgress));
+  return new Turns().through(exploring(beginWorld, limits, reportProgress));
 }
 
-function* exploring(begin: () => World, limits: Limits, reportProgress?: ReportProgress): Steps<Exploration> {
-  const search = new StateSearch(begin(), limits, new LocalStateTable(), reportProgress);
+function* exploring(beginWorld: () => World, limits: Limits, reportProgress?: ReportProgress): Steps<Exploration> {
+  const search = new StateSearch(beginWorld(), limits, new LocalStateTable(), reportProgress);
   const outcome = yield* search.depthFirst();
   if (outcome !== 'violation' || search.found?.isShortest === true) return search.report(outcome);
-  const few = { ...limits, states: Math.min(limits.states ?? Infinity, maxStatesBreadthFirst) };
-  const again = new StateSearch(begin(), few, new LocalStateTable(), reportProgress);
-  return (yield* again.breadthFirst()) === 'violation' ? again.report('violation') : search.report('violation');
+  const reducedLimits = { ...limits, states: Math.min(limits.states ?? Infinity, maxStatesBreadthFirst) };
+  const secondSearch = new StateSearch(beginWorld(), reducedLimits, new LocalStateTable(), reportProgress);
+  return (yield* secondSearch.breadthFirst()) === 'violation'
+    ? secondSearch.report('violation')
+    : search.report('violation');
 }
 
 /** Searches breadth first only, for a small world or one with a known violation. */
-export function findShortest(begin: () => World, limits: Limits = {}, reportProgress?: ReportProgress): Exploration {
+export function findShortest(
+  beginWorld: () => World,
+  limits: Limits = {},
+  reportProgress?: ReportProgress,
+): Exploration {
   const search = new StateSearch(
-    begin(),
+    beginWorld(),
     { states: maxStatesBreadthFirst, ...limits },
     new LocalStateTable(),
     reportProgress,
@@ -116,7 +122,7 @@ export class StateSearch {
   readonly #limits: Limits;
   readonly #startedAt = performance.now();
   readonly #graph = new StateGraph();
-  readonly #seenStates: StateTable;
+  readonly #visitedStates: StateTable;
   readonly #backToRoot: () => void;
   readonly #report: ReportProgress | undefined;
   #lastReportAt = this.#startedAt;
@@ -126,13 +132,13 @@ export class StateSearch {
   constructor(
     world: World,
     limits: Limits,
-    seenStates: StateTable = new LocalStateTable(),
+    visitedStates: StateTable = new LocalStateTable(),
     reportProgress?: ReportProgress,
   ) {
     this.#report = reportProgress;
     this.#world = world;
     this.#limits = limits;
-    this.#seenStates = seenStates;
+    this.#visitedStates = visitedStates;
     this.#backToRoot = world.save();
   }
 
@@ -150,28 +156,28 @@ export class StateSearch {
     return outcome === 'complete' ? this.conclude() : outcome;
   }
 
-  exploreTask({ path, state, choices }: Task, company: PeerThread): Exploration['outcome'] {
+  exploreTask({ path, state, choices }: Task, peer: PeerThread): Exploration['outcome'] {
     this.#backToRoot();
     for (const choice of path) this.#world.apply(choice);
-    return atOnce(this.#walk({ ...this.#node(state), choices }, company, path));
+    return atOnce(this.#walk({ ...this.#node(state), choices }, peer, path));
   }
 
-  begin(company: PeerThread): Exploration['outcome'] {
-    return atOnce(this.#walk(this.#root(), company));
+  begin(peer: PeerThread): Exploration['outcome'] {
+    return atOnce(this.#walk(this.#root(), peer));
   }
 
   /** Depth first from the node of the current state; yields after each edge. */
   *#walk(
     start: Node | undefined,
-    company?: PeerThread,
+    peer?: PeerThread,
     pathBefore: readonly string[] = [],
   ): Steps<Exploration['outcome']> {
     const nodePath = start === undefined ? [] : [start];
     /** The node of the current state of the world. */
     let currentNode = start;
     while (nodePath.length > 0) {
-      if (company?.isDone === true) return 'complete';
-      if (company?.isIdle === true) shareWork(nodePath, pathBefore, company);
+      if (peer?.isDone === true) return 'complete';
+      if (peer?.isIdle === true) shareWork(nodePath, pathBefore, peer);
       const node = nodePath.at(-1)!;
       if (node.next === node.choices.length) {
         nodePath.pop();
@@ -181,7 +187,7 @@ export class StateSearch {
       this.#progress(nodePath);
       if (currentNode !== node) node.restore();
       currentNode = undefined;
-      const child = this.#follow(node);
+      const child = this.#followNode(node);
       yield;
       if (this.found !== undefined) {
         this.found = { ...this.found, path: [...pathBefore, ...choicesOn(nodePath)], isShortest: false };
@@ -199,33 +205,33 @@ export class StateSearch {
     const root = this.#root();
     let edge = root === undefined ? [] : [root];
     while (edge.length > 0) {
-      const beyond: Node[] = [];
+      const nextLevel: Node[] = [];
       for (const node of edge) {
         while (node.next < node.choices.length) {
-          this.#progress(edge, beyond);
+          this.#progress(edge, nextLevel);
           node.restore();
-          const child = this.#follow(node);
+          const child = this.#followNode(node);
           yield;
           if (this.found !== undefined) {
-            this.#graph.states = this.#seenStates.size;
+            this.#graph.states = this.#visitedStates.size;
             const path = [...this.#graph.pathTo(node.state), node.choices[node.next - 1]!.name];
             this.found = { ...this.found, path, isShortest: true };
             return 'violation';
           }
-          if (child !== undefined) beyond.push(child);
+          if (child !== undefined) nextLevel.push(child);
         }
         if (this.#exhausted()) return 'limit';
       }
-      edge = beyond;
+      edge = nextLevel;
     }
     return this.conclude();
   }
 
   report(outcome: Exploration['outcome']): Exploration {
-    this.#graph.states = this.#seenStates.size;
+    this.#graph.states = this.#visitedStates.size;
     return {
       outcome,
-      states: this.#seenStates.size,
+      states: this.#visitedStates.size,
       edges: this.#graph.edges,
       depth: this.#graph.depth(),
       ms: Math.round(performance.now() - this.#startedAt),
@@ -240,7 +246,7 @@ export class StateSearch {
       this.found = { path: [], isShortest: true, violations };
       return undefined;
     }
-    return this.#newNode(this.#seenStates.claim(this.#world.key()).state);
+    return this.#newNode(this.#visitedStates.claim(this.#world.key()).state);
   }
 
   #newNode(state: number): Node {
@@ -258,14 +264,14 @@ export class StateSearch {
    * Applies the next choice of a node, which must be the current state. @returns the resulting node, if its state is
    * new
    */
-  #follow(node: Node): Node | undefined {
+  #followNode(node: Node): Node | undefined {
     const choice = node.choices[node.next++]!;
     this.#world.apply(choice.name);
     if (this.#world.violations.length > 0) {
       this.found = { path: [], isShortest: false, violations: this.#world.violations };
       return undefined;
     }
-    const { state, isNew } = this.#seenStates.claim(this.#world.key());
+    const { state, isNew } = this.#visitedStates.claim(this.#world.key());
     const spawns = this.#world.spawned > node.spawned;
     this.#graph.addEdge(node.state, state, { choice, spawns, ending: this.#world.ending });
     return isNew ? this.#newNode(state) : undefined;
@@ -278,7 +284,7 @@ export class StateSearch {
     this.#lastReportAt = now;
     const openChoices = nodes.flat().reduce((sum, { choices, next }) => sum + choices.length - next, 0);
     this.#report({
-      states: this.#seenStates.size,
+      states: this.#visitedStates.size,
       edges: this.#graph.edges,
       open: openChoices,
       ms: Math.round(now - this.#startedAt),
@@ -287,12 +293,12 @@ export class StateSearch {
 
   #exhausted(): boolean {
     const { states = Number.POSITIVE_INFINITY, ms = Number.POSITIVE_INFINITY } = this.#limits;
-    return this.#seenStates.size >= states || performance.now() - this.#startedAt > ms;
+    return this.#visitedStates.size >= states || performance.now() - this.#startedAt > ms;
   }
 
   /** All states are visited: searches for a livelock and for a state from which the goal is unreachable. */
   conclude(): Exploration['outcome'] {
-    this.#graph.states = this.#seenStates.size;
+    this.#graph.states = this.#visitedStates.size;
     if (this.found !== undefined) return 'violation';
     const livelock = this.#graph.findLivelock();
     if (livelock !== undefined) {
@@ -311,16 +317,16 @@ export class StateSearch {
 const choicesOn = (nodePath: readonly Node[]): string[] => nodePath.map(({ choices, next }) => choices[next - 1]!.name);
 
 /** Hands over the remaining choices of the node that is nearest to the root, because they lead to the most states. */
-function shareWork(nodePath: readonly Node[], pathBefore: readonly string[], company: PeerThread): void {
+function shareWork(nodePath: readonly Node[], pathBefore: readonly string[], peer: PeerThread): void {
   const depth = nodePath.findIndex(({ next, choices }) => next < choices.length);
   const node = nodePath[depth];
   // A single choice at a single node is the current work of this thread and cannot be shared.
   if (node === undefined || (depth === nodePath.length - 1 && node.choices.length - node.next < 2)) return;
-  const keptCount = depth === nodePath.length - 1 ? node.next + 1 : node.next;
-  company.give({
+  const keptChoices = depth === nodePath.length - 1 ? node.next + 1 : node.next;
+  peer.give({
     path: [...pathBefore, ...choicesOn(nodePath.slice(0, depth))],
     state: node.state,
-    choices: node.choices.slice(keptCount),
+    choices: node.choices.slice(keptChoices),
   });
-  node.choices = node.choices.slice(0, keptCount);
+  node.choices = node.choices.slice(0, keptChoices);
 }

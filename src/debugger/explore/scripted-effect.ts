@@ -26,7 +26,7 @@ export function scriptedPromise<Output, Input>(
       switch (event.type) {
         case resolved:
           return { status: 'done', output: event.data as Output, error: undefined, input: undefined };
-        case rejected:
+        case rejectedType:
           return { status: 'error', output: undefined, error: event.data, input: undefined };
         case 'xstate.stop':
           stop({ input: input as Input, self, system });
@@ -42,10 +42,10 @@ export function scriptedPromise<Output, Input>(
 
 /** Events that promise actors send to themselves; the recorder omits them from a trace. */
 const resolved = 'xstate.promise.resolve';
-const rejected = 'xstate.promise.reject';
+const rejectedType = 'xstate.promise.reject';
 
 export function settle(call: AnyActorRef, result: { value: unknown } | { error: Error }): void {
-  call.send('error' in result ? { type: rejected, data: result.error } : { type: resolved, data: result.value });
+  call.send('error' in result ? { type: rejectedType, data: result.error } : { type: resolved, data: result.value });
 }
 
 /** Replaces `fromCallback`. */
@@ -58,12 +58,12 @@ export function scriptedCallback<Order extends { type: string }, Input>(effect: 
     getInitialSnapshot: (_, input) => ({ status: 'active', output: undefined, error: undefined, input }),
     start: ({ input }, { self, system }) => effect.start({ input, self, system }),
     transition: (snapshot, event, { self, system }) => {
-      const running = { input: snapshot.input, self, system };
+      const runningCall = { input: snapshot.input, self, system };
       if (event.type === 'xstate.stop') {
-        effect.stop?.(running);
+        effect.stop?.(runningCall);
         return { ...snapshot, status: 'stopped', error: undefined };
       }
-      effect.receive?.(running, event);
+      effect.receive?.(runningCall, event);
       return snapshot;
     },
     getPersistedSnapshot: (snapshot) => snapshot,

@@ -40,10 +40,10 @@ export interface EdgeList {
 }
 
 const none = -1;
-const free = 1;
+const freeFlag = 1;
 const restless = 2;
 const fair = 4;
-const both = free | restless;
+const freeAndRestless = freeFlag | restless;
 
 export class StateGraph {
   readonly #names: string[] = [];
@@ -52,7 +52,7 @@ export class StateGraph {
   readonly #to = new Numbers();
   readonly #choice = new Numbers();
   readonly #facts = new Numbers();
-  readonly #reached = new Numbers();
+  readonly #reachedFlags = new Numbers();
   #states = 0;
   #index: { edges: number; first: Int32Array; byState: Int32Array } | undefined;
 
@@ -66,10 +66,14 @@ export class StateGraph {
   }
 
   toEdges(): EdgeList {
-    const [from, to, choice, facts, reached] = [this.#sources, this.#to, this.#choice, this.#facts, this.#reached].map(
-      (column) => column.toArray(),
-    );
-    return { names: this.#names, from: from!, to: to!, choice: choice!, facts: facts!, reached: reached! };
+    const [from, to, choice, facts, reachedFlags] = [
+      this.#sources,
+      this.#to,
+      this.#choice,
+      this.#facts,
+      this.#reachedFlags,
+    ].map((column) => column.toArray());
+    return { names: this.#names, from: from!, to: to!, choice: choice!, facts: facts!, reached: reachedFlags! };
   }
 
   addEdges({ names, from, to, choice, facts, reached }: EdgeList): void {
@@ -80,7 +84,7 @@ export class StateGraph {
       this.#choice.push(numbers[choice[edge]!]!);
       this.#facts.push(facts[edge]!);
     }
-    for (const state of reached) this.#reached.push(state);
+    for (const state of reached) this.#reachedFlags.push(state);
   }
 
   addEdge(from: number, to: number, { choice, spawns, ending }: EdgeFacts): void {
@@ -88,11 +92,11 @@ export class StateGraph {
     this.#to.push(to);
     this.#choice.push(this.#name(choice.name));
     const isFair = choice.fair ?? choice.free;
-    this.#facts.push((choice.free ? free : 0) | (spawns || ending ? restless : 0) | (isFair ? fair : 0));
+    this.#facts.push((choice.free ? freeFlag : 0) | (spawns || ending ? restless : 0) | (isFair ? fair : 0));
   }
 
   markReached(state: number): void {
-    this.#reached.push(state);
+    this.#reachedFlags.push(state);
   }
 
   depth(): number {
@@ -124,10 +128,10 @@ export class StateGraph {
     for (let edge = 0; edge < this.edges; edge++) {
       const from = this.#sources.at(edge);
       const to = this.#to.at(edge);
-      if ((this.#facts.at(edge) & both) !== both || component[from] !== component[to]) continue;
+      if ((this.#facts.at(edge) & freeAndRestless) !== freeAndRestless || component[from] !== component[to]) continue;
       const name = this.#names[this.#choice.at(edge)]!;
-      const within = (state: number): boolean => component[state] === component[from];
-      const back = this.#pathBack(this.#searchPaths(to, within).edgeTo, from);
+      const isInComponent = (state: number): boolean => component[state] === component[from];
+      const back = this.#pathBack(this.#searchPaths(to, isInComponent).edgeTo, from);
       return { path: [...this.pathTo(from), name], cycle: [name, ...back] };
     }
     return undefined;
@@ -138,11 +142,11 @@ export class StateGraph {
    * reached, because each choice that is possible repeatedly is taken eventually.
    */
   findDeadEnd(): string[] | undefined {
-    const within = this.#statesLeadingToGoal();
+    const leadsToGoal = this.#statesLeadingToGoal();
     const { distance } = this.#searchPaths();
     let nearest = none;
     for (let state = 0; state < this.#states; state++) {
-      if (within[state] !== 0 || distance[state] === none) continue;
+      if (leadsToGoal[state] !== 0 || distance[state] === none) continue;
       if (nearest === none || distance[state]! < distance[nearest]!) nearest = state;
     }
     return nearest === none ? undefined : this.pathTo(nearest);
@@ -151,33 +155,33 @@ export class StateGraph {
   /** 1 for each state from which fair choices lead to the goal, found by a backward search. */
   #statesLeadingToGoal(): Uint8Array {
     const { first, byState } = this.#edgesByState('to');
-    const within = new Uint8Array(this.#states);
+    const includedStates = new Uint8Array(this.#states);
     const openStates: number[] = [];
     const add = (state: number): void => {
-      if (within[state] !== 0) return;
-      within[state] = 1;
+      if (includedStates[state] !== 0) return;
+      includedStates[state] = 1;
       openStates.push(state);
     };
-    for (let i = 0; i < this.#reached.length; i++) add(this.#reached.at(i));
+    for (let i = 0; i < this.#reachedFlags.length; i++) add(this.#reachedFlags.at(i));
     for (let state = openStates.pop(); state !== undefined; state = openStates.pop()) {
       for (let i = first[state]!; i < first[state + 1]!; i++) {
         const edge = byState[i]!;
         if ((this.#facts.at(edge) & fair) !== 0) add(this.#sources.at(edge));
       }
     }
-    return within;
+    return includedStates;
   }
 
   #name(choice: string): number {
-    const knownNumber = this.#numberOf.get(choice);
-    if (knownNumber !== undefined) return knownNumber;
+    const existingNumber = this.#numberOf.get(choice);
+    if (existingNumber !== undefined) return existingNumber;
     const number = this.#names.push(choice) - 1;
     this.#numberOf.set(choice, number);
     return number;
   }
 
   /** Searches breadth first; with `within`, only over free edges to states for which it returns true. */
-  #searchPaths(start = 0, within?: (state: number) => boolean): { distance: Int32Array; edgeTo: Int32Array } {
+  #searchPaths(start = 0, isIncluded?: (state: number) => boolean): { distance: Int32Array; edgeTo: Int32Array } {
     const { first, byState } = this.#edgesByState();
     const distance = new Int32Array(this.#states).fill(none);
     const edgeTo = new Int32Array(this.#states).fill(none);
@@ -193,7 +197,7 @@ export class StateGraph {
         const edge = byState[i]!;
         const to = this.#to.at(edge);
         if (distance[to] !== none) continue;
-        if (within !== undefined && (!within(to) || (this.#facts.at(edge) & free) === 0)) continue;
+        if (isIncluded !== undefined && (!isIncluded(to) || (this.#facts.at(edge) & freeFlag) === 0)) continue;
         distance[to] = distance[state]! + 1;
         edgeTo[to] = edge;
         queue[end++] = to;
@@ -216,10 +220,10 @@ export class StateGraph {
     const first = new Int32Array(this.#states + 1);
     for (let edge = 0; edge < this.edges; edge++) first[states.at(edge) + 1]!++;
     for (let state = 0; state < this.#states; state++) first[state + 1]! += first[state]!;
-    const byState = new Int32Array(this.edges);
+    const edgesByState = new Int32Array(this.edges);
     const next = first.slice();
-    for (let edge = 0; edge < this.edges; edge++) byState[next[states.at(edge)]!++] = edge;
-    const index = { edges: this.edges, first, byState };
+    for (let edge = 0; edge < this.edges; edge++) edgesByState[next[states.at(edge)]!++] = edge;
+    const index = { edges: this.edges, first, byState: edgesByState };
     if (end === 'from') this.#index = index;
     return index;
   }
@@ -233,7 +237,7 @@ export class StateGraph {
     const { first, byState } = this.#edgesByState();
     const component = new Int32Array(size).fill(none);
     const index = new Int32Array(size).fill(none);
-    const low = new Int32Array(size);
+    const lowLinks = new Int32Array(size);
     const nextEdge = first.slice(0, size);
     const openStates: number[] = [];
     let counter = 0;
@@ -243,22 +247,22 @@ export class StateGraph {
       while (calls.length > 0) {
         const state = calls.at(-1)!;
         if (index[state] === none) {
-          index[state] = low[state] = counter++;
+          index[state] = lowLinks[state] = counter++;
           openStates.push(state);
         }
         const edge = nextEdge[state]!;
         if (edge < first[state + 1]!) {
           nextEdge[state] = edge + 1;
-          if ((this.#facts.at(byState[edge]!) & free) === 0) continue;
+          if ((this.#facts.at(byState[edge]!) & freeFlag) === 0) continue;
           const to = this.#to.at(byState[edge]!);
           if (index[to] === none) calls.push(to);
-          else if (component[to] === none) low[state] = Math.min(low[state]!, index[to]!);
+          else if (component[to] === none) lowLinks[state] = Math.min(lowLinks[state]!, index[to]!);
           continue;
         }
         calls.pop();
         const caller = calls.at(-1);
-        if (caller !== undefined) low[caller] = Math.min(low[caller]!, low[state]!);
-        if (low[state] !== index[state]) continue;
+        if (caller !== undefined) lowLinks[caller] = Math.min(lowLinks[caller]!, lowLinks[state]!);
+        if (lowLinks[state] !== index[state]) continue;
         for (let member = openStates.pop()!; ; member = openStates.pop()!) {
           component[member] = state;
           if (member === state) break;

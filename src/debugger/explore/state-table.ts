@@ -16,8 +16,8 @@ export class LocalStateTable implements StateTable {
 
   claim(key: string): { state: number; isNew: boolean } {
     const digest = hash('md5', key, 'base64');
-    const knownState = this.#numbers.get(digest);
-    if (knownState !== undefined) return { state: knownState, isNew: false };
+    const stateNumber = this.#numbers.get(digest);
+    if (stateNumber !== undefined) return { state: stateNumber, isNew: false };
     const state = this.#numbers.size;
     this.#numbers.set(digest, state);
     return { state, isNew: true };
@@ -25,7 +25,7 @@ export class LocalStateTable implements StateTable {
 }
 
 const wordsOfKey = 4;
-const empty = 0;
+const emptySlot = 0;
 const beingWritten = -1;
 
 /**
@@ -62,10 +62,10 @@ export class SharedStateTable implements StateTable {
     const digest = hash('md5', key, 'buffer');
     const digestWords = [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset));
     for (let slot = digestWords[0]! & (this.#slots - 1); ; slot = (slot + 1) & (this.#slots - 1)) {
-      const previousNumber = Atomics.compareExchange(this.#numbers, slot, empty, beingWritten);
-      if (previousNumber === empty) return { state: this.#write(slot, digestWords), isNew: true };
+      const previousNumber = Atomics.compareExchange(this.#numbers, slot, emptySlot, beingWritten);
+      if (previousNumber === emptySlot) return { state: this.#write(slot, digestWords), isNew: true };
       const number = previousNumber === beingWritten ? this.#awaitNumber(slot) : previousNumber;
-      if (digestWords.every((word, i) => this.#keys[slot * wordsOfKey + i] === word))
+      if (digestWords.every((digestWord, i) => this.#keys[slot * wordsOfKey + i] === digestWord))
         return { state: number - 1, isNew: false };
     }
   }

@@ -34,7 +34,7 @@ interface Timer {
   readonly id: string;
 }
 
-const inside = (actor: AnyActorRef): ActorInside => actor as unknown as ActorInside;
+const internalsOf = (actor: AnyActorRef): ActorInside => actor as unknown as ActorInside;
 const systemOf = (actor: AnyActorRef): SystemInside => actor.system as unknown as SystemInside;
 
 export interface SymbolicRootOptions {
@@ -87,7 +87,7 @@ export class SymbolicSystem implements ActorHome {
   #timers: ReadonlyMap<string, Timer> = new Map();
   #roots: readonly AnyActorRef[] = [];
   #silences: (timer: string) => boolean = () => false;
-  #keptActors: ReadonlySet<string> = new Set();
+  #retainedActors: ReadonlySet<string> = new Set();
   #failures: readonly string[] = [];
 
   /** Starts a root actor; all roots share one time. */
@@ -120,7 +120,7 @@ export class SymbolicSystem implements ActorHome {
     for (const actor of [...family(root)].toReversed()) retire(actor);
     for (const [name, { source }] of this.#timers) {
       if (source.system !== root.system) continue;
-      this.#timers = without(this.#timers, name);
+      this.#timers = withoutTimer(this.#timers, name);
       this.#zone = this.#zone.as(name, 'mark');
     }
     this.forget(root);
@@ -131,7 +131,7 @@ export class SymbolicSystem implements ActorHome {
   }
 
   keepCancelled(names: readonly string[]): void {
-    this.#keptActors = new Set(names);
+    this.#retainedActors = new Set(names);
   }
 
   timersOf(root: AnyActorRef): string[] {
@@ -168,7 +168,7 @@ export class SymbolicSystem implements ActorHome {
     const timer = this.#timers.get(name);
     if (timer === undefined) throw new Error(`no timer is named '${name}'`);
     this.#zone = this.#zone.fire(name);
-    this.#timers = without(this.#timers, name);
+    this.#timers = withoutTimer(this.#timers, name);
     systemOf(timer.target)._relay(timer.source, timer.target, timer.event);
   }
 
@@ -178,9 +178,9 @@ export class SymbolicSystem implements ActorHome {
     const timers = this.#timers;
     const roots = this.#roots;
     const failures = this.#failures;
-    const notes = this.#notesOfActors();
+    const actorNotes = this.#notesOfActors();
     return () => {
-      this.#bringBack(notes);
+      this.#bringBack(actorNotes);
       this.#zone = zone;
       this.#timers = timers;
       this.#roots = roots;
@@ -194,23 +194,23 @@ export class SymbolicSystem implements ActorHome {
   }
 
   #notesOfActors(): ReadonlyMap<AnyActorRef, Note> {
-    const notes = new Map<AnyActorRef, Note>();
+    const actorNotes = new Map<AnyActorRef, Note>();
     for (const actor of this.actors()) {
-      const { _snapshot: snapshot, _processingStatus: status } = inside(actor);
-      notes.set(actor, { snapshot, status });
+      const { _snapshot: snapshot, _processingStatus: status } = internalsOf(actor);
+      actorNotes.set(actor, { snapshot, status });
     }
-    return notes;
+    return actorNotes;
   }
 
-  #bringBack(notes: ReadonlyMap<AnyActorRef, Note>): void {
-    for (const actor of this.actors()) if (!notes.has(actor)) retire(actor);
-    for (const [actor, { snapshot, status }] of notes) {
-      const internals = inside(actor);
+  #bringBack(actorNotes: ReadonlyMap<AnyActorRef, Note>): void {
+    for (const actor of this.actors()) if (!actorNotes.has(actor)) retire(actor);
+    for (const [actor, { snapshot, status }] of actorNotes) {
+      const internals = internalsOf(actor);
       const revived = internals._processingStatus !== status;
       internals._snapshot = snapshot;
       if (!revived) continue;
       internals._processingStatus = status;
-      if (status !== running) {
+      if (status !== statusRunning) {
         systemOf(actor)._unregister(actor);
         continue;
       }
@@ -242,14 +242,14 @@ export class SymbolicSystem implements ActorHome {
   }
 
   #drop(name: string): void {
-    this.#timers = without(this.#timers, name);
-    this.#zone = this.#keptActors.has(name) ? this.#zone.as(name, 'mark') : this.#zone.cancel(name);
+    this.#timers = withoutTimer(this.#timers, name);
+    this.#zone = this.#retainedActors.has(name) ? this.#zone.as(name, 'mark') : this.#zone.cancel(name);
   }
 
   /** `epoch-1.healthy`: the name of the delay in the machine, if that is unique. */
   #nameOf({ target, event, id }: Timer): string {
-    const [, after, delay] = event.type.split('.');
-    const shortName = `${target.id}.${after === 'after' ? delay : event.type}`;
+    const [, afterPrefix, delay] = event.type.split('.');
+    const shortName = `${target.id}.${afterPrefix === 'after' ? delay : event.type}`;
     return this.#timers.has(shortName) ? `${target.id}.${id}` : shortName;
   }
 }
@@ -260,14 +260,14 @@ interface Note {
 }
 
 /** The values of XState's `ProcessingStatus`. */
-const running = 1;
-const stopped = 2;
+const statusRunning = 1;
+const statusStopped = 2;
 
 /** Stops an actor that does not exist in the restored state, so that it receives no events. */
 function retire(actor: AnyActorRef): void {
-  const internals = inside(actor);
-  if (internals._processingStatus !== stopped) systemOf(actor)._unregister(actor);
-  internals._processingStatus = stopped;
+  const internals = internalsOf(actor);
+  if (internals._processingStatus !== statusStopped) systemOf(actor)._unregister(actor);
+  internals._processingStatus = statusStopped;
   internals._snapshot = { ...(internals._snapshot as object), status: 'stopped' };
 }
 
@@ -282,7 +282,7 @@ function* family(actor: AnyActorRef): Generator<AnyActorRef> {
   for (const id in children) yield* family(children[id]!);
 }
 
-function without(timers: ReadonlyMap<string, Timer>, name: string): ReadonlyMap<string, Timer> {
+function withoutTimer(timers: ReadonlyMap<string, Timer>, name: string): ReadonlyMap<string, Timer> {
   const remainingTimers = new Map(timers);
   remainingTimers.delete(name);
   return remainingTimers;

@@ -49,40 +49,40 @@ type Message =
 
 /** Like `explore`, in half the time on two cores. */
 export function exploreWithHelper(
-  begin: () => World,
+  beginWorld: () => World,
   helper: Helper,
-  givenLimits: Limits = {},
+  requestedLimits: Limits = {},
   report?: ReportProgress,
 ): Exploration {
-  const limits = { ...givenLimits, states: Math.min(maxStates, givenLimits.states ?? maxStates) };
+  const limits = { ...requestedLimits, states: Math.min(maxStates, requestedLimits.states ?? maxStates) };
   const sharedStates = new SharedStateTable(limits.states);
   const control = new SharedArrayBuffer(4 * controlWords);
   const { port1, port2 } = new MessageChannel();
-  const search = new StateSearch(begin(), limits, sharedStates, report);
+  const search = new StateSearch(beginWorld(), limits, sharedStates, report);
   const needed: HelperData = { world: helper.world, limits, states: sharedStates.buffer, control, port: port2 };
   const worker = new Worker(helper.module, { workerData: needed, transferList: [port2] });
   // The helper is idle until it receives a task.
-  const company = new PeerThreadChannel(control, port1);
+  const peer = new PeerThreadChannel(control, port1);
   try {
-    const outcome = company.work(search, search.begin(company));
-    const result = company.await();
+    const outcome = peer.work(search, search.begin(peer));
+    const result = peer.await();
     if (result !== undefined) search.join(result.edges, result.found);
-    if (search.found !== undefined) return explore(begin, givenLimits, report);
-    const isWhole = outcome === 'complete' && (result === undefined || result.outcome === 'complete');
-    return search.report(isWhole ? search.conclude() : 'limit');
+    if (search.found !== undefined) return explore(beginWorld, requestedLimits, report);
+    const isComplete = outcome === 'complete' && (result === undefined || result.outcome === 'complete');
+    return search.report(isComplete ? search.conclude() : 'limit');
   } finally {
     void worker.terminate();
   }
 }
 
 /** Runs in the helper thread and explores the tasks that it receives until all are done. */
-export function runHelper(begin: (world: unknown) => World, needed: HelperData): void {
-  const search = new StateSearch(begin(needed.world), needed.limits, new SharedStateTable(needed.states));
-  const company = new PeerThreadChannel(needed.control, needed.port);
-  if (!company.join()) return;
+export function runHelper(beginWorld: (world: unknown) => World, needed: HelperData): void {
+  const search = new StateSearch(beginWorld(needed.world), needed.limits, new SharedStateTable(needed.states));
+  const peer = new PeerThreadChannel(needed.control, needed.port);
+  if (!peer.join()) return;
   const report = (message: Message): void => needed.port.postMessage(message);
   try {
-    const outcome = company.work(search, 'complete');
+    const outcome = peer.work(search, 'complete');
     report({ kind: 'result', edges: search.edges, found: search.found, outcome });
   } catch (error) {
     report({ kind: 'failure', error });
@@ -90,9 +90,9 @@ export function runHelper(begin: (world: unknown) => World, needed: HelperData):
 }
 
 const idle = 0;
-const done = 1;
+const doneIndex = 1;
 /** Slot for the state of the helper. The main thread does not wait for a helper that has not joined. */
-const joined = 2;
+const joinedIndex = 2;
 const controlWords = 3;
 const yes = 1;
 const tooLate = 2;
@@ -114,7 +114,7 @@ class PeerThreadChannel implements PeerThread {
   }
 
   get isDone(): boolean {
-    return Atomics.load(this.#control, done) > 0;
+    return Atomics.load(this.#control, doneIndex) > 0;
   }
 
   give(task: Task): void {
@@ -130,21 +130,21 @@ class PeerThreadChannel implements PeerThread {
       if (task === undefined) return 'complete';
       outcome = search.exploreTask(task, this);
     }
-    if (outcome !== 'complete') Atomics.store(this.#control, done, 1);
+    if (outcome !== 'complete') Atomics.store(this.#control, doneIndex, 1);
     return outcome;
   }
 
   /** Called by the helper when it starts; false if it is no longer needed. */
   join(): boolean {
-    return Atomics.compareExchange(this.#control, joined, 0, yes) === 0;
+    return Atomics.compareExchange(this.#control, joinedIndex, 0, yes) === 0;
   }
 
   /** The result of the helper; `undefined` if it has not joined. */
   await(): Extract<Message, { kind: 'result' }> | undefined {
-    if (Atomics.compareExchange(this.#control, joined, 0, tooLate) === 0) return undefined;
+    if (Atomics.compareExchange(this.#control, joinedIndex, 0, tooLate) === 0) return undefined;
     while (this.#result === undefined) {
       this.#receive();
-      if (this.#result === undefined) Atomics.wait(this.#control, joined, yes, pollMs);
+      if (this.#result === undefined) Atomics.wait(this.#control, joinedIndex, yes, pollMs);
     }
     return this.#result;
   }
@@ -154,21 +154,21 @@ class PeerThreadChannel implements PeerThread {
     for (;;) {
       const task = this.#receive();
       if (task !== undefined) return task;
-      if (this.isDone || this.#nothingIsLeft()) return undefined;
-      Atomics.wait(this.#control, done, 0, pollMs);
+      if (this.isDone || this.#isNothingLeft()) return undefined;
+      Atomics.wait(this.#control, doneIndex, 0, pollMs);
     }
   }
 
-  #nothingIsLeft(): boolean {
-    const isAlone = Atomics.load(this.#control, joined) === 0;
-    return isAlone || Atomics.load(this.#control, idle) === threads;
+  #isNothingLeft(): boolean {
+    const isWithoutPeer = Atomics.load(this.#control, joinedIndex) === 0;
+    return isWithoutPeer || Atomics.load(this.#control, idle) === threads;
   }
 
   #receive(): Task | undefined {
-    const received = receiveMessageOnPort(this.#port) as { message: Message } | undefined;
-    if (received?.message.kind === 'task') return received.message.task;
-    if (received?.message.kind === 'failure') throw received.message.error;
-    if (received?.message.kind === 'result') this.#result = received.message;
+    const receivedMessage = receiveMessageOnPort(this.#port) as { message: Message } | undefined;
+    if (receivedMessage?.message.kind === 'task') return receivedMessage.message.task;
+    if (receivedMessage?.message.kind === 'failure') throw receivedMessage.message.error;
+    if (receivedMessage?.message.kind === 'result') this.#result = receivedMessage.message;
     return undefined;
   }
 }

@@ -55,16 +55,16 @@ export class Zone {
   }
 
   cancel(name: string): Zone {
-    const removed = this.#indexOf(name);
-    if (removed === -1) return this;
+    const removedIndex = this.#indexOf(name);
+    if (removedIndex === -1) return this;
     const size = this.#size;
     const next = new Float64Array((size - 1) ** 2);
     let writeIndex = 0;
     for (let i = 0; i < size; i++) {
-      if (i === removed) continue;
-      for (let j = 0; j < size; j++) if (j !== removed) next[writeIndex++] = this.#bound(i, j);
+      if (i === removedIndex) continue;
+      for (let j = 0; j < size; j++) if (j !== removedIndex) next[writeIndex++] = this.#bound(i, j);
     }
-    return new Zone(this.#deadlines.toSpliced(removed - 1, 1), next);
+    return new Zone(this.#deadlines.toSpliced(removedIndex - 1, 1), next);
   }
 
   /** Renames a deadline. The new name must be unused. */
@@ -141,7 +141,7 @@ export class Zone {
 
   /** A key of the bounds that affect later events. The age of a passed mark does not affect them. */
   key(): string {
-    const all = this.#sorted();
+    const all = this.#sortedIndexes();
     const order = all.filter((i) => !this.#isPast(i));
     let key = '';
     for (const i of all) {
@@ -159,7 +159,7 @@ export class Zone {
    * @param pastIsPast whether the age of a passed mark is ignored
    */
   orderKey(pastIsPast = false): string {
-    const all = this.#sorted().filter((i) => i !== 0);
+    const all = this.#sortedIndexes().filter((i) => i !== 0);
     const order = pastIsPast ? all.filter((i) => !this.#isPast(i)) : all;
     let key = '';
     for (const i of all) {
@@ -196,7 +196,7 @@ export class Zone {
     return i > 0 && this.#deadlines[i - 1]!.kind === 'mark' && this.#bound(i, 0) <= 0;
   }
 
-  #sorted(): number[] {
+  #sortedIndexes(): number[] {
     const nameOf = (i: number): string => (i === 0 ? '' : this.#deadlines[i - 1]!.name);
     return Array.from({ length: this.#size }, (_, i) => i).sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
   }

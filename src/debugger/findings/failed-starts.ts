@@ -14,7 +14,7 @@ export const failedStartsRule: FindingRule = {
 };
 
 class FailedStartsRun implements RuleRun {
-  readonly #serving = new Serving();
+  readonly #servingState = new Serving();
   /** Indexes of the failures since an Envoy was last live. */
   #failures: number[] = [];
   /** Reasons of the first and of the last failure, which often differ. */
@@ -24,7 +24,7 @@ class FailedStartsRun implements RuleRun {
   #tags: StateTags | undefined;
 
   take(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
-    this.#serving.take(record, index);
+    this.#servingState.take(record, index);
     if (record.kind === 'event') return this.#event(record, index);
     if (record.kind === 'transition') return this.#transition(record, index, run);
     if (record.kind === 'stop') return this.#stop(record, index, run);
@@ -33,11 +33,11 @@ class FailedStartsRun implements RuleRun {
 
   #event(record: TraceRecord & { kind: 'event' }, index: number): Finding[] | undefined {
     const { event } = record;
-    const failed = failedStart(record);
-    if (failed !== undefined) {
+    const failedRecord = failedStart(record);
+    if (failedRecord !== undefined) {
       this.#failures.push(index);
-      this.#last = failed;
-      if (this.#failures.length === 1) this.#first = failed;
+      this.#last = failedRecord;
+      if (this.#failures.length === 1) this.#first = failedRecord;
       return undefined;
     }
     if (event.type !== 'epoch.live') return undefined;
@@ -61,7 +61,7 @@ class FailedStartsRun implements RuleRun {
     if (!this.#tags.of(actor, to).has('retries exhausted')) return undefined;
     this.#reportedGivenUp = true;
     const servingText =
-      this.#serving.name === undefined ? 'no Envoy serves' : `${actorText(this.#serving.name)} still serves`;
+      this.#servingState.name === undefined ? 'no Envoy serves' : `${actorText(this.#servingState.name)} still serves`;
     return [
       this.#finding(
         'bad',

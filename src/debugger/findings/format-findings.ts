@@ -11,7 +11,7 @@ const maxParts = 4;
 /** One line per finding, with record number and time, followed by the time spent and the record for `--why`. */
 export function formatFindings(
   findings: readonly Finding[],
-  broken: readonly BrokenRule[],
+  brokenRules: readonly BrokenRule[],
   records: readonly TraceRecord[],
   prefixOf: (record: TraceRecord) => string,
 ): string[] {
@@ -24,10 +24,10 @@ export function formatFindings(
       ...(spent === '' ? [] : [`${margin}  ${visibleLine(spent)}`]),
     ];
   });
-  const failed = broken.map(({ rule, reason }) =>
+  const failedRuleLines = brokenRules.map(({ rule, reason }) =>
     visibleLine(`internal error in rule "${rule}", its other findings are missing: ${reason}`),
   );
-  return [...(lines.length === 0 ? ['no findings'] : lines), ...failed];
+  return [...(lines.length === 0 ? ['no findings'] : lines), ...failedRuleLines];
 }
 
 /** Formats parts as `1.2 s: 538 ms epoch-1/probe, 500 ms timer watchDelay of cert-watcher`. */

@@ -11,13 +11,13 @@ export const lostServingRule: FindingRule = {
 };
 
 class LostServingRun implements RuleRun {
-  readonly #serving = new Serving();
+  readonly #servingState = new Serving();
   /** Whether the agent was ordered to stop or is exiting, which ends the last Envoy, too. */
   #leaves = false;
 
   take(record: TraceRecord, index: number): Finding[] | undefined {
-    const serving = this.#serving.name;
-    this.#serving.take(record, index);
+    const servingName = this.#servingState.name;
+    this.#servingState.take(record, index);
     this.#leaves ||= isStop(record) || (record.kind === 'stop' && record.actor === 'supervisor');
     if (record.kind !== 'event' || record.event.type !== 'epoch.failed' || record.to !== 'supervisor') return undefined;
     const { name, during, reason } = record.event;
@@ -25,7 +25,9 @@ class LostServingRun implements RuleRun {
     const epochName = actorText(text(name));
     const failureText = `${epochName} failed while ${during}`;
     const suffix =
-      during === 'draining' && serving !== undefined ? `; ${actorText(serving)} still serves and will be replaced` : '';
+      during === 'draining' && servingName !== undefined
+        ? `; ${actorText(servingName)} still serves and will be replaced`
+        : '';
     return [
       {
         rule: 'lost serving',
@@ -39,7 +41,7 @@ class LostServingRun implements RuleRun {
   }
 
   end(run: Run): Finding[] | undefined {
-    const { lostAt, lostIndex } = this.#serving;
+    const { lostAt, lostIndex } = this.#servingState;
     const last = run.recordAt(run.length - 1);
     if (this.#leaves || lostAt === undefined || last === undefined) return undefined;
     return [

@@ -18,29 +18,29 @@ export const endingRule: FindingRule = {
 };
 
 class EndingRun implements RuleRun {
-  #ordered: number | undefined;
-  #ended = false;
+  #orderedIndex: number | undefined;
+  #hasEnded = false;
   /** Failed starts since the last success; above 0, the rule for failed starts reports the end instead. */
   #failedTries = 0;
 
   take(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
-    if (record.kind === 'event' && isEndOrder(record.event)) this.#ordered ??= index;
+    if (record.kind === 'event' && isEndOrder(record.event)) this.#orderedIndex ??= index;
     if (record.kind === 'event' && record.event.type === 'epoch.failed') this.#failedTries++;
     if (record.kind === 'event' && record.event.type === 'epoch.live') this.#failedTries = 0;
-    if (record.kind === 'spawn' && record.parent === undefined) this.#ended = false;
+    if (record.kind === 'spawn' && record.parent === undefined) this.#hasEnded = false;
     if (record.kind !== 'stop' || !isRoot(record, run)) return undefined;
-    this.#ended = true;
+    this.#hasEnded = true;
     if (isRootEnd(record, run)) return this.#failedTries > 0 ? undefined : [this.#inTrouble(record, index, run)];
-    if (this.#ordered === undefined) return undefined;
-    const order = run.recordAt(this.#ordered) as TraceRecord & { kind: 'event' };
+    if (this.#orderedIndex === undefined) return undefined;
+    const order = run.recordAt(this.#orderedIndex) as TraceRecord & { kind: 'event' };
     return [
       {
         rule: 'ending',
         weight: 'fine',
         sentence: orderedEndSentence(record.t - order.t, order.event),
         index,
-        range: [this.#ordered, index],
-        root: this.#ordered,
+        range: [this.#orderedIndex, index],
+        root: this.#orderedIndex,
       },
     ];
   }
@@ -63,9 +63,9 @@ class EndingRun implements RuleRun {
 
   end({ length }: Run): Finding[] | undefined {
     const index = length - 1;
-    if (this.#ended || index < 0) return undefined;
+    if (this.#hasEnded || index < 0) return undefined;
     const sentence =
-      this.#ordered === undefined
+      this.#orderedIndex === undefined
         ? 'the trace ends while the program is running: it still runs, or it was killed'
         : 'the trace ends while the program is stopping: it is still stopping, or it was killed';
     return [{ rule: 'ending', weight: 'note', sentence, index, range: [index, index] }];

@@ -15,19 +15,19 @@ export const pushRule: FindingRule = {
 const slowMs = 1_000;
 
 class PushRun implements RuleRun {
-  #pushed: number | undefined;
+  #pushIndex: number | undefined;
 
   take(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
     if (record.kind !== 'event') return undefined;
     if (record.event.type === 'clients.push') {
-      this.#pushed = index;
+      this.#pushIndex = index;
       return undefined;
     }
-    if (record.event.type !== 'clients.served' || this.#pushed === undefined) return undefined;
-    const pushed = this.#pushed;
-    this.#pushed = undefined;
-    const order = run.recordAt(pushed) as TraceRecord & { kind: 'event' };
-    const { links } = causeChain(run, pushed, isChange);
+    if (record.event.type !== 'clients.served' || this.#pushIndex === undefined) return undefined;
+    const pushIndex = this.#pushIndex;
+    this.#pushIndex = undefined;
+    const order = run.recordAt(pushIndex) as TraceRecord & { kind: 'event' };
+    const { links } = causeChain(run, pushIndex, isChange);
     const root = links.at(-1);
     const from = root?.record.t ?? order.t;
     const took = record.t - from;
@@ -40,9 +40,9 @@ class PushRun implements RuleRun {
         weight: 'note',
         sentence: `slow push: ${pushedText}, version ${text(order.event.version)}, sent to all clients ${span(took)} after the change`,
         index,
-        range: [root?.index ?? pushed, index],
+        range: [root?.index ?? pushIndex, index],
         ...(root !== undefined && { root: root.index }),
-        spent: timeSpent(record, [{ index: pushed, record: order, how: 'told' }, ...links]),
+        spent: timeSpent(record, [{ index: pushIndex, record: order, how: 'told' }, ...links]),
       },
     ];
   }

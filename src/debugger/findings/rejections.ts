@@ -47,16 +47,16 @@ function refusal(event: { readonly [field: string]: unknown }): string {
   const summary = 'new configuration rejected, old one kept';
   if (typeof event.reason === 'string') return `${summary}: ${text(event.reason)}`;
   const problems: readonly unknown[] = Array.isArray(event.problems) ? event.problems : [];
-  const more = problems.length > 1 ? ` (and ${count(problems.length - 1, 'more error')})` : '';
-  return `${summary}: ${describeProblem(problems[0])}${more}`;
+  const moreText = problems.length > 1 ? ` (and ${count(problems.length - 1, 'more error')})` : '';
+  return `${summary}: ${describeProblem(problems[0])}${moreText}`;
 }
 
 /** Formats a problem as `routes.yaml:4: spec.hosts: must be a list, got 5`. */
 function describeProblem(problem: unknown): string {
   const { place, field, message } = Object(problem) as { place?: unknown; field?: unknown; message?: unknown };
   const { file, line } = Object(place) as { file?: unknown; line?: unknown };
-  const where = typeof file === 'string' ? [`${fileName(file)}${typeof line === 'number' ? `:${line}` : ''}`] : [];
-  return text([...where, ...(typeof field === 'string' && field !== '' ? [field] : []), text(message)].join(': '));
+  const location = typeof file === 'string' ? [`${fileName(file)}${typeof line === 'number' ? `:${line}` : ''}`] : [];
+  return text([...location, ...(typeof field === 'string' && field !== '' ? [field] : []), text(message)].join(': '));
 }
 
 function findingOf(index: number, sentence: string): Finding {

@@ -14,32 +14,32 @@ export const restartRule: FindingRule = {
 };
 
 class RestartRun implements RuleRun {
-  readonly #serving = new Serving();
+  readonly #servingState = new Serving();
   #stopping = false;
   /** The reason of the last planned start; retries keep the reason of the first attempt. */
   #reason = '';
 
   take(record: TraceRecord, index: number, run: Run): Finding[] | undefined {
-    const previousEpoch = this.#serving.name;
-    const { lostAt, hasServed } = this.#serving;
-    this.#serving.take(record, index);
+    const previousEpoch = this.#servingState.name;
+    const { lostAt, hasServed } = this.#servingState;
+    this.#servingState.take(record, index);
     if (record.kind !== 'event') return undefined;
     const { event } = record;
     if (event.type === 'restart.decided') this.#reason = text(event.reason);
     if (event.type === 'supervisor.stop' || event.type === 'supervisor.stop-now') this.#stopping = true;
     if (event.type !== 'serving.began' || typeof event.name !== 'string' || this.#stopping) return undefined;
-    const lost = this.#reason !== '' && !requestedReasons.has(this.#reason);
-    const { links } = causeChain(run, index, lost ? isEnvoyLoss : isRestartOrder);
+    const isUnrequested = this.#reason !== '' && !requestedReasons.has(this.#reason);
+    const { links } = causeChain(run, index, isUnrequested ? isEnvoyLoss : isRestartOrder);
     const root = links.at(-1);
     const gap = lostAt === undefined ? 0 : record.t - lostAt;
-    const why = root === undefined ? 'cause not in the trace' : reasonOf(root, links, run);
+    const causeText = root === undefined ? 'cause not in the trace' : reasonOf(root, links, run);
     const name = actorText(event.name);
     const change =
       previousEpoch === undefined
         ? `serves after ${span(gap)} of downtime`
         : `replaced ${actorText(previousEpoch)} with ${gap === 0 ? 'no' : span(gap)} downtime`;
     const sentence = hasServed
-      ? `${name} ${change}: ${why}`
+      ? `${name} ${change}: ${causeText}`
       : `${name} is live ${span(record.t - (run.recordAt(0)?.t ?? 0))} after the start`;
     return [
       {

@@ -19,11 +19,11 @@ const minMs = 1;
  */
 export function timeSpent(from: TraceRecord, links: readonly CauseLink[]): TimePart[] {
   const spent = new Map<string, number>();
-  let later = from;
+  let nextTime = from;
   for (const { record } of links) {
-    const ms = later.t - record.t;
-    if (ms > 0) spent.set(actorSpendingTime(later), (spent.get(actorSpendingTime(later)) ?? 0) + ms);
-    later = record;
+    const ms = nextTime.t - record.t;
+    if (ms > 0) spent.set(actorSpendingTime(nextTime), (spent.get(actorSpendingTime(nextTime)) ?? 0) + ms);
+    nextTime = record;
   }
   return [...spent]
     .map(([activity, ms]) => ({ what: activity, ms }))

@@ -55,10 +55,10 @@ export class TraceFindings {
   readonly #programs: Programs | undefined;
   readonly #rules: ActiveRule[];
   /** Rules by the event types and by the kinds of other records that they need. */
-  readonly #byEvent = new Map<string, ActiveRule[]>();
-  readonly #byKind = new Map<TraceRecord['kind'], ActiveRule[]>();
+  readonly #rulesByEvent = new Map<string, ActiveRule[]>();
+  readonly #rulesByKind = new Map<TraceRecord['kind'], ActiveRule[]>();
   readonly #findings: Finding[] = [];
-  readonly #broken: BrokenRule[] = [];
+  readonly #brokenRules: BrokenRule[] = [];
   #read = 0;
 
   constructor(run: Run, use: readonly FindingRule[] = rules) {
@@ -76,8 +76,8 @@ export class TraceFindings {
     }
     this.#rules = use.map(({ name, begin }) => ({ name, run: begin(), found: 0 }));
     for (const [ruleIndex, { reads }] of use.entries()) {
-      for (const type of new Set(reads.events)) listOf(this.#byEvent, type).push(this.#rules[ruleIndex]!);
-      for (const kind of new Set(reads.kinds)) listOf(this.#byKind, kind).push(this.#rules[ruleIndex]!);
+      for (const type of new Set(reads.events)) listOf(this.#rulesByEvent, type).push(this.#rules[ruleIndex]!);
+      for (const kind of new Set(reads.kinds)) listOf(this.#rulesByKind, kind).push(this.#rules[ruleIndex]!);
     }
   }
 
@@ -87,7 +87,7 @@ export class TraceFindings {
   }
 
   get broken(): readonly BrokenRule[] {
-    return [...this.#broken, ...this.#programFindings().flatMap(({ findings }) => findings.broken)];
+    return [...this.#brokenRules, ...this.#programFindings().flatMap(({ findings }) => findings.broken)];
   }
 
   /** Processes the records that were added since the last call. */
@@ -102,7 +102,8 @@ export class TraceFindings {
       this.#takeProgramRecord(this.#programs, record, index);
       return;
     }
-    const activeRules = record.kind === 'event' ? this.#byEvent.get(record.event.type) : this.#byKind.get(record.kind);
+    const activeRules =
+      record.kind === 'event' ? this.#rulesByEvent.get(record.event.type) : this.#rulesByKind.get(record.kind);
     if (activeRules !== undefined)
       this.#findings.push(...this.#applyRules(activeRules, (rule) => rule.take(record, index, this.#run)));
   }
@@ -145,11 +146,11 @@ export class TraceFindings {
         rule.found += newFindings.length;
         if (rule.found <= maxPerRule) all.push(...newFindings);
       } catch (error) {
-        for (const list of [this.#rules, ...this.#byEvent.values(), ...this.#byKind.values()]) {
+        for (const list of [this.#rules, ...this.#rulesByEvent.values(), ...this.#rulesByKind.values()]) {
           const ruleIndex = list.indexOf(rule);
           if (ruleIndex >= 0) list.splice(ruleIndex, 1);
         }
-        this.#broken.push({ rule: rule.name, reason: messageOf(error) });
+        this.#brokenRules.push({ rule: rule.name, reason: messageOf(error) });
       }
     }
     return all;

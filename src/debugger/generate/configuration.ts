@@ -17,7 +17,7 @@ export function possibleSteps(run: MachineRun, samples: Samples): Step[] {
   const events = [...types].flatMap((type) =>
     payloadsOf(samples, type, state).map((payload): Step => ({ kind: 'event', event: { type, ...payload } })),
   );
-  const outcomes = run.effects.flatMap((effect) =>
+  const outcomeSteps = run.effects.flatMap((effect) =>
     outcomesOf(samples, effect, state).flatMap((outcome): Step[] => {
       if ('error' in outcome) {
         return handles(`xstate.error.actor.${effect}`) ? [{ kind: 'error', effect, message: outcome.error }] : [];
@@ -27,7 +27,7 @@ export function possibleSteps(run: MachineRun, samples: Samples): Step[] {
     }),
   );
   const next = run.nextTimers;
-  return [...events, ...outcomes, ...(next === undefined ? [] : [{ kind: 'delay' as const, ...next }])];
+  return [...events, ...outcomeSteps, ...(next === undefined ? [] : [{ kind: 'delay' as const, ...next }])];
 }
 
 /** @returns a key: runs with the same key behave identically from then on */

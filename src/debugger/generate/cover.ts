@@ -49,9 +49,9 @@ function shortRuns(
 ): Edge[][] {
   const newlyCovered = new Set<Covered>();
   return walked.edges.flatMap((edge) => {
-    const news = coveredBy(edge).filter((covered) => uncovered.has(covered) && !newlyCovered.has(covered));
-    for (const covered of news) newlyCovered.add(covered);
-    return news.length === 0 ? [] : [[...edgesTo(edge.from), edge]];
+    const newlyCoveredKeys = coveredBy(edge).filter((covered) => uncovered.has(covered) && !newlyCovered.has(covered));
+    for (const covered of newlyCoveredKeys) newlyCovered.add(covered);
+    return newlyCoveredKeys.length === 0 ? [] : [[...edgesTo(edge.from), edge]];
   });
 }
 
@@ -62,37 +62,44 @@ function minimalRuns(
   coveredBy: (edge: Edge) => readonly Covered[],
 ): SelectedRun[] {
   const stillOpen = new Set(uncovered.keys());
-  const chosen = runs
+  const chosenRuns = runs
     .toSorted((a, b) => b.length - a.length)
     .flatMap((edges): SelectedRun[] => {
       // The targets of the last edge are the purpose of the run and are listed first.
-      const news = [...new Set(edges.toReversed().flatMap(coveredBy))].filter((covered) => stillOpen.has(covered));
-      for (const covered of news) stillOpen.delete(covered);
-      return news.length === 0 ? [] : [{ edges, covers: news.map((covered) => uncovered.get(covered)!) }];
+      const newlyCoveredKeys = [...new Set(edges.toReversed().flatMap(coveredBy))].filter((covered) =>
+        stillOpen.has(covered),
+      );
+      for (const covered of newlyCoveredKeys) stillOpen.delete(covered);
+      return newlyCoveredKeys.length === 0
+        ? []
+        : [{ edges, covers: newlyCoveredKeys.map((covered) => uncovered.get(covered)!) }];
     });
-  return chosen.toReversed();
+  return chosenRuns.toReversed();
 }
 
 /** Depth first. A run is chosen when it cannot be extended, so none is the prefix of another. */
 function simplePaths(walked: Walk, limit: number): RunSelection {
-  const chosen: SelectedRun[] = [];
-  let more = 0;
+  const chosenRuns: SelectedRun[] = [];
+  let additionalCount = 0;
   // Edges back to a configuration of the path are not followed.
   const extend = (configuration: Configuration, edges: readonly Edge[], visited: ReadonlySet<Configuration>): void => {
     const onward = configuration.edges.filter(({ to }) => !visited.has(to));
     if (onward.length === 0 && edges.length > 0) {
-      if (chosen.length >= limit) more++;
-      else chosen.push({ edges, covers: [edges.map(({ step }) => stepLabel(step)).join(', ')] });
+      if (chosenRuns.length >= limit) additionalCount++;
+      else chosenRuns.push({ edges, covers: [edges.map(({ step }) => stepLabel(step)).join(', ')] });
     }
     for (const edge of onward) {
       // The count of omitted paths is limited, too.
-      if (more >= limit) return;
+      if (additionalCount >= limit) return;
       extend(edge.to, [...edges, edge], new Set([...visited, edge.to]));
     }
   };
   for (const { first } of walked.starts) extend(first, [], new Set([first]));
-  const omittedPaths = more >= limit ? `at least ${more} paths` : `${more} paths`;
-  return { chosen, bounds: more === 0 ? [] : [`${omittedPaths} after the first ${limit} are omitted (--limit)`] };
+  const omittedPaths = additionalCount >= limit ? `at least ${additionalCount} paths` : `${additionalCount} paths`;
+  return {
+    chosen: chosenRuns,
+    bounds: additionalCount === 0 ? [] : [`${omittedPaths} after the first ${limit} are omitted (--limit)`],
+  };
 }
 
 export function whyMissing(walked: Walk, target: TransitionTarget): string {
@@ -104,11 +111,11 @@ export function whyMissing(walked: Walk, target: TransitionTarget): string {
       ? `another timer or an earlier transition is always taken first${cutOff(walked)}`
       : `its guard is never true when the delay elapses${cutOff(walked)}`;
   }
-  const sent = [...walked.tried].some((tried) => {
+  const isSent = [...walked.tried].some((tried) => {
     const [id, type] = [tried.slice(0, source.id.length), tried.slice(source.id.length + 1)];
     return id === source.id && matchesDescriptor(type, descriptor);
   });
-  if (descriptor !== '' && !sent) return whyNotSent(descriptor, cutOff(walked));
+  if (descriptor !== '' && !isSent) return whyNotSent(descriptor, cutOff(walked));
   return guard === undefined
     ? `another transition with higher priority always takes ${descriptorName(descriptor)}${cutOff(walked)}`
     : `with these samples, ${guard} is never true, or another transition with higher priority takes the event${cutOff(walked)}`;

@@ -26,7 +26,7 @@ export function formatVitest(suite: Suite, { machineImport, runtimeImport, runne
     ...shareLines('states', coverage.states),
     ...shareLines('transitions', coverage.transitions),
     ...[...coverage.bounds, ...coverage.failures].map((line) => comment(`Note: ${line}`)),
-    ...imports.map(({ what, from }) => `import ${what} from ${quoted(from)};`),
+    ...imports.map(({ what, from }) => `import ${what} from ${quoteText(from)};`),
     '',
     ...suite.starts.map(({ input, expect }, index) => {
       const options = input === undefined ? '' : `, { input: ${literal(input)} }`;
@@ -34,7 +34,7 @@ export function formatVitest(suite: Suite, { machineImport, runtimeImport, runne
     }),
     ...tests.flatMap((test) => [
       '',
-      `test(${quoted(test.name)}, () => {`,
+      `test(${quoteText(test.name)}, () => {`,
       `  const machine = ${startName(suite, test.start)}();`,
       ...test.steps.map(({ do: step, expect }) => `  machine.${call(step)}.is(${isArguments(expect)});`),
       '});',
@@ -65,7 +65,7 @@ function importOrder(a: string, b: string): number {
 }
 
 function isArguments({ state, sent }: Expectation): string {
-  return sent.length === 0 ? quoted(state) : `${quoted(state)}, ${literal(sent)}`;
+  return sent.length === 0 ? quoteText(state) : `${quoteText(state)}, ${literal(sent)}`;
 }
 
 function call(step: Step): string {
@@ -73,13 +73,13 @@ function call(step: Step): string {
     case 'event':
       return `event(${literal(step.event)})`;
     case 'delay':
-      return `after(${quoted(step.timers.join(' and '))}, ${milliseconds(step.ms)})`;
+      return `after(${quoteText(step.timers.join(' and '))}, ${milliseconds(step.ms)})`;
     case 'done':
       return step.output === undefined
-        ? `done(${quoted(step.effect)})`
-        : `done(${quoted(step.effect)}, ${literal(step.output)})`;
+        ? `done(${quoteText(step.effect)})`
+        : `done(${quoteText(step.effect)}, ${literal(step.output)})`;
     case 'error':
-      return `fails(${quoted(step.effect)}, ${quoted(step.message)})`;
+      return `fails(${quoteText(step.effect)}, ${quoteText(step.message)})`;
   }
 }
 
@@ -88,7 +88,7 @@ function milliseconds(ms: number): string {
 }
 
 function literal(value: unknown): string {
-  if (typeof value === 'string') return quoted(value);
+  if (typeof value === 'string') return quoteText(value);
   if (value === undefined || value === null || typeof value === 'boolean') return String(value);
   if (typeof value === 'number') return milliseconds(value);
   if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`;
@@ -114,10 +114,10 @@ function notPlain(value: unknown): ChartpilotError {
   );
 }
 
-const propertyName = (key: string): string => (/^[A-Za-z_$][\w$]*$/.test(key) ? key : quoted(key));
+const propertyName = (key: string): string => (/^[A-Za-z_$][\w$]*$/.test(key) ? key : quoteText(key));
 
-function quoted(text: string): string {
-  const escaped = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"');
-  if (!escaped.includes("'")) return `'${escaped}'`;
-  return escaped.includes('"') ? `'${escaped.replaceAll("'", "\\'")}'` : `"${escaped}"`;
+function quoteText(text: string): string {
+  const escapedText = JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"');
+  if (!escapedText.includes("'")) return `'${escapedText}'`;
+  return escapedText.includes('"') ? `'${escapedText.replaceAll("'", "\\'")}'` : `"${escapedText}"`;
 }

@@ -105,7 +105,7 @@ function specifier(folder: string, file: string): string {
 function formatCoverage({ machine, tests, coverage }: Suite, file?: string): string {
   const { states, transitions, explored, bounds, failures } = coverage;
   const steps = tests.reduce((sum, test) => sum + test.steps.length, 0);
-  const far = explored.complete ? 'all configurations' : 'as many as required or allowed';
+  const extent = explored.complete ? 'all configurations' : 'as many as required or allowed';
   return [
     `generate: ${machine.id}: ${tests.length} tests, ${steps} steps${file === undefined ? '' : ` → ${file}`}`,
     `  states       ${share(states)}`,
@@ -113,7 +113,7 @@ function formatCoverage({ machine, tests, coverage }: Suite, file?: string): str
     `  transitions  ${share(transitions)}`,
     ...missingLines(transitions),
     `  refusals     ${coverage.refusals} guarded transitions are also tested with a false guard`,
-    `  explored     ${explored.configurations} configurations, ${explored.steps} steps, depth ${explored.depth}: ${far}`,
+    `  explored     ${explored.configurations} configurations, ${explored.steps} steps, depth ${explored.depth}: ${extent}`,
     ...bounds.map((bound) => `  bound        ${bound}`),
     ...failures.map((failure) => `  failed       ${failure}`),
   ].join('\n');

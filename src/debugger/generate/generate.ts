@@ -29,26 +29,26 @@ export function generate(
   options: GenerateOptions,
   source: { readonly source: string; readonly export: string },
 ): Suite {
-  const alone = withStandIns(machine);
-  const targets = targetsOf(alone);
-  const walked = walk(alone, samples, {
+  const isolatedMachine = withStandIns(machine);
+  const targets = targetsOf(isolatedMachine);
+  const walked = walk(isolatedMachine, samples, {
     configurations: options.limit,
     depth: options.depth,
     ...(options.cover === 'states' && { enough: untilEntered(targets) }),
   });
   const { chosen: candidates, bounds } = selectRuns(walked, targets, options.cover, options.limit);
   // Omits runs whose result depends on data that `relevant` omits, such as names in events.
-  const chosen = candidates.filter((run) => isRepeatable(alone, walked, run));
-  const dropped = candidates.length - chosen.length;
-  const unlike = `${dropped} paths are omitted: their result depends on data that \`relevant\` of the samples omits`;
+  const repeatableRuns = candidates.filter((run) => isRepeatable(isolatedMachine, walked, run));
+  const droppedCount = candidates.length - repeatableRuns.length;
+  const unlike = `${droppedCount} paths are omitted: their result depends on data that \`relevant\` of the samples omits`;
   return {
     format: 'chartpilot-tests',
     version: suiteVersion,
     machine: { id: machine.id, ...source },
     cover: options.cover,
     starts: walked.starts.map(({ input, expect }) => ({ ...(input !== undefined && { input }), expect })),
-    tests: chosen.map(generatedTest),
-    coverage: coverageOf(walked, targets, chosen, [...bounds, ...(dropped > 0 ? [unlike] : [])]),
+    tests: repeatableRuns.map(generatedTest),
+    coverage: coverageOf(walked, targets, repeatableRuns, [...bounds, ...(droppedCount > 0 ? [unlike] : [])]),
   };
 }
 
@@ -74,9 +74,9 @@ function untilEntered({ states }: Targets): (edge: Edge) => boolean {
 
 function generatedTest({ edges, covers }: SelectedRun, index: number): GeneratedTest {
   const subject = covers[0] ?? stepLabel(edges.at(-1)!.step);
-  const more = covers.length > 1 ? ` and ${covers.length - 1} more` : '';
+  const omittedText = covers.length > 1 ? ` and ${covers.length - 1} more` : '';
   return {
-    name: `${index + 1}. ${subject}${more}`,
+    name: `${index + 1}. ${subject}${omittedText}`,
     start: edges[0]!.from.start,
     steps: edges.map(({ step, expect }) => ({ do: step, expect })),
   };
@@ -85,10 +85,10 @@ function generatedTest({ edges, covers }: SelectedRun, index: number): Generated
 function coverageOf(
   walked: Walk,
   targets: Targets,
-  chosen: readonly SelectedRun[],
+  selectedRuns: readonly SelectedRun[],
   bounds: readonly string[],
 ): Coverage {
-  const edges = chosen.flatMap((run) => run.edges);
+  const edges = selectedRuns.flatMap((run) => run.edges);
   const covered = new Set<unknown>([
     ...coveredByStart(walked),
     ...edges.flatMap(({ active, taken }) => [...active, ...taken]),

@@ -100,8 +100,9 @@ function pickMachine(
       `export ${requestedExport} of ${file} ${whyNoMachine(machine)}; ${offer}`,
     );
   }
-  const chosen = machines.find(([name]) => name === 'default') ?? (machines.length === 1 ? machines[0] : undefined);
-  if (chosen !== undefined) return { machine: chosen[1], exportName: chosen[0] };
+  const chosenMachine =
+    machines.find(([name]) => name === 'default') ?? (machines.length === 1 ? machines[0] : undefined);
+  if (chosenMachine !== undefined) return { machine: chosenMachine[1], exportName: chosenMachine[0] };
   if (machines.length > 1) {
     throw new ChartpilotError('FLAG_INVALID', `${file} exports several machines: ${names.join(', ')}`, {
       hint: `select one, for example --export ${names[0]}`,
@@ -136,8 +137,8 @@ function whyNoMachine(value: unknown): string {
 async function samplesFor(machineFile: string, samplesFile: string | undefined): Promise<Samples> {
   if (samplesFile !== undefined) return loadSamples(resolve(samplesFile));
   const stem = machineFile.replace(/(\.machine)?\.[cm]?[jt]s$/, '');
-  const beside = extensions.map((extension) => `${stem}.samples${extension}`).find((file) => existsSync(file));
-  return beside === undefined ? {} : loadSamples(beside);
+  const siblingFile = extensions.map((extension) => `${stem}.samples${extension}`).find((file) => existsSync(file));
+  return siblingFile === undefined ? {} : loadSamples(siblingFile);
 }
 
 async function loadSamples(file: string): Promise<Samples> {

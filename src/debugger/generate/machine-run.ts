@@ -27,7 +27,7 @@ export class MachineRun {
   readonly #timers: VirtualTimers;
   readonly #machine: AnyActorRef;
   readonly #id: string;
-  #sent: string[] = [];
+  #sentEvents: string[] = [];
   #takenTransitions: AnyTransitionDefinition[] = [];
   #passed = new Set<AnyStateNode>();
   #failure: unknown;
@@ -100,12 +100,12 @@ export class MachineRun {
   outcome(): Expectation {
     const { value, status } = this.snapshot;
     const state = this.failure === undefined ? stateName(value) : `failed: ${this.failure}`;
-    return { state, done: status === 'done', sent: this.#sent, running: this.effects };
+    return { state, done: status === 'done', sent: this.#sentEvents, running: this.effects };
   }
 
   /** @throws Error if the step is impossible: no such effect runs, or another timer fires first */
   take(step: Step): void {
-    this.#sent = [];
+    this.#sentEvents = [];
     this.#takenTransitions = [];
     this.#passed = new Set();
     switch (step.kind) {
@@ -138,9 +138,9 @@ export class MachineRun {
 
   #effect(id: string): AnyActorRef {
     if (!this.effects.includes(id)) {
-      const running = this.effects.length === 0 ? 'no effect is running' : `running: ${this.effects.join(', ')}`;
+      const runningText = this.effects.length === 0 ? 'no effect is running' : `running: ${this.effects.join(', ')}`;
       throw new Error(
-        `${this.#id}: effect ${id} is not running in state ${stateName(this.snapshot.value)}; ${running}`,
+        `${this.#id}: effect ${id} is not running in state ${stateName(this.snapshot.value)}; ${runningText}`,
       );
     }
     return this.snapshot.children[id] as AnyActorRef;
@@ -160,7 +160,7 @@ export class MachineRun {
         };
         if (source === undefined || !isSubject(source) || isSubject(receiver)) break;
         if (event.event.type.startsWith('xstate.error.')) this.#fail((event.event as { error?: unknown }).error);
-        if (!event.event.type.startsWith('xstate.')) this.#sent.push(`${event.event.type} to ${receiver.id}`);
+        if (!event.event.type.startsWith('xstate.')) this.#sentEvents.push(`${event.event.type} to ${receiver.id}`);
         break;
       }
       case '@xstate.microstep':
@@ -172,7 +172,7 @@ export class MachineRun {
       case '@xstate.action': {
         const { type, params } = event.action as { type: string; params?: { event?: { type: string } } };
         if (type === 'xstate.emit' && isSubject(event.actorRef as AnyActorRef)) {
-          this.#sent.push(`${params?.event?.type} to ${observers}`);
+          this.#sentEvents.push(`${params?.event?.type} to ${observers}`);
         }
         break;
       }

@@ -31,20 +31,20 @@ export interface MachineUnderTest {
 export function startMachine(machine: AnyStateMachine, options: { readonly input?: unknown } = {}): MachineUnderTest {
   const run = new MachineRun(withStandIns(machine), options.input);
   let last = 'start';
-  const take = (step: Step): MachineUnderTest => {
+  const runStep = (step: Step): MachineUnderTest => {
     last = stepLabel(step);
     run.take(step);
     return test;
   };
   const test: MachineUnderTest = {
-    event: (event) => take({ kind: 'event', event }),
-    after: (timer, ms) => take({ kind: 'delay', timers: [timer], ms }),
-    done: (effect, output) => take({ kind: 'done', effect, output }),
-    fails: (effect, message) => take({ kind: 'error', effect, message }),
-    is(state, sent = []) {
-      const outcome = run.outcome();
-      expectSame(`${machine.id} after ${last}: state`, state, outcome.state);
-      expectSame(`${machine.id} after ${last}: sent`, sent.join(', '), outcome.sent.join(', '));
+    event: (event) => runStep({ kind: 'event', event }),
+    after: (timer, ms) => runStep({ kind: 'delay', timers: [timer], ms }),
+    done: (effect, output) => runStep({ kind: 'done', effect, output }),
+    fails: (effect, message) => runStep({ kind: 'error', effect, message }),
+    is(state, sentEvents = []) {
+      const runOutcome = run.outcome();
+      expectSame(`${machine.id} after ${last}: state`, state, runOutcome.state);
+      expectSame(`${machine.id} after ${last}: sent`, sentEvents.join(', '), runOutcome.sent.join(', '));
       return test;
     },
   };
@@ -80,8 +80,8 @@ export function departureOf(
 
 function difference(expected: Expectation, actual: Expectation): string | undefined {
   for (const field of ['state', 'done', 'sent', 'running'] as const) {
-    const [expectedText, got] = [JSON.stringify(expected[field]), JSON.stringify(actual[field])];
-    if (expectedText !== got) return `${field}: expected ${expectedText}, got ${got}`;
+    const [expectedText, actualText] = [JSON.stringify(expected[field]), JSON.stringify(actual[field])];
+    if (expectedText !== actualText) return `${field}: expected ${expectedText}, got ${actualText}`;
   }
   return undefined;
 }

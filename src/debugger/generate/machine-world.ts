@@ -17,12 +17,12 @@ const doesNotFail = 'the machine does not fail';
 const defaultLimits = { ms: 60_000 };
 
 export function exploreMachine(machine: AnyStateMachine, samples: Samples): ExplorationSubject {
-  const alone = withStandIns(machine);
+  const isolatedMachine = withStandIns(machine);
   const inputs = inputsOf(samples).length;
   return {
     bounds: { [inputs === 1 ? 'input' : 'inputs']: inputs },
     defaultLimits,
-    begin: () => new MachineWorld(alone, samples),
+    begin: () => new MachineWorld(isolatedMachine, samples),
     writeTrace(path, sink: TraceSink) {
       let world: MachineWorld | undefined;
       const recorder = createRecorder({
@@ -31,7 +31,7 @@ export function exploreMachine(machine: AnyStateMachine, samples: Samples): Expl
         sinks: [sink],
         now: () => world?.now ?? 0,
       });
-      world = new MachineWorld(alone, samples, recorder.inspect);
+      world = new MachineWorld(isolatedMachine, samples, recorder.inspect);
       for (const choice of path) world.apply(choice);
       recorder.close();
     },
@@ -133,12 +133,12 @@ class MachineWorld implements World {
 }
 
 function nameOf(step: Step): string {
-  const { kind, ...rest } = step;
+  const { kind, ...stepFields } = step;
   const label = stepLabel(step);
   if (step.kind === 'event') {
     const { type, ...payload } = step.event;
     return Object.keys(payload).length === 0 ? label : `${label} ${JSON.stringify(payload)}`;
   }
   if (step.kind === 'done') return step.output === undefined ? label : `${label}: ${JSON.stringify(step.output)}`;
-  return kind === 'error' ? `${label}: ${(rest as { message: string }).message}` : label;
+  return kind === 'error' ? `${label}: ${(stepFields as { message: string }).message}` : label;
 }

@@ -39,7 +39,7 @@ export interface Samples {
   readonly invariants?: Readonly<Record<string, (state: SampledState) => boolean | string>>;
 }
 
-const bare: readonly Payload[] = [{}];
+const emptyPayloads: readonly Payload[] = [{}];
 const endsEitherWay = (id: string): readonly Outcome[] => [{ output: undefined }, { error: `${id} failed` }];
 
 /** One or more inputs; one `undefined` for a machine without input. */
@@ -49,7 +49,7 @@ export function inputsOf({ input, inputs }: Samples): readonly unknown[] {
 
 export function payloadsOf(samples: Samples, type: string, state: SampledState): readonly Payload[] {
   const sample = ownValue(samples.events, type);
-  return typeof sample === 'function' ? sample(state) : (sample ?? bare);
+  return typeof sample === 'function' ? sample(state) : (sample ?? emptyPayloads);
 }
 
 export function outcomesOf(samples: Samples, effect: string, state: SampledState): readonly Outcome[] {

@@ -21,13 +21,13 @@ interface StateConfig {
  * because these are effects. Guards, delays, assigns and everything else that affects transitions are unchanged.
  */
 export function withStandIns(machine: AnyStateMachine): AnyStateMachine {
-  const { actors, actions, ...rest } = machine.implementations;
+  const { actors, actions, ...otherImplementations } = machine.implementations;
   const inlineActors: Record<string, AnyActorLogic> = {};
   const config = nameSources(machine.config as StateConfig, machine.id, inlineActors);
   return createMachine(
     config as never,
     {
-      ...rest,
+      ...otherImplementations,
       actors: { ...mapValues(actors, () => standIn), ...inlineActors },
       actions: mapValues(actions, (action) => (isBuiltIn(action) ? action : () => {})),
     } as never,

@@ -33,9 +33,10 @@ export function descriptorName(descriptor: string): string {
   if (descriptor === '') return 'always';
   const timer = timerName(descriptor);
   if (timer !== undefined) return `after ${timer}`;
-  const [, outcome, kind, name] = /^xstate\.(done|error|snapshot)\.(actor|state|\w+)\.?(.*)$/.exec(descriptor) ?? [];
-  if (outcome === 'done') return kind === 'state' ? `${name} is finished` : `${name} is done`;
-  if (outcome === 'error') return `${name} fails`;
+  const [, outcomeKind, kind, name] =
+    /^xstate\.(done|error|snapshot)\.(actor|state|\w+)\.?(.*)$/.exec(descriptor) ?? [];
+  if (outcomeKind === 'done') return kind === 'state' ? `${name} is finished` : `${name} is done`;
+  if (outcomeKind === 'error') return `${name} fails`;
   return descriptor;
 }
 

@@ -13,8 +13,8 @@ export class VirtualTimers {
     scheduler.schedule = (source, target, event, delay, id = '') => {
       this.#armed = [...this.#armed, { at: this.#now + (delay > 0 ? delay : 0), id, source, target, event }];
     };
-    scheduler.cancel = (source, id) => this.#keep((timer) => timer.source !== source || timer.id !== id);
-    scheduler.cancelAll = (source) => this.#keep((timer) => timer.source !== source);
+    scheduler.cancel = (source, id) => this.#filterTimers((timer) => timer.source !== source || timer.id !== id);
+    scheduler.cancelAll = (source) => this.#filterTimers((timer) => timer.source !== source);
   }
 
   get now(): number {
@@ -25,8 +25,8 @@ export class VirtualTimers {
   soonest(): { timers: string[]; ms: number } | undefined {
     if (this.#armed.length === 0) return undefined;
     const dueAt = Math.min(...this.#armed.map((timer) => timer.at));
-    const due = this.#armed.filter((timer) => timer.at === dueAt);
-    return { timers: due.map(({ event }) => timerName(event.type) ?? event.type), ms: dueAt - this.#now };
+    const dueTimers = this.#armed.filter((timer) => timer.at === dueAt);
+    return { timers: dueTimers.map(({ event }) => timerName(event.type) ?? event.type), ms: dueAt - this.#now };
   }
 
   /** Every timer with its remaining time, for the configuration key. */
@@ -36,20 +36,20 @@ export class VirtualTimers {
 
   /** Fires due timers, earliest first; timers that are due together fire in the order in which they were armed. */
   pass(ms: number): void {
-    const until = this.#now + ms;
-    for (let next = this.soonest(); next !== undefined && this.#now + next.ms <= until; next = this.soonest()) {
+    const targetTime = this.#now + ms;
+    for (let next = this.soonest(); next !== undefined && this.#now + next.ms <= targetTime; next = this.soonest()) {
       this.#now += next.ms;
       this.#fire(this.#armed.find((timer) => timer.at === this.#now)!);
     }
-    this.#now = until;
+    this.#now = targetTime;
   }
 
-  #fire(due: ArmedTimer): void {
-    this.#keep((timer) => timer !== due);
-    relay(due.source, due.target, due.event);
+  #fire(dueTimer: ArmedTimer): void {
+    this.#filterTimers((timer) => timer !== dueTimer);
+    relay(dueTimer.source, dueTimer.target, dueTimer.event);
   }
 
-  #keep(isKept: (timer: ArmedTimer) => boolean): void {
-    this.#armed = this.#armed.filter(isKept);
+  #filterTimers(shouldKeep: (timer: ArmedTimer) => boolean): void {
+    this.#armed = this.#armed.filter(shouldKeep);
   }
 }

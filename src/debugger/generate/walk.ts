@@ -71,13 +71,13 @@ class Walker {
   readonly #machine: AnyStateMachine;
   readonly #samples: Samples;
   readonly #limits: WalkLimits;
-  readonly #byKey = new Map<string, Mutable>();
+  readonly #configurationsByKey = new Map<string, Mutable>();
   readonly #edges: Edge[] = [];
   readonly #tried = new Set<string>();
   readonly #failures = new Set<string>();
   #tooMany = false;
   #tooDeep = false;
-  #enough = false;
+  #isEnough = false;
 
   constructor(machine: AnyStateMachine, samples: Samples, limits: WalkLimits) {
     this.#machine = machine;
@@ -87,18 +87,18 @@ class Walker {
 
   walk(): Walk {
     const starts = inputsOf(this.#samples).map((input, start) => this.#start(input, start));
-    for (const configuration of this.#byKey.values()) {
-      if (this.#enough) break;
+    for (const configuration of this.#configurationsByKey.values()) {
+      if (this.#isEnough) break;
       this.#exploreSteps(configuration);
     }
     const { configurations, depth } = this.#limits;
     return {
       starts,
-      configurations: [...this.#byKey.values()],
+      configurations: [...this.#configurationsByKey.values()],
       edges: this.#edges,
       tried: this.#tried,
       failures: [...this.#failures],
-      enough: this.#enough,
+      enough: this.#isEnough,
       bounds: [
         ...(this.#tooMany ? [`stopped after ${configurations} configurations (--limit)`] : []),
         ...(this.#tooDeep ? [`stopped ${depth} steps after the start (--depth)`] : []),
@@ -120,26 +120,26 @@ class Walker {
   }
 
   #exploreSteps(configuration: Mutable): void {
-    const reached = this.#reach(configuration);
-    const steps = possibleSteps(reached, this.#samples);
+    const reachedConfiguration = this.#reach(configuration);
+    const steps = possibleSteps(reachedConfiguration, this.#samples);
     if (steps.length > 0 && configuration.depth >= this.#limits.depth) {
       this.#tooDeep = true;
       return;
     }
-    let run: MachineRun | undefined = reached;
+    let run: MachineRun | undefined = reachedConfiguration;
     for (const step of steps) {
       run ??= this.#reach(configuration);
       const previous = run.snapshot;
       const effectsAndTimers = effectsAndTimersOf(run);
       this.#step(configuration, run, step);
       // After an ignored event the run is unchanged and is reused; after any other step the next one needs a new run.
-      const ignored =
+      const isIgnored =
         run.failure === undefined &&
         run.snapshot.context === previous.context &&
         run.snapshot.children === previous.children &&
-        isSame(run.snapshot.value, previous.value) &&
+        areEqual(run.snapshot.value, previous.value) &&
         effectsAndTimersOf(run) === effectsAndTimers;
-      if (!ignored) run = undefined;
+      if (!isIgnored) run = undefined;
     }
   }
 
@@ -153,31 +153,38 @@ class Walker {
       return;
     }
     const key = configurationKey(run, this.#samples, from.start);
-    const knownConfiguration = this.#byKey.get(key);
-    if (knownConfiguration === undefined && this.#byKey.size >= this.#limits.configurations) {
+    const existing = this.#configurationsByKey.get(key);
+    if (existing === undefined && this.#configurationsByKey.size >= this.#limits.configurations) {
       this.#tooMany = true;
       return;
     }
     const takenTransitions = [...run.taken];
-    const refused = takenTransitions.length > 0 ? [] : guardedAt(run.activeNodes, type);
+    const refusedTransitions = takenTransitions.length > 0 ? [] : guardedAt(run.activeNodes, type);
     // No transition uses the event, so a test of it has no value.
-    if (takenTransitions.length === 0 && refused.length === 0) return;
-    const observed = { from, step, expect: run.outcome(), taken: takenTransitions, refused, active: run.visitedNodes };
-    const edge: { -readonly [field in keyof Edge]: Edge[field] } = { ...observed, to: from };
-    edge.to = knownConfiguration ?? this.#enter(key, from.start, edge);
+    if (takenTransitions.length === 0 && refusedTransitions.length === 0) return;
+    const observedEdge = {
+      from,
+      step,
+      expect: run.outcome(),
+      taken: takenTransitions,
+      refused: refusedTransitions,
+      active: run.visitedNodes,
+    };
+    const edge: { -readonly [field in keyof Edge]: Edge[field] } = { ...observedEdge, to: from };
+    edge.to = existing ?? this.#enter(key, from.start, edge);
     from.edges.push(edge);
     this.#edges.push(edge);
-    this.#enough ||= this.#limits.enough?.(edge as Edge) === true;
+    this.#isEnough ||= this.#limits.enough?.(edge as Edge) === true;
   }
 
-  #enter(key: string, start: number, foundBy: Edge | undefined): Mutable {
+  #enter(key: string, start: number, discoveringEdge: Edge | undefined): Mutable {
     const configuration: Mutable = {
       start,
-      depth: foundBy === undefined ? 0 : foundBy.from.depth + 1,
+      depth: discoveringEdge === undefined ? 0 : discoveringEdge.from.depth + 1,
       edges: [],
-      foundBy: foundBy,
+      foundBy: discoveringEdge,
     };
-    this.#byKey.set(key, configuration);
+    this.#configurationsByKey.set(key, configuration);
     return configuration;
   }
 }
@@ -213,4 +220,4 @@ function guardedAt(active: readonly AnyStateNode[], type: string): AnyTransition
 
 const effectsAndTimersOf = (run: MachineRun): string => [...run.effects, ...run.pendingTimers()].join();
 
-const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
+const areEqual = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);

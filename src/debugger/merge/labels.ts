@@ -1,6 +1,6 @@
 /** `gateway` for `traces/gateway.trace.ndjson`; numbered if two files have the same name. */
 export function labelsOf(traces: readonly string[]): string[] {
-  const used = new Map<string, number>();
+  const usedCounts = new Map<string, number>();
   return traces.map((path) => {
     // A colon separates the label from the name of an actor.
     const name =
@@ -8,8 +8,8 @@ export function labelsOf(traces: readonly string[]): string[] {
         .slice(path.lastIndexOf('/') + 1)
         .replace(/\..*$/, '')
         .replaceAll(':', '-') || 'trace';
-    const count = (used.get(name) ?? 0) + 1;
-    used.set(name, count);
+    const count = (usedCounts.get(name) ?? 0) + 1;
+    usedCounts.set(name, count);
     return count === 1 ? name : `${name} ${count}`;
   });
 }

@@ -38,11 +38,11 @@ export function linkEnds({ machines }: TraceHeader, records: readonly TraceRecor
 
 /** @returns a key with the values of the fields; `undefined` if a field has no value */
 function keyOf(template: string, fields: object): string | undefined {
-  let isWhole = true;
+  let isComplete = true;
   const key = template.replaceAll(/\{([^{}]+)\}/g, (_, path: string) => {
     const value = fieldAt(fields, path);
-    isWhole &&= (typeof value === 'string' && value !== '') || typeof value === 'number';
+    isComplete &&= (typeof value === 'string' && value !== '') || typeof value === 'number';
     return String(value);
   });
-  return isWhole ? key : undefined;
+  return isComplete ? key : undefined;
 }

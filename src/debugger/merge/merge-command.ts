@@ -20,9 +20,9 @@ export async function mergeInto(path: string, traces: readonly string[], { out, 
     });
   }
   refuseInput('--merge', path, traces.flatMap(traceFilesOf));
-  const merged = await merge(traces, error);
-  writeOutput('--merge', path, formatMerged(merged), traces);
-  await out(`${placementLines(merged).join('\n')}\n`);
+  const mergedTrace = await merge(traces, error);
+  writeOutput('--merge', path, formatMerged(mergedTrace), traces);
+  await out(`${placementLines(mergedTrace).join('\n')}\n`);
 }
 
 export async function merge(traces: readonly string[], error: (text: string) => void = () => {}): Promise<MergedTrace> {
@@ -37,11 +37,11 @@ export async function merge(traces: readonly string[], error: (text: string) => 
         fields: { path },
       });
     }
-    const same = programs.find(({ header }) => isSameRun(header, openedTrace.header));
-    if (same !== undefined) {
+    const sameProgram = programs.find(({ header }) => isSameRun(header, openedTrace.header));
+    if (sameProgram !== undefined) {
       await openedTrace.close();
-      throw new ChartpilotError('FLAG_INVALID', `${path}: same run as ${same.label}; merge each run once`, {
-        fields: { path, got: `the run of ${same.label}` },
+      throw new ChartpilotError('FLAG_INVALID', `${path}: same run as ${sameProgram.label}; merge each run once`, {
+        fields: { path, got: `the run of ${sameProgram.label}` },
       });
     }
     const { records } = await readRecords(openedTrace.records);

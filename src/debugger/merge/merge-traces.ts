@@ -40,14 +40,14 @@ interface ProgramArrow {
 const trustedMs = 2_000;
 
 export function mergeTraces(programs: readonly ProgramTrace[]): MergedTrace {
-  const ends = programs.map(({ header, records }) => linkEnds(header, records));
-  const arrows = arrowsBetween(programs, ends);
+  const linkEndLists = programs.map(({ header, records }) => linkEnds(header, records));
+  const arrows = arrowsBetween(programs, linkEndLists);
   const placements = placePrograms(programs, arrows);
   const wall = (program: number, t: number): number => startOf(programs[program]!) + t + placements[program]!.offset.ms;
   const wallTimeOf = ({ program, end }: ProgramArrow['from']): number =>
     wall(program, programs[program]!.records[end.index]!.t);
   const usableArrows = arrows.filter(({ from, to }) => wallTimeOf(from) <= wallTimeOf(to));
-  const all = ends.reduce((sum, each) => sum + each.length, 0);
+  const all = linkEndLists.reduce((sum, list) => sum + list.length, 0);
   const { header, records } = weave(programs, usableArrows, wall, placements);
   return { header, records, placements, arrows: usableArrows.length, unplaced: all - 2 * usableArrows.length };
 }
@@ -55,30 +55,34 @@ export function mergeTraces(programs: readonly ProgramTrace[]): MergedTrace {
 /**
  * Unique keys are matched exactly; otherwise each end is matched with the nearest unmatched end of the other program.
  */
-function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readonly LinkEnd[])[]): ProgramArrow[] {
-  const byKey = new Map<string, { sends: ProgramArrow['from'][]; receives: ProgramArrow['to'][] }>();
-  for (const [program, ownEnds] of ends.entries()) {
+function arrowsBetween(
+  programs: readonly ProgramTrace[],
+  linkEndLists: readonly (readonly LinkEnd[])[],
+): ProgramArrow[] {
+  const arrowsByKey = new Map<string, { sends: ProgramArrow['from'][]; receives: ProgramArrow['to'][] }>();
+  for (const [program, ownEnds] of linkEndLists.entries()) {
     for (const end of ownEnds) {
-      const found = byKey.get(end.key) ?? { sends: [], receives: [] };
-      byKey.set(end.key, found);
-      found[end.side].push({ program, end });
+      const arrowEnds = arrowsByKey.get(end.key) ?? { sends: [], receives: [] };
+      arrowsByKey.set(end.key, arrowEnds);
+      arrowEnds[end.side].push({ program, end });
     }
   }
   const time = ({ program, end }: ProgramArrow['from']): number =>
     startOf(programs[program]!) + programs[program]!.records[end.index]!.t;
-  return [...byKey.values()].flatMap(({ sends, receives }) => {
-    const [from, to] = [sends, receives].map((each) => each.toSorted((a, b) => time(a) - time(b)));
+  return [...arrowsByKey.values()].flatMap(({ sends, receives }) => {
+    const [from, to] = [sends, receives].map((list) => list.toSorted((a, b) => time(a) - time(b)));
     const isSure = from!.length === to!.length;
     const arrows: ProgramArrow[] = [];
     let next = 0;
     for (const [i, send] of from!.entries()) {
-      const until = from![i + 1] === undefined ? Number.POSITIVE_INFINITY : time(from![i + 1]!) - trustedMs / 2;
+      const latestTime = from![i + 1] === undefined ? Number.POSITIVE_INFINITY : time(from![i + 1]!) - trustedMs / 2;
       // Equal numbers of sends and receives are matched in order, independent of clocks. Otherwise clocks are compared, within the trusted
       // difference.
       const receiveIndex = isSure
         ? i
         : to!.findIndex(
-            (end, j) => j >= next && time(end) >= time(send) - trustedMs && time(end) <= Math.max(until, time(send)),
+            (end, j) =>
+              j >= next && time(end) >= time(send) - trustedMs && time(end) <= Math.max(latestTime, time(send)),
           );
       const receive = to![receiveIndex];
       if (receive === undefined || receive.program === send.program) continue;
@@ -91,35 +95,35 @@ function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readon
 
 /** The program with the most arrows is the reference; each other program is aligned with one that is already placed. */
 function placePrograms(programs: readonly ProgramTrace[], arrows: readonly ProgramArrow[]): Placement[] {
-  const between = (a: number, b: number): ProgramArrow[] =>
+  const arrowsOfPair = (a: number, b: number): ProgramArrow[] =>
     arrows.filter(
       ({ from, to }) => (from.program === a && to.program === b) || (from.program === b && to.program === a),
     );
   const degree = programs.map((_, i) => arrows.filter(({ from, to }) => from.program === i || to.program === i).length);
   const measure = degree.indexOf(Math.max(...degree));
-  const placed = new Map<number, Placement>([
+  const placementByIndex = new Map<number, Placement>([
     [measure, { label: programs[measure]!.label, offset: { ms: 0, plusMinusMs: 0, agreed: 0 } }],
   ]);
   for (let grew = true; grew; ) {
     grew = false;
     for (const [i, { label }] of programs.entries()) {
-      if (placed.has(i)) continue;
-      const other = [...placed.keys()].find((placedProgram) => between(i, placedProgram).length > 0);
+      if (placementByIndex.has(i)) continue;
+      const other = [...placementByIndex.keys()].find((placedProgram) => arrowsOfPair(i, placedProgram).length > 0);
       if (other === undefined) continue;
-      const shift = placed.get(other)!.offset.ms;
+      const shift = placementByIndex.get(other)!.offset.ms;
       const time = (end: ProgramArrow['from']): number =>
         startOf(programs[end.program]!) +
         programs[end.program]!.records[end.end.index]!.t +
         (end.program === other ? shift : 0);
-      const crossings = between(i, other).map(
+      const crossings = arrowsOfPair(i, other).map(
         ({ from, to }): Crossing => ({ outwards: from.program === i, sentAt: time(from), receivedAt: time(to) }),
       );
-      placed.set(i, { label, against: programs[other]!.label, offset: clockOffset(crossings) });
+      placementByIndex.set(i, { label, against: programs[other]!.label, offset: clockOffset(crossings) });
       grew = true;
     }
   }
-  const byWallClock: ClockOffset = { ms: 0, plusMinusMs: Number.POSITIVE_INFINITY, agreed: 0 };
-  return programs.map(({ label }, i) => placed.get(i) ?? { label, offset: byWallClock });
+  const wallClockOffset: ClockOffset = { ms: 0, plusMinusMs: Number.POSITIVE_INFINITY, agreed: 0 };
+  return programs.map(({ label }, i) => placementByIndex.get(i) ?? { label, offset: wallClockOffset });
 }
 
 function weave(
@@ -128,7 +132,7 @@ function weave(
   wall: (program: number, t: number) => number,
   placements: readonly Placement[],
 ): Pick<MergedTrace, 'header' | 'records'> {
-  const begin = Math.min(...programs.map((_, i) => wall(i, 0)));
+  const startTime = Math.min(...programs.map((_, i) => wall(i, 0)));
   const machines = new Machines(programs);
   const incoming = new Map<string, ProgramArrow[]>();
   for (const arrow of arrows) {
@@ -157,7 +161,7 @@ function weave(
       push({
         kind: 'event',
         seq: 0,
-        t: rounded(at - begin),
+        t: rounded(at - startTime),
         from: `${sender.label}:${from.end.actor}`,
         to: `${label}:${to.end.actor}`,
         event: { type: from.end.text, key: from.end.key },
@@ -165,12 +169,12 @@ function weave(
       });
     }
     const record = ownEnds[index]!;
-    push(renamed(record, label, at - begin, numbers[program]!, machines.nameOf(program)));
+    push(renameActors(record, label, at - startTime, numbers[program]!, machines.nameOf(program)));
     numbers[program]!.set(record.seq, records.length);
   }
   const actors = programs.flatMap(({ label, header }, program) =>
     (header.actors ?? []).map((actor) =>
-      movedActor(actor, label, (t) => wall(program, t) - begin, machines.nameOf(program)),
+      movedActor(actor, label, (t) => wall(program, t) - startTime, machines.nameOf(program)),
     ),
   );
   return {
@@ -179,7 +183,7 @@ function weave(
       version: traceVersion,
       program: programs.map(({ label }) => label).join(' + '),
       pid: 0,
-      startedAt: new Date(begin).toISOString(),
+      startedAt: new Date(startTime).toISOString(),
       programs: programs.map(({ label, header: { program, pid, foreign } }) => ({
         ...{ label, program, pid },
         ...(foreign === true && { foreign }),
@@ -215,7 +219,7 @@ function* inOrder(
   }
 }
 
-function renamed(
+function renameActors(
   record: TraceRecord,
   label: string,
   t: number,
@@ -266,8 +270,8 @@ class Machines {
       const names = new Map<string, string>();
       for (const machine of header.machines) {
         const text = JSON.stringify(machine);
-        const isOther = textById.has(machine.id) && textById.get(machine.id) !== text;
-        const id = isOther ? `${label}:${machine.id}` : machine.id;
+        const isDifferentDefinition = textById.has(machine.id) && textById.get(machine.id) !== text;
+        const id = isDifferentDefinition ? `${label}:${machine.id}` : machine.id;
         names.set(machine.id, id);
         if (textById.get(id) === text) continue;
         textById.set(id, text);
@@ -287,9 +291,10 @@ export function describePlacement({ against, offset: { ms, plusMinusMs, agreed }
   if (against === undefined) {
     return plusMinusMs === 0 ? 'reference clock' : 'placed by its wall clock, for lack of messages';
   }
-  const how = Math.abs(ms) < 0.5 ? 'equal to' : `${Math.abs(Math.round(ms))} ms ${ms > 0 ? 'behind' : 'ahead of'}`;
+  const offsetText =
+    Math.abs(ms) < 0.5 ? 'equal to' : `${Math.abs(Math.round(ms))} ms ${ms > 0 ? 'behind' : 'ahead of'}`;
   const off = Number.isFinite(plusMinusMs) ? `± ${Math.round(plusMinusMs)} ms` : 'messages in one direction only';
-  return `clock ${how} that of ${against} (${off}, from ${agreed} ${agreed === 1 ? 'message' : 'messages'})`;
+  return `clock ${offsetText} that of ${against} (${off}, from ${agreed} ${agreed === 1 ? 'message' : 'messages'})`;
 }
 
 /** A recorder has a resolution of 1 µs. */

@@ -22,10 +22,10 @@ export class FinishedSpans {
   readonly #header: TraceHeader;
   readonly #limits: SpanLimits;
   #records: TraceRecord[] = [];
-  #exported = new Set<string>();
+  #exportedTraces = new Set<string>();
   #hasNew = false;
   /** Traces that are not exported yet, with the state and time of their last change. */
-  #seenSpans = new Map<string, { readonly shape: string; readonly atMs: number }>();
+  #lastSeenByTrace = new Map<string, { readonly shape: string; readonly atMs: number }>();
 
   constructor(header: TraceHeader, { settleMs, staleMs, maxRecords }: SpanLimits = spanLimits) {
     this.#header = header;
@@ -43,23 +43,23 @@ export class FinishedSpans {
 
   /** @returns the spans of traces that have ended since the last call */
   take(nowMs: number): OtlpSpan[] {
-    if (!this.#hasNew && this.#seenSpans.size === 0) return [];
+    if (!this.#hasNew && this.#lastSeenByTrace.size === 0) return [];
     this.#hasNew = false;
     const tooMany = this.#records.length > this.#limits.maxRecords;
-    return this.#take((trace, spans) => tooMany || this.#isOver(trace, spans, nowMs));
+    return this.#takeSpans((trace, spans) => tooMany || this.#isOver(trace, spans, nowMs));
   }
 
   /** Must be called at the end of the run. @returns the spans of all traces that are not exported */
   end(): OtlpSpan[] {
-    return this.#take(() => true);
+    return this.#takeSpans(() => true);
   }
 
-  #take(isOver: (trace: string, spans: readonly OtlpSpan[]) => boolean): OtlpSpan[] {
+  #takeSpans(isOver: (trace: string, spans: readonly OtlpSpan[]) => boolean): OtlpSpan[] {
     const all = Map.groupBy(spansOf(new RecordedRun(this.#header, this.#records)), ({ trace }) => trace);
-    const finished = [...all].filter(([trace, spans]) => !this.#exported.has(trace) && isOver(trace, spans));
+    const finished = [...all].filter(([trace, spans]) => !this.#exportedTraces.has(trace) && isOver(trace, spans));
     for (const [trace] of finished) {
-      this.#exported.add(trace);
-      this.#seenSpans.delete(trace);
+      this.#exportedTraces.add(trace);
+      this.#lastSeenByTrace.delete(trace);
     }
     this.#dropRecords(all);
     return finished.flatMap(([, spans]) => spans);
@@ -67,26 +67,26 @@ export class FinishedSpans {
 
   #isOver(trace: string, spans: readonly OtlpSpan[], nowMs: number): boolean {
     const shape = JSON.stringify(spans.map((span) => [span.key, span.from, isOpen(span) ? '' : span.to, span.error]));
-    const lastSeen = this.#seenSpans.get(trace);
-    if (lastSeen?.shape !== shape) {
-      this.#seenSpans.set(trace, { shape, atMs: nowMs });
+    const lastState = this.#lastSeenByTrace.get(trace);
+    if (lastState?.shape !== shape) {
+      this.#lastSeenByTrace.set(trace, { shape, atMs: nowMs });
       return false;
     }
     const { settleMs, staleMs } = this.#limits;
-    return nowMs - lastSeen.atMs >= (hasEnded(spans) ? settleMs : staleMs);
+    return nowMs - lastState.atMs >= (hasEnded(spans) ? settleMs : staleMs);
   }
 
   #dropRecords(all: ReadonlyMap<string, readonly OtlpSpan[]>): void {
-    const half = this.#limits.maxRecords / 2;
-    if (this.#records.length <= half) return;
+    const maxKeptRecords = this.#limits.maxRecords / 2;
+    if (this.#records.length <= maxKeptRecords) return;
     const needed = [...all]
-      .filter(([trace]) => !this.#exported.has(trace))
+      .filter(([trace]) => !this.#exportedTraces.has(trace))
       .map(([, spans]) => Number(rootOf(spans).attributes['chartpilot.trace.seq']));
     const first = this.#records.findIndex(({ seq }) => seq >= Math.min(...needed));
-    const from = Math.max(0, (first === -1 ? this.#records.length : first) - Math.min(recordsBefore, half));
+    const from = Math.max(0, (first === -1 ? this.#records.length : first) - Math.min(recordsBefore, maxKeptRecords));
     this.#records = this.#records.slice(from);
     // A trace whose records were dropped cannot be found again.
-    for (const trace of this.#exported) if (!all.has(trace)) this.#exported.delete(trace);
+    for (const trace of this.#exportedTraces) if (!all.has(trace)) this.#exportedTraces.delete(trace);
   }
 }
 

@@ -55,10 +55,10 @@ export async function followOtlp(
   };
   let trace = await source.read({ follow: true });
   const timer = setInterval(() => send(run?.spans.take(performance.now()) ?? []), options.searchMs ?? 500);
-  let broken: unknown;
+  let failure: unknown;
   try {
     for (;;) {
-      broken = undefined;
+      failure = undefined;
       try {
         for await (const line of readLines(trace, source.place)) {
           if (line.kind !== 'header') run?.add(line);
@@ -67,9 +67,9 @@ export async function followOtlp(
         }
       } catch (problem) {
         if (problem instanceof ChartpilotError) throw problem;
-        broken = problem;
+        failure = problem;
       }
-      if (broken === undefined) break;
+      if (failure === undefined) break;
       const next = await reconnect(source, options.reconnectMs ?? 5_000);
       if (next === undefined) break;
       trace = next;
@@ -79,16 +79,16 @@ export async function followOtlp(
     trace.destroy();
     send(run?.spans.end() ?? []);
     await queue.end(options.endMs ?? 30_000);
-    const lost = queue.lost === 0 ? '' : `, ${count(queue.lost, 'request')} not delivered`;
+    const lostText = queue.lost === 0 ? '' : `, ${count(queue.lost, 'request')} not delivered`;
     await out(
-      `otlp: ${count(exportedCounts.traces, 'trace')}, ${count(exportedCounts.spans, 'span')} → ${address}${lost}\n`,
+      `otlp: ${count(exportedCounts.traces, 'trace')}, ${count(exportedCounts.spans, 'span')} → ${address}${lostText}\n`,
     );
   }
-  if (broken !== undefined) {
+  if (failure !== undefined) {
     throw new ChartpilotError(
       'REQUEST_FAILED',
       `${source.place}: connection lost, and the program no longer responds`,
-      { hint: 'check whether the program was killed; everything received before was exported', cause: broken },
+      { hint: 'check whether the program was killed; everything received before was exported', cause: failure },
     );
   }
 }
@@ -113,25 +113,26 @@ class FollowedRun {
 
 /** The lines of one connection; an incomplete last line is dropped. */
 async function* readLines(trace: Readable, address: string): AsyncGenerator<TraceLine> {
-  const invalid = (why: string): ChartpilotError => new ChartpilotError('TRACE_INVALID', `${address}: ${why}`);
+  const invalidTrace = (reason: string): ChartpilotError =>
+    new ChartpilotError('TRACE_INVALID', `${address}: ${reason}`);
   const reader = new TraceLineReader();
-  for await (const { text, whole } of linesOf(trace, invalid)) {
+  for await (const { text, whole } of linesOf(trace, invalidTrace)) {
     if (!whole) return;
     const line = reader.read(text);
-    if (typeof line === 'string') throw invalid(line);
+    if (typeof line === 'string') throw invalidTrace(line);
     yield line;
   }
 }
 
 /** @returns `undefined` if the program does not respond in time */
 async function reconnect(source: PageSource, limitMs: number): Promise<Readable | undefined> {
-  const until = performance.now() + limitMs;
+  const deadline = performance.now() + limitMs;
   for (;;) {
     await sleep(limitMs / 20);
     try {
       return await source.read({ follow: true });
     } catch {
-      if (performance.now() >= until) return undefined;
+      if (performance.now() >= deadline) return undefined;
     }
   }
 }

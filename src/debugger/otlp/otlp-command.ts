@@ -35,8 +35,8 @@ export async function exportOtlp(
     writeOutput('--otlp', to, requests.map((request) => `${JSON.stringify(request)}\n`).join(''), openedTrace.files);
   } else {
     for (const request of requests) {
-      const rejected = await sendOtlp(url, request, options);
-      if (rejected !== undefined) error(`${url.origin}${url.pathname}: ${rejected}\n`);
+      const rejectedSpans = await sendOtlp(url, request, options);
+      if (rejectedSpans !== undefined) error(`${url.origin}${url.pathname}: ${rejectedSpans}\n`);
     }
   }
   const traces = new Set(spans.map(({ trace }) => trace)).size;

@@ -42,16 +42,16 @@ export function pushSpans({ records }: RecordedRun): OtlpSpan[] {
     if (record.event.type === 'push.request') requestedAt ??= record.t;
     if (record.event.type === 'clients.push') {
       const { from = record.t, to = record.t, requestedAt: since = record.t } = building ?? {};
-      all.push(begin(record, since, { from, to }));
+      all.push(beginPush(record, since, { from, to }));
       building = undefined;
     }
-    follow(record, all);
+    followPush(record, all);
   }
   const end = records.at(-1)?.t ?? 0;
   return all.flatMap((push) => spansOf(push, end));
 }
 
-function begin({ event, seq }: TraceRecord & { kind: 'event' }, from: number, build: Push['build']): Push {
+function beginPush({ event, seq }: TraceRecord & { kind: 'event' }, from: number, build: Push['build']): Push {
   const configs = Array.isArray(event.configs) ? event.configs.length : 0;
   return {
     trace: `push ${seq}`,
@@ -69,7 +69,7 @@ function begin({ event, seq }: TraceRecord & { kind: 'event' }, from: number, bu
   };
 }
 
-function follow({ event, t }: TraceRecord & { kind: 'event' }, all: readonly Push[]): void {
+function followPush({ event, t }: TraceRecord & { kind: 'event' }, all: readonly Push[]): void {
   const connections = Array.isArray(event.connections) ? event.connections : [];
   if (event.type === 'proxies.serve') {
     const push = all.findLast(({ version }) => version === text(event.version));

@@ -37,21 +37,21 @@ interface Restart {
 export function restartSpans(run: RecordedRun): OtlpSpan[] {
   const all: Restart[] = [];
   /** The current start of each epoch; an epoch number is reused after a failure. */
-  const byEpoch = new Map<string, Restart>();
+  const restartsByEpoch = new Map<string, Restart>();
   for (const [index, record] of run.records.entries()) {
     if (record.kind === 'event' && record.event.type === 'restart.decided') {
-      const begun = begin(run, record, index);
-      all.push(begun);
-      byEpoch.set(begun.epoch, begun);
+      const newRestart = beginRestart(run, record, index);
+      all.push(newRestart);
+      restartsByEpoch.set(newRestart.epoch, newRestart);
       continue;
     }
-    follow(record, byEpoch, all);
+    followRestarts(record, restartsByEpoch, all);
   }
   const end = run.records.at(-1)?.t ?? 0;
   return all.flatMap((restart) => spansOf(restart, end));
 }
 
-function begin(run: RecordedRun, record: TraceRecord & { kind: 'event' }, index: number): Restart {
+function beginRestart(run: RecordedRun, record: TraceRecord & { kind: 'event' }, index: number): Restart {
   const { event, seq, t } = record;
   const root = causeChain(run, index, isRestartOrder).links.at(-1);
   const epoch = text(event.name);
@@ -79,11 +79,15 @@ function begin(run: RecordedRun, record: TraceRecord & { kind: 'event' }, index:
   };
 }
 
-function follow(record: TraceRecord, byEpoch: ReadonlyMap<string, Restart>, all: readonly Restart[]): void {
+function followRestarts(
+  record: TraceRecord,
+  restartsByEpoch: ReadonlyMap<string, Restart>,
+  all: readonly Restart[],
+): void {
   const { t } = record;
   if (record.kind === 'spawn' || record.kind === 'stop') {
     const [epoch = '', child = ''] = record.actor.split('/');
-    const restart = byEpoch.get(epoch);
+    const restart = restartsByEpoch.get(epoch);
     if (record.kind === 'spawn' && child === 'prepare' && restart !== undefined && !hasPhase(restart, 'validate')) {
       restart.phases.push(phase('validate', t));
     }
@@ -93,10 +97,10 @@ function follow(record: TraceRecord, byEpoch: ReadonlyMap<string, Restart>, all:
   }
   if (record.kind !== 'event') return;
   const { from, to, event } = record;
-  const restart = byEpoch.get(typeof event.name === 'string' ? event.name : to);
+  const restart = restartsByEpoch.get(typeof event.name === 'string' ? event.name : to);
   switch (event.type) {
     case 'process.spawned': {
-      const ownRestart = byEpoch.get(to);
+      const ownRestart = restartsByEpoch.get(to);
       close(ownRestart, 'start', t);
       ownRestart?.phases.push(phase('initialise', t, { 'process.pid': Number(event.pid) }));
       break;
@@ -125,10 +129,10 @@ function follow(record: TraceRecord, byEpoch: ReadonlyMap<string, Restart>, all:
         ({ parent, phases }) =>
           parent === from && phases.some(({ name, to: end }) => name === 'drain' && end === undefined),
       );
-      const why = event.type === 'epoch.failed' ? text(event.reason) : undefined;
-      close(heir, 'drain', t, why);
-      if (restart === undefined || restart.liveAt !== undefined || why === undefined) break;
-      restart.error = `${text(event.during)}: ${why}`;
+      const reason = event.type === 'epoch.failed' ? text(event.reason) : undefined;
+      close(heir, 'drain', t, reason);
+      if (restart === undefined || restart.liveAt !== undefined || reason === undefined) break;
+      restart.error = `${text(event.during)}: ${reason}`;
       for (const { name, to: end } of restart.phases) if (end === undefined) close(restart, name, t, restart.error);
       break;
     }
@@ -144,34 +148,34 @@ function hasPhase({ phases }: Restart, phaseName: string): boolean {
 }
 
 function close(restart: Restart | undefined, name: string, t: number, error?: string): void {
-  const openPhase = restart?.phases.findLast((each) => each.name === name && each.to === undefined);
+  const openPhase = restart?.phases.findLast((candidate) => candidate.name === name && candidate.to === undefined);
   if (openPhase === undefined) return;
   openPhase.to = t;
   if (error !== undefined) openPhase.error = error;
 }
 
 function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: number): OtlpSpan[] {
-  const ends = phases.map(({ to }) => to ?? end);
+  const phaseEnds = phases.map(({ to }) => to ?? end);
   const root: OtlpSpan = {
     trace,
     key: '',
     name: how,
     from,
-    to: Math.max(from, ...ends),
+    to: Math.max(from, ...phaseEnds),
     attributes: { ...attributes, ...(phases.some(({ to }) => to === undefined) && unfinished) },
     ...(error !== undefined && { error }),
   };
   return [
     root,
     ...phases.map(
-      ({ to, error: why, ...rest }, i): OtlpSpan => ({
-        ...rest,
+      ({ to, error: reason, ...phaseFields }, i): OtlpSpan => ({
+        ...phaseFields,
         trace,
-        key: `${i} ${rest.key}`,
+        key: `${i} ${phaseFields.key}`,
         parent: '',
-        to: Math.max(rest.from, to ?? end),
-        attributes: { ...rest.attributes, ...(to === undefined && unfinished) },
-        ...(why !== undefined && { error: why }),
+        to: Math.max(phaseFields.from, to ?? end),
+        attributes: { ...phaseFields.attributes, ...(to === undefined && unfinished) },
+        ...(reason !== undefined && { error: reason }),
       }),
     ),
   ];

@@ -27,9 +27,9 @@ const retryableStatuses = new Set([429, 502, 503, 504]);
 export async function sendOtlp(url: URL, request: object, options: SendOptions = {}): Promise<string | undefined> {
   const { timeoutMs = 10_000, pauseMs = 500 } = options;
   const body = JSON.stringify(request);
-  const { target, login } = withoutLogin(url);
+  const { target, login } = splitLogin(url);
   for (let attempt = 1; ; attempt++) {
-    let why: string;
+    let reason: string;
     let pause = pauseMs * 2 ** (attempt - 1);
     try {
       const response = await fetch(target, {
@@ -41,21 +41,21 @@ export async function sendOtlp(url: URL, request: object, options: SendOptions =
       });
       const text = await textOf(response);
       if (response.ok) return rejectedIn(text);
-      why = `responded with status ${response.status}${text.trim() === '' ? '' : `: ${visibleLine(text.trim().slice(0, 300))}`}`;
-      if (!retryableStatuses.has(response.status)) throw failed(url, why);
+      reason = `responded with status ${response.status}${text.trim() === '' ? '' : `: ${visibleLine(text.trim().slice(0, 300))}`}`;
+      if (!retryableStatuses.has(response.status)) throw sendError(url, reason);
       const requestedPauseMs = Number(response.headers.get('retry-after')) * 1_000;
       if (requestedPauseMs > 0) pause = requestedPauseMs;
     } catch (error) {
       if (error instanceof ChartpilotError) throw error;
-      why = reasonOf(error, timeoutMs);
+      reason = reasonOf(error, timeoutMs);
     }
-    if (attempt === tries) throw failed(url, `${why} (${tries} attempts)`);
+    if (attempt === tries) throw sendError(url, `${reason} (${tries} attempts)`);
     await sleep(Math.min(maxPauseMs, pause));
   }
 }
 
 /** Moves name and password from the address to a header, because fetch rejects such addresses. */
-function withoutLogin(url: URL): { target: URL; login: Record<string, string> } {
+function splitLogin(url: URL): { target: URL; login: Record<string, string> } {
   const { username, password } = url;
   if (username === '' && password === '') return { target: url, login: {} };
   const target = new URL(url);
@@ -86,9 +86,9 @@ function rejectedIn(text: string): string | undefined {
   } catch {
     return undefined;
   }
-  const rejected = Number(partial?.rejectedSpans ?? 0);
-  if (!(rejected > 0)) return undefined;
-  return `the collector rejected ${rejected} spans${typeof partial?.errorMessage === 'string' ? `: ${visibleLine(partial.errorMessage.slice(0, 300))}` : ''}`;
+  const rejectedCount = Number(partial?.rejectedSpans ?? 0);
+  if (!(rejectedCount > 0)) return undefined;
+  return `the collector rejected ${rejectedCount} spans${typeof partial?.errorMessage === 'string' ? `: ${visibleLine(partial.errorMessage.slice(0, 300))}` : ''}`;
 }
 
 function headersIn(list: string): Record<string, string> {
@@ -116,8 +116,8 @@ function reasonOf(error: unknown, timeoutMs: number): string {
 }
 
 /** Omits parts of the address that may contain a key. */
-function failed({ origin, pathname }: URL, why: string): ChartpilotError {
-  return new ChartpilotError('REQUEST_FAILED', `${origin}${pathname}: ${why}`, {
+function sendError({ origin, pathname }: URL, reason: string): ChartpilotError {
+  return new ChartpilotError('REQUEST_FAILED', `${origin}${pathname}: ${reason}`, {
     hint: 'use the OTLP/HTTP port of a collector, usually 4318 with path /v1/traces',
     fields: { path: `${origin}${pathname}` },
   });

@@ -10,7 +10,7 @@ export class SendQueue {
   readonly #url: URL;
   readonly #options: SendOptions;
   readonly #report: (problem: string) => void;
-  readonly #waiting: object[] = [];
+  readonly #waitingRequests: object[] = [];
   #sending: Promise<void> | undefined;
   #lastProblem: string | undefined;
   lost = 0;
@@ -23,27 +23,27 @@ export class SendQueue {
   }
 
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#waitingRequests.length;
   }
 
   offer(request: object): void {
-    if (this.#waiting.length >= maxWaiting) {
-      this.#waiting.shift();
+    if (this.#waitingRequests.length >= maxWaiting) {
+      this.#waitingRequests.shift();
       this.lost++;
     }
-    this.#waiting.push(request);
+    this.#waitingRequests.push(request);
     this.#sending ??= this.#sendAll();
   }
 
   /** Resolves when all requests are sent or have failed; after `limitMs` the waiting requests are lost. */
   async end(limitMs: number): Promise<void> {
     await Promise.race([this.#sending, sleep(limitMs, undefined, { ref: false })]);
-    this.lost += this.#waiting.length;
-    this.#waiting.length = 0;
+    this.lost += this.#waitingRequests.length;
+    this.#waitingRequests.length = 0;
   }
 
   async #sendAll(): Promise<void> {
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+    for (let next = this.#waitingRequests.shift(); next !== undefined; next = this.#waitingRequests.shift()) {
       try {
         this.#note(await sendOtlp(this.#url, next, this.#options));
       } catch (error) {

@@ -35,10 +35,10 @@ const comparedFields = {
  * @returns the first field that differs, as a JSON Pointer (`/event/epoch`); `undefined` if the records are equal.
  * Omitted or truncated data equals any value.
  */
-export function differingField(recorded: TraceRecord, replayed: TraceRecord): string | undefined {
-  if (recorded.kind !== replayed.kind) return '/kind';
-  const [recordedFields, replayedFields] = [recorded, replayed] as unknown as Record<string, unknown>[];
-  for (const field of comparedFields[recorded.kind]) {
+export function differingField(recordedValue: TraceRecord, replayedValue: TraceRecord): string | undefined {
+  if (recordedValue.kind !== replayedValue.kind) return '/kind';
+  const [recordedFields, replayedFields] = [recordedValue, replayedValue] as unknown as Record<string, unknown>[];
+  for (const field of comparedFields[recordedValue.kind]) {
     const difference =
       field === 'change'
         ? differingChange(recordedFields![field], replayedFields![field])
@@ -49,9 +49,9 @@ export function differingField(recorded: TraceRecord, replayed: TraceRecord): st
 }
 
 /** Ignores the order in which fields of a context were assigned. */
-function differingChange(recorded: unknown, replayed: unknown): string | undefined {
-  const recordedFields = new Map(((recorded ?? []) as ContextChange[]).map((change) => [change.path, change]));
-  const replayedFields = new Map(((replayed ?? []) as ContextChange[]).map((change) => [change.path, change]));
+function differingChange(recordedValue: unknown, replayedValue: unknown): string | undefined {
+  const recordedFields = new Map(((recordedValue ?? []) as ContextChange[]).map((change) => [change.path, change]));
+  const replayedFields = new Map(((replayedValue ?? []) as ContextChange[]).map((change) => [change.path, change]));
   for (const path of new Set([...recordedFields.keys(), ...replayedFields.keys()])) {
     const [recordedField, replayedField] = [recordedFields.get(path), replayedFields.get(path)];
     if (recordedField === undefined || replayedField === undefined) return `/change${path}`;
@@ -61,16 +61,16 @@ function differingChange(recorded: unknown, replayed: unknown): string | undefin
   return undefined;
 }
 
-function differingPlace(recorded: unknown, replayed: unknown, path: string): string | undefined {
-  if (Object.is(recorded, replayed)) return undefined;
-  if (typeof recorded === 'string') return isSameText(recorded, replayed) ? undefined : path;
-  if (Array.isArray(recorded)) return differingItem(recorded, replayed, path);
-  if (isObject(recorded)) {
-    if (!isObject(replayed)) return path;
-    for (const key of new Set([...Object.keys(recorded), ...Object.keys(replayed)])) {
+function differingPlace(recordedValue: unknown, replayedValue: unknown, path: string): string | undefined {
+  if (Object.is(recordedValue, replayedValue)) return undefined;
+  if (typeof recordedValue === 'string') return areTextsEqual(recordedValue, replayedValue) ? undefined : path;
+  if (Array.isArray(recordedValue)) return differingItem(recordedValue, replayedValue, path);
+  if (isObject(recordedValue)) {
+    if (!isObject(replayedValue)) return path;
+    for (const key of new Set([...Object.keys(recordedValue), ...Object.keys(replayedValue)])) {
       const difference = differingPlace(
-        ownValue(recorded, key),
-        ownValue(replayed, key),
+        ownValue(recordedValue, key),
+        ownValue(replayedValue, key),
         `${path}/${escapedPointer(key)}`,
       );
       if (difference !== undefined) return difference;
@@ -78,40 +78,42 @@ function differingPlace(recorded: unknown, replayed: unknown, path: string): str
     return undefined;
   }
   // JSON has no NaN and no minus zero.
-  return JSON.stringify(recorded) === JSON.stringify(replayed) ? undefined : path;
+  return JSON.stringify(recordedValue) === JSON.stringify(replayedValue) ? undefined : path;
 }
 
-function differingItem(recorded: readonly unknown[], replayed: unknown, path: string): string | undefined {
-  if (!Array.isArray(replayed)) return path;
-  const isCut = lengthBeforeCut(recorded) !== undefined;
-  const knownLength = isCut ? recorded.length - 1 : recorded.length;
-  for (let i = 0; i < knownLength; i++) {
+function differingItem(recordedValue: readonly unknown[], replayedValue: unknown, path: string): string | undefined {
+  if (!Array.isArray(replayedValue)) return path;
+  const isCut = lengthBeforeCut(recordedValue) !== undefined;
+  const comparedLength = isCut ? recordedValue.length - 1 : recordedValue.length;
+  for (let i = 0; i < comparedLength; i++) {
     // JSON writes null for missing items.
-    const difference = differingPlace(recorded[i], replayed[i] ?? null, `${path}/${i}`);
+    const difference = differingPlace(recordedValue[i], replayedValue[i] ?? null, `${path}/${i}`);
     if (difference !== undefined) return difference;
   }
-  return isCut || replayed.length === knownLength ? undefined : `${path}/${knownLength}`;
+  return isCut || replayedValue.length === comparedLength ? undefined : `${path}/${comparedLength}`;
 }
 
 /** A reference to an actor in traces of a recorder that did not record its name. */
 const unnamedActor = '[Actor]';
 
-function isSameText(recorded: string, replayed: unknown): boolean {
-  if (recorded === unnamedActor && typeof replayed === 'string' && replayed.startsWith('[Actor ')) return true;
-  if (recorded === redacted || recorded === tooDeep) return true;
-  if (typeof replayed !== 'string') return false;
-  const keptText = recorded.replace(cutText, '');
-  const segments = keptText.split(redacted);
-  if (segments.length === 1) return keptText === recorded ? recorded === replayed : replayed.startsWith(keptText);
-  return hasParts(replayed, segments, keptText !== recorded);
+function areTextsEqual(recordedValue: string, replayedValue: unknown): boolean {
+  if (recordedValue === unnamedActor && typeof replayedValue === 'string' && replayedValue.startsWith('[Actor '))
+    return true;
+  if (recordedValue === redacted || recordedValue === tooDeep) return true;
+  if (typeof replayedValue !== 'string') return false;
+  const textBeforeCut = recordedValue.replace(cutText, '');
+  const segments = textBeforeCut.split(redacted);
+  if (segments.length === 1)
+    return textBeforeCut === recordedValue ? recordedValue === replayedValue : replayedValue.startsWith(textBeforeCut);
+  return hasParts(replayedValue, segments, textBeforeCut !== recordedValue);
 }
 
 /** Whether a text consists of these parts with any text between them, and any text after them if it was truncated. */
-function hasParts(text: string, [first = '', ...rest]: readonly string[], isCut: boolean): boolean {
+function hasParts(text: string, [first = '', ...otherParts]: readonly string[], isCut: boolean): boolean {
   if (!text.startsWith(first)) return false;
-  const last = isCut ? '' : (rest.pop() ?? '');
+  const last = isCut ? '' : (otherParts.pop() ?? '');
   let offset = first.length;
-  for (const segment of rest) {
+  for (const segment of otherParts) {
     const matchIndex = text.indexOf(segment, offset);
     if (matchIndex < 0) return false;
     offset = matchIndex + segment.length;

@@ -30,10 +30,12 @@ export function formatReplayTest(options: ReplayTestOptions): ReplayTest {
   );
   const text = `${lines.join('\n')}\n`;
   if (new TextEncoder().encode(text).length <= maxInlineBytes) {
-    return { source: testSource(name, runtime, [], `[\n${lines.map((line) => `  ${quoted(line)},`).join('\n')}\n]`) };
+    return {
+      source: testSource(name, runtime, [], `[\n${lines.map((line) => `  ${quoteText(line)},`).join('\n')}\n]`),
+    };
   }
   const file = `${fileName(name)}.trace`;
-  const read = `readFileSync(new URL(${quoted(`./${file}`)}, import.meta.url), 'utf8').split('\\n')`;
+  const read = `readFileSync(new URL(${quoteText(`./${file}`)}, import.meta.url), 'utf8').split('\\n')`;
   const imports = ["import { readFileSync } from 'node:fs';"];
   return { source: testSource(name, runtime, imports, read), trace: { name: file, text } };
 }
@@ -41,14 +43,14 @@ export function formatReplayTest(options: ReplayTestOptions): ReplayTest {
 function testSource(name: string, runtime: string, imports: readonly string[], lines: string): string {
   return [
     ...imports,
-    `import { replayLines } from ${quoted(runtime)};`,
+    `import { replayLines } from ${quoteText(runtime)};`,
     "import { expect, test } from 'vitest';",
     '',
     '// Requires: npm install --save-dev chartpilot xstate vitest',
     '// The lines of a trace. The test sends the external inputs to the machines again and compares their behaviour.',
     `const lines = ${lines};`,
     '',
-    `test(${quoted(name)}, async () => {`,
+    `test(${quoteText(name)}, async () => {`,
     '  const { difference } = await replayLines(lines);',
     '  expect(difference).toBeUndefined();',
     '});',
@@ -57,7 +59,7 @@ function testSource(name: string, runtime: string, imports: readonly string[], l
 }
 
 /** A string literal without closing script tags and line separators. */
-function quoted(text: string): string {
+function quoteText(text: string): string {
   const json = JSON.stringify(text)
     .replaceAll('<', '\\u003c')
     .replaceAll('\u2028', '\\u2028')

@@ -132,8 +132,8 @@ export class Outside {
   /** The parent receives the thrown value itself if that was not an Error. */
   #rejection({ error = '' }: TraceRecord & { kind: 'stop' }, recordIndex: number): { error: unknown } {
     const next = this.#recording.records[recordIndex + 1];
-    const recorded = next?.kind === 'event' && isEnd(next.event.type) ? next.event.error : undefined;
-    return recorded === undefined || typeof recorded === 'string' ? errorOf(error) : { error: recorded };
+    const recordedError = next?.kind === 'event' && isEnd(next.event.type) ? next.event.error : undefined;
+    return recordedError === undefined || typeof recordedError === 'string' ? errorOf(error) : { error: recordedError };
   }
 
   /** The root that the program stops, if the consecutive stops from this record on are those of its entire tree. */

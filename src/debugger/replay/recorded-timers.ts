@@ -18,7 +18,7 @@ export class RecordedTimers {
       const timer = { at: this.#now() + Math.max(0, delay), id, source, target, event };
       this.#armed.set(source, [...(this.#armed.get(source) ?? []), timer]);
     };
-    scheduler.cancel = (source, id) => this.#keep(source, (timer) => timer.id !== id);
+    scheduler.cancel = (source, id) => this.#filterTimers(source, (timer) => timer.id !== id);
     scheduler.cancelAll = (source) => this.#armed.delete(source);
   }
 
@@ -37,14 +37,14 @@ export class RecordedTimers {
     const armed = (this.#armed.get(source) ?? []).filter(isMeant);
     const [first, ...otherTimers] = armed;
     if (first === undefined) return false;
-    const due = otherTimers.reduce((soonest, timer) => (timer.at < soonest.at ? timer : soonest), first);
-    this.#keep(source, (timer) => timer !== due);
-    relay(due.source, due.target, due.event);
+    const nextTimer = otherTimers.reduce((soonest, timer) => (timer.at < soonest.at ? timer : soonest), first);
+    this.#filterTimers(source, (timer) => timer !== nextTimer);
+    relay(nextTimer.source, nextTimer.target, nextTimer.event);
     return true;
   }
 
-  #keep(source: AnyActorRef, isKept: (timer: ArmedTimer) => boolean): void {
-    const remainingTimers = (this.#armed.get(source) ?? []).filter(isKept);
+  #filterTimers(source: AnyActorRef, shouldKeep: (timer: ArmedTimer) => boolean): void {
+    const remainingTimers = (this.#armed.get(source) ?? []).filter(shouldKeep);
     if (remainingTimers.length > 0) this.#armed.set(source, remainingTimers);
     else this.#armed.delete(source);
   }

@@ -43,11 +43,11 @@ export async function replayTraces(
   options: ReplayCommandOptions,
   { out, error }: CommandOutput,
 ): Promise<number> {
-  const givenMachines = await loadMachines(options.machine ?? []);
+  const loadedMachines = await loadMachines(options.machine ?? []);
   const results: (ReplayedTrace | UnreadableTrace)[] = [];
   for (const path of traces) {
     try {
-      const result = await replayTrace(path, givenMachines);
+      const result = await replayTrace(path, loadedMachines);
       results.push(result);
       if (options.format === 'text') out(`${formatResult(result)}\n`);
     } catch (cause) {
@@ -67,14 +67,14 @@ export async function replayTraces(
  *
  * @throws ChartpilotError if the trace cannot be read or replayed
  */
-async function replayTrace(path: string, givenMachines: readonly AnyStateMachine[]): Promise<ReplayedTrace> {
+async function replayTrace(path: string, loadedMachines: readonly AnyStateMachine[]): Promise<ReplayedTrace> {
   const openedTrace = await openTrace(path);
   const { header, files } = openedTrace;
   const records: TraceRecord[] = [];
   await requireOneProgram(path, openedTrace);
   for await (const record of openedTrace.records) records.push(record);
-  const report = replay(header, records, [...machinesOfProgram(header.program), ...givenMachines]);
-  refuseUnusedMachines(givenMachines, records);
+  const report = replay(header, records, [...machinesOfProgram(header.program), ...loadedMachines]);
+  refuseUnusedMachines(loadedMachines, records);
   return {
     trace: path,
     verdict: report.difference === undefined ? 'same' : 'differs',
@@ -91,14 +91,15 @@ async function replayTrace(path: string, givenMachines: readonly AnyStateMachine
  *
  * @throws ChartpilotError FLAG_INVALID
  */
-function refuseUnusedMachines(givenMachines: readonly AnyStateMachine[], records: readonly TraceRecord[]): void {
+function refuseUnusedMachines(loadedMachines: readonly AnyStateMachine[], records: readonly TraceRecord[]): void {
   const ids = new Set(records.flatMap((record) => (record.kind === 'spawn' ? (record.machine ?? []) : [])));
-  const unusedMachine = givenMachines.find(({ id }) => !ids.has(id));
+  const unusedMachine = loadedMachines.find(({ id }) => !ids.has(id));
   if (unusedMachine === undefined) return;
-  const those = ids.size === 0 ? 'the trace contains no machines' : `machines of the trace: ${[...ids].join(', ')}`;
+  const machinesText =
+    ids.size === 0 ? 'the trace contains no machines' : `machines of the trace: ${[...ids].join(', ')}`;
   throw new ChartpilotError(
     'FLAG_INVALID',
-    `--machine: no actor of the trace runs machine '${unusedMachine.id}'; ${those}`,
+    `--machine: no actor of the trace runs machine '${unusedMachine.id}'; ${machinesText}`,
     {
       hint: 'the ids of the machine and of the recorded machine must be equal',
       fields: { path: '--machine', expected: [...ids].join(', '), got: unusedMachine.id },

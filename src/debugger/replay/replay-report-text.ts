@@ -26,33 +26,33 @@ export function formatDifference(difference: Difference): string {
     visibleLine(headline(difference)),
     '  before it, equal in both',
     ...[...(cause === undefined ? [] : [cause]), ...before].map((record) => `    ${formatRecord(record)}`),
-    `  recorded  ${recorded === undefined ? nothing(seq) : formatRecord(recorded)}`,
-    `  replayed  ${replayed === undefined ? `${nothing()}${why === undefined ? '' : `: ${visibleLine(why)}`}` : formatRecord(replayed)}`,
+    `  recorded  ${recorded === undefined ? noRecordText(seq) : formatRecord(recorded)}`,
+    `  replayed  ${replayed === undefined ? `${noRecordText()}${why === undefined ? '' : `: ${visibleLine(why)}`}` : formatRecord(replayed)}`,
     ...valuesAt(field, recorded, replayed),
   ].join('\n');
 }
 
 function headline({ seq, actor, recorded, replayed, field }: Difference): string {
-  const where = `record ${seq}: ${actor}`;
-  if (recorded === undefined) return `${where}: not in the recording`;
-  if (replayed === undefined) return `${where}: missing in the replay`;
-  return `${where}: differs from the recording${field === undefined ? '' : ` in ${field}`}`;
+  const recordText = `record ${seq}: ${actor}`;
+  if (recorded === undefined) return `${recordText}: not in the recording`;
+  if (replayed === undefined) return `${recordText}: missing in the replay`;
+  return `${recordText}: differs from the recording${field === undefined ? '' : ` in ${field}`}`;
 }
 
-function nothing(seq?: number): string {
+function noRecordText(seq?: number): string {
   return seq === undefined ? 'nothing' : `nothing; the next record, ${seq}, is an external input`;
 }
 
 function valuesAt(
   field: string | undefined,
-  recorded: TraceRecord | undefined,
-  replayed: TraceRecord | undefined,
+  recordedRecord: TraceRecord | undefined,
+  replayedRecord: TraceRecord | undefined,
 ): string[] {
-  if (field === undefined || recorded === undefined || replayed === undefined) return [];
+  if (field === undefined || recordedRecord === undefined || replayedRecord === undefined) return [];
   return [
     `  ${visibleLine(field)}`,
-    `    recorded  ${textAt(recorded, field)}`,
-    `    replayed  ${textAt(replayed, field)}`,
+    `    recorded  ${textAt(recordedRecord, field)}`,
+    `    replayed  ${textAt(replayedRecord, field)}`,
   ];
 }
 

@@ -50,14 +50,14 @@ export function replay(
   records: readonly TraceRecord[],
   machines: readonly AnyStateMachine[],
 ): ReplayReport {
-  const byId = new Map(machines.map((machine) => [machine.id, machine]));
-  const recording = new TraceToReplay(header, records, byId);
-  const report = new Replay(header, recording, byId).run();
+  const machineById = new Map(machines.map((machine) => [machine.id, machine]));
+  const recording = new TraceToReplay(header, records, machineById);
+  const report = new Replay(header, recording, machineById).run();
   const { seq, recorded } = report.difference ?? {};
   if (seq === undefined || recorded !== undefined || !recording.mayBeTruncatedAt(seq - 1)) return report;
   // The trace may end before the record that shows that this one was written while a machine was processing.
   recording.markEarlyFrom(seq - 1);
-  const other = new Replay(header, recording, byId).run();
+  const other = new Replay(header, recording, machineById).run();
   return other.difference === undefined ? other : report;
 }
 
@@ -69,7 +69,7 @@ class Replay {
   /** Index of the next expected record. */
   #index = 0;
   /** Index of the last record that was sent to the machines. */
-  #givenIndex = -1;
+  #lastGivenIndex = -1;
   #compared = 0;
   #now = 0;
   #difference: Difference | undefined;
@@ -104,9 +104,9 @@ class Replay {
     this.#skip();
     while (this.#index < records.length && this.#difference === undefined) {
       const index = this.#index;
-      const why = this.#givenIndex === index ? 'the effect is still running' : this.#give(index);
+      const reason = this.#lastGivenIndex === index ? 'the effect is still running' : this.#give(index);
       if (this.#index === index && this.#difference === undefined) {
-        this.#differ({ recorded: records[index]!, ...(why !== undefined && { why }) });
+        this.#differ({ recorded: records[index]!, ...(reason !== undefined && { why: reason }) });
       }
     }
     return {
@@ -118,33 +118,38 @@ class Replay {
   }
 
   #compareNext(raw: TraceRecord): void {
-    const recorded = this.#recording.records[this.#index];
-    if (recorded === undefined || this.#difference !== undefined) return;
-    if (differingField(recorded, raw) === undefined) {
+    const recordedRecord = this.#recording.records[this.#index];
+    if (recordedRecord === undefined || this.#difference !== undefined) return;
+    if (differingField(recordedRecord, raw) === undefined) {
       this.#goOn();
       return;
     }
     // Redaction takes time and rarely affects the comparison, therefore it is done only after a difference.
-    const replayed = this.#redact(raw);
-    const field = differingField(recorded, replayed);
+    const replayedRecord = this.#redact(raw);
+    const field = differingField(recordedRecord, replayedRecord);
     if (field === undefined) {
       this.#goOn();
       return;
     }
-    const again = { ...replayed, seq: recorded.seq, t: recorded.t };
+    const comparable = { ...replayedRecord, seq: recordedRecord.seq, t: recordedRecord.t };
     // If the next record is from outside, the machines did something additional.
-    if (this.#outside.isOutsideAction(this.#index)) this.#differ({ replayed: again });
-    else this.#differ({ recorded, replayed: again, ...(recorded.kind === replayed.kind && { field }) });
+    if (this.#outside.isOutsideAction(this.#index)) this.#differ({ replayed: comparable });
+    else
+      this.#differ({
+        recorded: recordedRecord,
+        replayed: comparable,
+        ...(recordedRecord.kind === replayedRecord.kind && { field }),
+      });
   }
 
   #give(index: number): string | undefined {
     this.#now = this.#recording.records[index]!.t;
     // The start may produce this record immediately.
     if (this.#outside.startRootBefore(index) && this.#index !== index) return undefined;
-    this.#givenIndex = index;
-    const why = this.#outside.repeatAction(index);
+    this.#lastGivenIndex = index;
+    const reason = this.#outside.repeatAction(index);
     this.#recorder.settle();
-    return why;
+    return reason;
   }
 
   #goOn(): void {
@@ -174,7 +179,11 @@ class Replay {
 
   /** Sends the input that was recorded while a machine was processing. */
   #giveEarlyInput(): void {
-    while (this.#difference === undefined && this.#givenIndex !== this.#index && this.#recording.isEarly(this.#index)) {
+    while (
+      this.#difference === undefined &&
+      this.#lastGivenIndex !== this.#index &&
+      this.#recording.isEarly(this.#index)
+    ) {
       const index = this.#index;
       if (!this.#outside.isOutsideAction(index) || this.#outside.isRepeatedByEffect(index)) return;
       this.#give(index);

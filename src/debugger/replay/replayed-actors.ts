@@ -37,7 +37,7 @@ export class ReplayedActors {
   readonly #timers: RecordedTimers;
   readonly #actors = new Map<string, AnyActorRef>();
   readonly #effects = new WeakSet<AnyActorRef>();
-  readonly #started = new WeakSet<AnyActorRef>();
+  readonly #startedEffects = new WeakSet<AnyActorRef>();
   readonly #stopping = new WeakSet<AnyActorRef>();
   /** Created machine roots that have not been started: events for them are queued. */
   readonly #unstarted = new Set<AnyActorRef>();
@@ -47,15 +47,15 @@ export class ReplayedActors {
   constructor(options: ReplayedActorsOptions) {
     this.#options = options;
     this.#timers = new RecordedTimers(options.now);
-    const moments = {
+    const effectMoments = {
       started: (effect: AnyActorRef) => {
-        this.#started.add(effect);
+        this.#startedEffects.add(effect);
         options.onMoment();
       },
       reached: () => options.onMoment(),
     };
-    this.#effect = replayedEffect(moments);
-    this.#reducer = replayedReducer(moments);
+    this.#effect = replayedEffect(effectMoments);
+    this.#reducer = replayedReducer(effectMoments);
   }
 
   /** The current or last actor of this name. */
@@ -69,7 +69,7 @@ export class ReplayedActors {
   }
 
   hasStarted(effect: AnyActorRef): boolean {
-    return this.#started.has(effect);
+    return this.#startedEffects.has(effect);
   }
 
   /** Creates a root actor. A root without a machine is an effect and starts immediately. */
@@ -128,7 +128,7 @@ export class ReplayedActors {
     const actor = createActor(this.#effect, { id: name }) as AnyActorRef;
     this.#actors.set(name, actor);
     this.#effects.add(actor);
-    this.#started.add(actor);
+    this.#startedEffects.add(actor);
     return actor;
   }
 

@@ -28,8 +28,8 @@ export function replayedEffect({ started, reached }: EffectMoments): AnyActorLog
 }
 
 /** Like {@link replayedEffect}, for a reducer (`fromTransition`), which is not notified when it is stopped. */
-export function replayedReducer(moments: EffectMoments): AnyActorLogic {
-  const effect = replayedEffect(moments);
+export function replayedReducer(effectMoments: EffectMoments): AnyActorLogic {
+  const effect = replayedEffect(effectMoments);
   return {
     ...effect,
     transition: (snapshot, event: AnyEventObject, scope) =>

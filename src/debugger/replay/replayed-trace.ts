@@ -15,11 +15,11 @@ export class TraceToReplay {
   readonly #earlyFlags: Uint8Array;
   readonly #parents = new Map<string, string | undefined>();
   /** Actors that cannot be replayed because their input was not recorded. */
-  readonly #leftOut = new Set<string>();
+  readonly #omittedKinds = new Set<string>();
 
   /** @throws ChartpilotError TRACE_INVALID if the trace has no beginning, or records are missing */
   constructor(header: TraceHeader, records: readonly TraceRecord[], machines: ReadonlyMap<string, AnyStateMachine>) {
-    mustBeWhole(header, records);
+    assertComplete(header, records);
     this.records = records;
     this.#machines = machines;
     this.#earlyFlags = findEarlyRecords(records);
@@ -30,8 +30,8 @@ export class TraceToReplay {
     const record = this.records[recordIndex];
     if (record === undefined) return false;
     if (record.kind === 'log') return true;
-    if (this.#leftOut.size === 0) return false;
-    return record.kind === 'event' ? this.#leftOut.has(record.to) : this.#leftOut.has(record.actor);
+    if (this.#omittedKinds.size === 0) return false;
+    return record.kind === 'event' ? this.#omittedKinds.has(record.to) : this.#omittedKinds.has(record.actor);
   }
 
   /** Whether a record was written while a machine was processing; false after the last record. */
@@ -92,38 +92,40 @@ export class TraceToReplay {
     return root;
   }
 
-  #leaveOut(omitted: readonly string[]): void {
+  #leaveOut(omittedNames: readonly string[]): void {
     const roots = new Set<string>();
     for (const record of this.records) {
       if (record.kind !== 'spawn') continue;
       this.#parents.set(record.actor, record.parent);
       const receivesOmitted =
-        omitted.length > 0 && record.parent === undefined && this.#acceptsAnyOf(record.machine, omitted);
+        omittedNames.length > 0 && record.parent === undefined && this.#acceptsAnyOf(record.machine, omittedNames);
       if (receivesOmitted) roots.add(record.actor);
-      if (receivesOmitted || (record.parent !== undefined && this.#leftOut.has(record.parent)))
-        this.#leftOut.add(record.actor);
+      if (receivesOmitted || (record.parent !== undefined && this.#omittedKinds.has(record.parent)))
+        this.#omittedKinds.add(record.actor);
     }
     if (roots.size === 0) return;
     const [first = ''] = roots;
     const excludedRoots = roots.size === 1 ? first : `${first} and ${roots.size - 1} more`;
-    this.notes.push(`${excludedRoots}: not replayed, because the trace omits ${omitted.join(', ')}; ${recordInFull}`);
+    this.notes.push(
+      `${excludedRoots}: not replayed, because the trace omits ${omittedNames.join(', ')}; ${recordInFull}`,
+    );
   }
 
-  #acceptsAnyOf(id: string | undefined, omitted: readonly string[]): boolean {
+  #acceptsAnyOf(id: string | undefined, omittedNames: readonly string[]): boolean {
     const machine = id === undefined ? undefined : this.#machines.get(id);
     if (machine === undefined) return false;
     return machinesOf(machine).some((childMachine) =>
-      statechartOf(childMachine).transitions.some(({ on }) => omitted.includes(on)),
+      statechartOf(childMachine).transitions.some(({ on }) => omittedNames.includes(on)),
     );
   }
 }
 
-function mustBeWhole(header: TraceHeader, records: readonly TraceRecord[]): void {
+function assertComplete(header: TraceHeader, records: readonly TraceRecord[]): void {
   const [first] = records;
   if (first !== undefined && first.seq !== 1) {
-    const why =
+    const reason =
       header.actors === undefined ? 'earlier records are missing' : 'it was rotated, or copied from a running program';
-    throw new ChartpilotError('TRACE_INVALID', `expected record 1 first, got record ${first.seq}: ${why}`, {
+    throw new ChartpilotError('TRACE_INVALID', `expected record 1 first, got record ${first.seq}: ${reason}`, {
       hint: 'a replay requires all records since the start: use the file of --trace together with FILE.1, before the second rotation',
     });
   }

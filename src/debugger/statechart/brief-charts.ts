@@ -44,25 +44,25 @@ export function foldingsOf(chart: Statechart): Folding[] {
   const isRow = (number: number): boolean => parents.includes(number) && number !== 0;
   const all = parents.filter(isRow).sort((a, b) => a - b);
   const foldings = new Map<string, Folding>();
-  const add = (openStates: readonly number[], near?: number): void => {
-    const sorted = [...openStates].sort((a, b) => a - b);
-    foldings.set(`${sorted} ${near}`, { open: sorted, ...(near !== undefined && { near }) });
+  const add = (openStates: readonly number[], nearRow?: number): void => {
+    const sortedStates = [...openStates].sort((a, b) => a - b);
+    foldings.set(`${sortedStates} ${nearRow}`, { open: sortedStates, ...(nearRow !== undefined && { near: nearRow }) });
   };
   add(all);
-  for (const way of openStatesOf(chart, 0)) add(way);
+  for (const stateSet of openStatesOf(chart, 0)) add(stateSet);
   for (const [number] of chart.states.entries()) {
     if (number !== 0 && siblingsOf(chart, number).length > longRow) {
-      for (const way of openStatesOf(chart, 0).filter((openStates) =>
-        isIn(openStates, chart.states[number]!.parent!),
+      for (const stateSet of openStatesOf(chart, 0).filter((openStates) =>
+        isOpenIn(openStates, chart.states[number]!.parent!),
       )) {
-        if (!isRow(number) || way.includes(number)) add(way, number);
+        if (!isRow(number) || stateSet.includes(number)) add(stateSet, number);
       }
     }
   }
   return [...foldings.values()];
 }
 
-function isIn(openStates: readonly number[], row: number): boolean {
+function isOpenIn(openStates: readonly number[], row: number): boolean {
   return row === 0 || openStates.includes(row);
 }
 
@@ -72,19 +72,19 @@ function openStatesOf(chart: Statechart, number: number): number[][] {
   if (children.length === 0) return [[]];
   const ownNumber = number === 0 ? [] : [number];
   const ways = children.map((child) => openStatesOf(chart, child));
-  if (chart.states[number]!.type !== 'parallel') return distinct(ways.flat().map((way) => [...ownNumber, ...way]));
-  let together: number[][] = [ownNumber];
+  if (chart.states[number]!.type !== 'parallel')
+    return distinct(ways.flat().map((stateSet) => [...ownNumber, ...stateSet]));
+  let combinations: number[][] = [ownNumber];
   for (const region of ways) {
-    together = distinct(together.flatMap((openStates) => region.map((way) => [...openStates, ...way]))).slice(
-      0,
-      maxPictures,
-    );
+    combinations = distinct(
+      combinations.flatMap((openStates) => region.map((stateSet) => [...openStates, ...stateSet])),
+    ).slice(0, maxPictures);
   }
-  return together;
+  return combinations;
 }
 
 function distinct(ways: readonly number[][]): number[][] {
-  return [...new Map(ways.map((way) => [way.join(' '), way])).values()];
+  return [...new Map(ways.map((stateSet) => [stateSet.join(' '), stateSet])).values()];
 }
 
 async function drawBrief(wholeChart: Statechart, folded: FoldedStatechart): Promise<string> {
@@ -98,7 +98,7 @@ async function drawBrief(wholeChart: Statechart, folded: FoldedStatechart): Prom
 /** The name, and the number of hidden inner states. */
 function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, stateIndex: number): StateHeader {
   const name = wrap(words('name', stateName(chart, chart.states[stateIndex]!)), maxNameWidth, nameFont);
-  const below = margin + name.length * nameHeight;
+  const bottom = margin + name.length * nameHeight;
   const count = numbers[stateIndex] === undefined ? 0 : leftOut[stateIndex]!;
   // A single text, so that the visible text of a partly hidden box is a part of its name.
   const lines: TextLine[] =
@@ -106,9 +106,9 @@ function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, stateIndex: 
   const widths = [...name.map((line) => lineWidth(line, nameFont)), ...lines.map((line) => lineWidth(line, textFont))];
   return {
     name,
-    rows: lines.length === 0 ? [] : [{ lines, y: below }],
+    rows: lines.length === 0 ? [] : [{ lines, y: bottom }],
     width: Math.ceil(Math.max(...widths)) + 2 * margin,
-    height: below + lines.length * lineHeight + margin,
+    height: bottom + lines.length * lineHeight + margin,
   };
 }
 

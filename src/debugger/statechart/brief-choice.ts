@@ -10,24 +10,24 @@ export const wholeRows = -1;
  * The smallest chart in which all necessary states are open; of several, the one around the active state.
  *
  * @param leaves numbers of the innermost active states
- * @param byHand states that the user opened in addition
+ * @param manualStates states that the user opened in addition
  */
 export function briefFor(
   chart: Statechart,
   pictures: readonly BriefChart[],
   leaves: readonly number[],
-  byHand: readonly number[] = [],
+  manualStates: readonly number[] = [],
 ): BriefChart | undefined {
   const active = openFor(chart, leaves);
-  const required = [...active, ...byHand.filter((number) => number !== wholeRows)];
+  const required = [...active, ...manualStates.filter((number) => number !== wholeRows)];
   const inRows = [...leaves, ...active].filter((number) => siblingsOf(chart, number).length > longRow);
-  const fitting = pictures.filter(({ open, near }) => {
-    const isNear = near === undefined || (!byHand.includes(wholeRows) && inRows.includes(near));
+  const matchingPictures = pictures.filter(({ open, near }) => {
+    const isNear = near === undefined || (!manualStates.includes(wholeRows) && inRows.includes(near));
     return isNear && required.every((number) => open.includes(number));
   });
   const size = ({ open, near }: BriefChart): number => open.length - (near === undefined ? 0 : 0.5);
-  return fitting.reduce<BriefChart | undefined>(
-    (best, next) => (best === undefined || size(next) < size(best) ? next : best),
+  return matchingPictures.reduce<BriefChart | undefined>(
+    (smallest, next) => (smallest === undefined || size(next) < size(smallest) ? next : smallest),
     undefined,
   );
 }

@@ -31,10 +31,10 @@ function triggerWords(chart: Statechart, transition: StatechartTransition): Word
   if (kind === 'event') return [{ text: on === '*' ? 'any event' : on, role: 'event' }];
   if (kind === 'timer') return words('timer', `after ${delayInWords(on)}`);
   if (kind === 'always') return [];
-  const how = kind === 'done' ? 'done' : 'failed';
-  if (on === '*') return words('event', `any actor ${how}`);
-  const isOfState = on === chart.id || on.startsWith(`${chart.id}.`);
-  return words('event', isOfState ? how : `${on} ${how}`);
+  const outcomeText = kind === 'done' ? 'done' : 'failed';
+  if (on === '*') return words('event', `any actor ${outcomeText}`);
+  const isStateEvent = on === chart.id || on.startsWith(`${chart.id}.`);
+  return words('event', isStateEvent ? outcomeText : `${on} ${outcomeText}`);
 }
 
 /** The label of an arrow: `config.changed [isNews]`. Its actions are in its title. */
@@ -60,8 +60,8 @@ export function exitWords({ exit = [] }: StatechartState): Word[] {
 /** `runs repair`; with the name of the logic if that differs: `runs context (buildContext)`. */
 export function invokeWords({ invoke = [] }: StatechartState): Word[][] {
   return invoke.map(({ id, src }) => {
-    const isSameName = src === 'in place' || normalizedName(src) === normalizedName(id);
-    return [...words('keyword', 'runs'), ...words('event', isSameName ? id : `${id} (${src})`)];
+    const hasSameName = src === 'in place' || normalizedName(src) === normalizedName(id);
+    return [...words('keyword', 'runs'), ...words('event', hasSameName ? id : `${id} (${src})`)];
   });
 }
 
@@ -77,7 +77,7 @@ export function transitionTitle(chart: Statechart, number: number): string {
   const tried = chart.transitions.filter((other) => other.source === source && other.kind === kind && other.on === on);
   const evaluationOrder =
     tried.length < 2 ? '' : `\nEvaluated as number ${tried.indexOf(transition) + 1} of ${tried.length}.`;
-  const text = internalWords(chart, transition).map((word) => word.text);
+  const text = internalWords(chart, transition).map((part) => part.text);
   return `${name(source)}${to}\n${text.join(' ')}${evaluationOrder}${description === undefined ? '' : `\n${description}`}`;
 }
 
@@ -86,14 +86,14 @@ export function wrap(text: readonly Word[], maxWidth: number, font: Font): TextL
   const space = textWidth(' ', font);
   const lines: Word[][] = [];
   let width = 0;
-  for (const word of text) {
-    const wordWidth = textWidth(word.text, font);
+  for (const part of text) {
+    const wordWidth = textWidth(part.text, font);
     const last = lines.at(-1);
     if (last !== undefined && width + space + wordWidth <= maxWidth) {
-      last.push(word);
+      last.push(part);
       width += space + wordWidth;
     } else {
-      lines.push([word]);
+      lines.push([part]);
       width = wordWidth;
     }
   }

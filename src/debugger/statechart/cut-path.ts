@@ -13,12 +13,12 @@ export function cutPath(points: readonly Point[], boxes: readonly ChartBox[]): P
     const from = points[index - 1];
     if (from === undefined) continue;
     for (const [start, stop] of outside(from, to, boxes)) {
-      const begin = between(from, to, start);
-      if (!isSame(segment.at(-1), begin)) {
+      const startPoint = pointBetween(from, to, start);
+      if (!isSamePoint(segment.at(-1), startPoint)) {
         end();
-        segment.push(begin);
+        segment.push(startPoint);
       }
-      segment.push(between(from, to, stop));
+      segment.push(pointBetween(from, to, stop));
     }
   }
   end();
@@ -27,18 +27,18 @@ export function cutPath(points: readonly Point[], boxes: readonly ChartBox[]): P
 
 /** Parts outside all boxes, as fractions of the line. */
 function outside(from: Point, to: Point, boxes: readonly ChartBox[]): [number, number][] {
-  const hidden = boxes.flatMap((box) => inside(from, to, box)).sort(([start], [other]) => start - other);
+  const hidden = boxes.flatMap((box) => insideRanges(from, to, box)).sort(([start], [other]) => start - other);
   const visibleRanges: [number, number][] = [];
-  let done = 0;
+  let doneLength = 0;
   for (const [start, stop] of hidden) {
-    if (start > done) visibleRanges.push([done, start]);
-    done = Math.max(done, stop);
+    if (start > doneLength) visibleRanges.push([doneLength, start]);
+    doneLength = Math.max(doneLength, stop);
   }
-  if (done < 1) visibleRanges.push([done, 1]);
+  if (doneLength < 1) visibleRanges.push([doneLength, 1]);
   return visibleRanges;
 }
 
-function inside(from: Point, to: Point, box: ChartBox): [number, number][] {
+function insideRanges(from: Point, to: Point, box: ChartBox): [number, number][] {
   const across = range(from.x, to.x, box.x, box.x + box.width);
   const down = range(from.y, to.y, box.y, box.y + box.height);
   const start = Math.max(0, across[0], down[0]);
@@ -53,11 +53,11 @@ function range(from: number, to: number, low: number, high: number): [number, nu
   return [Math.min(...shares), Math.max(...shares)];
 }
 
-function between(from: Point, to: Point, share: number): Point {
+function pointBetween(from: Point, to: Point, share: number): Point {
   const interpolate = (start: number, stop: number): number => Math.round((start + (stop - start) * share) * 10) / 10;
   return { x: interpolate(from.x, to.x), y: interpolate(from.y, to.y) };
 }
 
-function isSame(point: Point | undefined, other: Point): boolean {
+function isSamePoint(point: Point | undefined, other: Point): boolean {
   return point !== undefined && point.x === other.x && point.y === other.y;
 }

@@ -40,12 +40,12 @@ const rootOptions: LayoutOptions = {
 };
 
 /**
- * @param wider additional width of each state beyond that of its contents: ELK ignores the minimum width of a parent
+ * @param extraWidths additional width of each state beyond that of its contents: ELK ignores the minimum width of a parent
  */
 export function elkGraph(
   chart: Statechart,
   headers: readonly StateHeader[],
-  wider: readonly number[],
+  extraWidths: readonly number[],
   connections: readonly ChartConnection[],
   direction: Direction,
 ): ElkNode {
@@ -53,7 +53,7 @@ export function elkGraph(
   return {
     id: 'chart',
     layoutOptions: { ...rootOptions, 'elk.direction': direction },
-    children: [stateNode(chart, headers, wider, 0, direction)],
+    children: [stateNode(chart, headers, extraWidths, 0, direction)],
     edges: [...markerEdges(chart), ...arrows],
   };
 }
@@ -61,7 +61,7 @@ export function elkGraph(
 function stateNode(
   chart: Statechart,
   headers: readonly StateHeader[],
-  wider: readonly number[],
+  extraWidths: readonly number[],
   number: number,
   direction: Direction,
 ): ElkNode {
@@ -72,7 +72,7 @@ function stateNode(
     parent !== undefined && chart.states[parent]!.type === 'parallel' ? { 'elk.alignment': alignment } : {};
   const id = stateId(number);
   const children = chart.states.flatMap((state, child) =>
-    state.parent === number ? [stateNode(chart, headers, wider, child, direction)] : [],
+    state.parent === number ? [stateNode(chart, headers, extraWidths, child, direction)] : [],
   );
   if (children.length === 0) {
     return { id, width: Math.max(width, minLeafWidth), height, layoutOptions: regionOptions };
@@ -85,7 +85,7 @@ function stateNode(
       ...levelOptions,
       'elk.direction': direction,
       ...regionOptions,
-      'elk.padding': padding(height + border / 2, border + wider[number]! / 2),
+      'elk.padding': padding(height + border / 2, border + extraWidths[number]! / 2),
     },
   };
 }
@@ -105,17 +105,17 @@ function markerEdges(chart: Statechart): ElkExtendedEdge[] {
 function arrowEdge(chart: Statechart, connection: ChartConnection, number: number): ElkExtendedEdge {
   const { source, target } = connection;
   const [from, to] = leadsBack(chart, connection) ? [target, source] : [source, target];
-  const ends = { id: arrowId(number), sources: [stateId(from)], targets: [stateId(to)] };
-  if (connection.labels.every(({ lines }) => lines.length === 0)) return ends;
+  const edgeEnds = { id: arrowId(number), sources: [stateId(from)], targets: [stateId(to)] };
+  if (connection.labels.every(({ lines }) => lines.length === 0)) return edgeEnds;
   const label = {
     // ELK omits labels without text.
     text: 'label',
     ...labelSize(connection),
     layoutOptions: { 'elk.edgeLabels.inline': 'true', 'elk.edgeLabels.placement': 'CENTER' },
   };
-  return { ...ends, labels: [label] };
+  return { ...edgeEnds, labels: [label] };
 }
 
-function padding(top: number, side: number = border): string {
-  return `[top=${top},left=${side},bottom=${border},right=${side}]`;
+function padding(top: number, sidePadding: number = border): string {
+  return `[top=${top},left=${sidePadding},bottom=${border},right=${sidePadding}]`;
 }

@@ -27,10 +27,10 @@ const isMessage = ({ kind }: StatechartTransition): boolean => kind === 'event';
 
 export function eventTableOf(chart: Statechart): EventTable {
   const events = [...new Set(chart.transitions.filter(isMessage).map(({ on }) => on))].sort(namesBeforeWildcards);
-  const rests = chart.states.flatMap((_, number) => (isStable(chart, number) ? [number] : []));
+  const stableStates = chart.states.flatMap((_, number) => (isStable(chart, number) ? [number] : []));
   return {
     events,
-    states: rests.map((number) => ({
+    states: stableStates.map((number) => ({
       path: chart.states[number]!.path || chart.id,
       cells: events.map((event) => ({ tried: triedIn(chart, number, event) })),
     })),
@@ -39,9 +39,9 @@ export function eventTableOf(chart: Statechart): EventTable {
 
 /** Sorts wildcards last: their column stands for the events that no column before it names. */
 function namesBeforeWildcards(a: string, b: string): number {
-  const byKind = Number(a.endsWith('*')) - Number(b.endsWith('*'));
+  const kindOrder = Number(a.endsWith('*')) - Number(b.endsWith('*'));
   // A longer wildcard is tried before a shorter one.
-  return byKind || (a.endsWith('*') ? b.length - a.length : 0) || (a < b ? -1 : 1);
+  return kindOrder || (a.endsWith('*') ? b.length - a.length : 0) || (a < b ? -1 : 1);
 }
 
 /** Whether a state is a leaf that is not left immediately after it was entered. */
@@ -103,16 +103,16 @@ function symbolOf({ tried }: Cell): string {
 function inWords(chart: Statechart, { targets, guard, actions = [], description }: StatechartTransition): string {
   const to = targets.map((number) => `→ ${chart.states[number]!.path || chart.id}`).join(', ');
   const effectText = [to, actions.join(', ')].filter((segment) => segment !== '').join(', ') || 'ignored';
-  const why = description === undefined ? '' : ` (${description})`;
-  return `${guard === undefined ? '' : `if ${guard}: `}${effectText}${why}`;
+  const descriptionText = description === undefined ? '' : ` (${description})`;
+  return `${guard === undefined ? '' : `if ${guard}: `}${effectText}${descriptionText}`;
 }
 
 function code(name: string): string {
   return `\`${oneLine(name).replaceAll('`', "'").replaceAll('|', '\\|')}\``;
 }
 
-function plain(words: string): string {
-  return oneLine(words).replaceAll('<', '&lt;');
+function plain(escapeCell: string): string {
+  return oneLine(escapeCell).replaceAll('<', '&lt;');
 }
 
 function oneLine(text: string): string {

@@ -17,15 +17,19 @@ export interface FoldedStatechart {
 /** A row of more states than this is shortened. */
 export const longRow = 9;
 /** Number of states that remain of a row, including the one in its centre. */
-const keptOfRow = 7;
+const maxKeptOfRow = 7;
 
 /**
  * @param openStates numbers of the states whose children are shown, with their ancestors; the machine itself is always open
- * @param near number of a state in a long row: distant states of the row are merged into one box
+ * @param nearState number of a state in a long row: distant states of the row are merged into one box
  */
-export function foldStatechart(chart: Statechart, openStates: ReadonlySet<number>, near?: number): FoldedStatechart {
-  const keptStates = near === undefined ? undefined : nearIn(chart, near);
-  const row = near === undefined ? undefined : chart.states[near]?.parent;
+export function foldStatechart(
+  chart: Statechart,
+  openStates: ReadonlySet<number>,
+  nearState?: number,
+): FoldedStatechart {
+  const nearbyStates = nearState === undefined ? undefined : nearIn(chart, nearState);
+  const row = nearState === undefined ? undefined : chart.states[nearState]?.parent;
   /** The state that is drawn for each state: itself, or the one that it is folded into. */
   const drawnAs: number[] = [];
   let restState: number | undefined;
@@ -33,53 +37,53 @@ export function foldStatechart(chart: Statechart, openStates: ReadonlySet<number
     if (parent === undefined) drawnAs[number] = number;
     else if (drawnAs[parent] !== parent) drawnAs[number] = drawnAs[parent]!;
     else if (parent !== 0 && !openStates.has(parent)) drawnAs[number] = parent;
-    else if (parent === row && keptStates?.has(number) === false) drawnAs[number] = restState ??= number;
+    else if (parent === row && nearbyStates?.has(number) === false) drawnAs[number] = restState ??= number;
     else drawnAs[number] = number;
   });
   const drawnStates = chart.states.flatMap((_, number) => (drawnAs[number] === number ? [number] : []));
   const placeOf = new Map(drawnStates.map((number, stateIndex) => [number, stateIndex]));
-  const placed = (number: number): number => placeOf.get(drawnAs[number]!)!;
-  const leftOut = drawnStates.map(
+  const placeOfState = (number: number): number => placeOf.get(drawnAs[number]!)!;
+  const omittedCounts = drawnStates.map(
     (number) => drawnAs.filter((drawnState, ownNumber) => drawnState === number && ownNumber !== number).length,
   );
   const states = drawnStates.map((number, stateIndex): StatechartState => {
     const { parent, initial, ...state } = chart.states[number]!;
-    const placedParent = parent !== undefined && { parent: placed(parent) };
+    const placedParent = parent !== undefined && { parent: placeOfState(parent) };
     if (number === restState) {
       const count = drawnAs.filter((drawnState) => drawnState === number).length;
       return { ...placeholderOf(chart.states[parent!]!.path, count), ...placedParent };
     }
-    const within = { ...state, ...placedParent };
-    if (leftOut[stateIndex]! > 0) return { ...within, type: 'atomic' };
-    return { ...within, ...(initial !== undefined && { initial: placed(initial) }) };
+    const placedState = { ...state, ...placedParent };
+    if (omittedCounts[stateIndex]! > 0) return { ...placedState, type: 'atomic' };
+    return { ...placedState, ...(initial !== undefined && { initial: placeOfState(initial) }) };
   });
   return {
     chart: {
       ...chart,
       states,
-      transitions: chart.transitions.map((transition) => betweenVisibleStates(transition, placed)),
+      transitions: chart.transitions.map((transition) => betweenVisibleStates(transition, placeOfState)),
     },
     numbers: drawnStates.map((number) => (number === restState ? undefined : number)),
-    leftOut,
+    leftOut: omittedCounts,
   };
 }
 
 /** The states of a long row that few transitions connect with `near`; `undefined` for a short row. */
-function nearIn(chart: Statechart, near: number): ReadonlySet<number> | undefined {
-  const row = siblingsOf(chart, near);
+function nearIn(chart: Statechart, nearState: number): ReadonlySet<number> | undefined {
+  const row = siblingsOf(chart, nearState);
   if (row.length <= longRow) return undefined;
   const inRow = (number: number | undefined): number | undefined =>
     number === undefined || row.includes(number) ? number : inRow(chart.states[number]!.parent);
   const ways = chart.transitions.flatMap(({ source, targets }) =>
     targets.map((target) => [inRow(source), inRow(target)] as const),
   );
-  const nearStates = new Set([near]);
+  const nearStates = new Set([nearState]);
   for (const from of nearStates) {
     // Targets first, because they are more useful than sources.
     const next = ways.flatMap(([source, target]) => (source === from && target !== undefined ? [target] : []));
     const sources = ways.flatMap(([source, target]) => (target === from && source !== undefined ? [source] : []));
-    for (const other of [...next, ...sources]) if (nearStates.size < keptOfRow) nearStates.add(other);
-    if (nearStates.size >= keptOfRow) break;
+    for (const other of [...next, ...sources]) if (nearStates.size < maxKeptOfRow) nearStates.add(other);
+    if (nearStates.size >= maxKeptOfRow) break;
   }
   return nearStates;
 }
@@ -103,10 +107,10 @@ function placeholderOf(row: string, count: number): Pick<StatechartState, 'path'
 /** Moves ends of transitions inside folded states to those states, and drops transitions from a box to itself. */
 function betweenVisibleStates(
   transition: StatechartTransition,
-  placed: (number: number) => number,
+  placeOfState: (number: number) => number,
 ): StatechartTransition {
-  const { actions: _, ...rest } = transition;
-  const source = placed(transition.source);
-  const targets = [...new Set(transition.targets.map(placed))].filter((target) => target !== source);
-  return { ...rest, source, targets };
+  const { actions: _, ...otherFields } = transition;
+  const source = placeOfState(transition.source);
+  const targets = [...new Set(transition.targets.map(placeOfState))].filter((target) => target !== source);
+  return { ...otherFields, source, targets };
 }

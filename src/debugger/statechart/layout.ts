@@ -27,7 +27,7 @@ function loadEngine(): Promise<ELK> {
 export async function layoutStatechart(chart: Statechart): Promise<ChartLayout> {
   const headers = chart.states.map((_, number) => stateHeader(chart, number));
   const connections = connectionsOf(chart);
-  return placed(chart, headers, connections, await layoutGraphOnScreen(chart, headers, connections));
+  return placeStates(chart, headers, connections, await layoutGraphOnScreen(chart, headers, connections));
 }
 
 /** Lays out a chart with the given texts, down or to the right, whichever is larger on a screen. */
@@ -38,11 +38,16 @@ export async function layoutOnScreen(
   size: Size,
 ): Promise<ChartLayout> {
   const down = await layoutGraph(chart, headers, connections, 'DOWN');
-  const right = await layoutGraph(chart, headers, connections, 'RIGHT');
-  return placed(chart, headers, connections, scaleOf(right, size) > scaleOf(down, size) ? right : down);
+  const rightLayout = await layoutGraph(chart, headers, connections, 'RIGHT');
+  return placeStates(
+    chart,
+    headers,
+    connections,
+    scaleOf(rightLayout, size) > scaleOf(down, size) ? rightLayout : down,
+  );
 }
 
-function placed(
+function placeStates(
   chart: Statechart,
   headers: readonly StateHeader[],
   connections: readonly ChartConnection[],
@@ -75,8 +80,8 @@ async function layoutGraphOnScreen(
 ): Promise<LaidOut> {
   const down = await layoutGraph(chart, headers, connections, 'DOWN');
   if (scaleOf(down, screen) >= legibleScale) return down;
-  const right = await layoutGraph(chart, headers, connections, 'RIGHT');
-  return scaleOf(right, screen) > scaleOf(down, screen) ? right : down;
+  const rightLayout = await layoutGraph(chart, headers, connections, 'RIGHT');
+  return scaleOf(rightLayout, screen) > scaleOf(down, screen) ? rightLayout : down;
 }
 
 function scaleOf({ graph: { width, height } }: LaidOut, size: Size): number {
@@ -91,13 +96,13 @@ async function layoutGraph(
   direction: Direction,
 ): Promise<LaidOut> {
   const elk = await loadEngine();
-  let wider = headers.map(() => 0);
+  let extraWidths = headers.map(() => 0);
   for (let pass = 1; ; pass++) {
-    const graph = await elk.layout(elkGraph(chart, headers, wider, connections, direction));
+    const graph = await elk.layout(elkGraph(chart, headers, extraWidths, connections, direction));
     const nodes = new Map(nodesBelow(graph).map((node) => [node.id, node]));
     const missingWidths = headers.map(({ width }, number) => Math.max(0, width - nodes.get(stateId(number))!.width!));
     if (pass === maxPasses || missingWidths.every((width) => width === 0)) return { graph, nodes };
-    wider = wider.map((width, number) => width + missingWidths[number]!);
+    extraWidths = extraWidths.map((width, number) => width + missingWidths[number]!);
   }
 }
 
@@ -116,7 +121,7 @@ function arrowOf(chart: Statechart, connection: ChartConnection, edge: ElkExtend
 
 function pointsOf({ sections }: ElkExtendedEdge): Point[] {
   const { startPoint, bendPoints = [], endPoint } = sections![0]!;
-  return withCorners([startPoint, ...bendPoints, endPoint].map(({ x, y }) => ({ x: round(x), y: round(y) })));
+  return withCorners([startPoint, ...bendPoints, endPoint].map(({ x, y }) => ({ x: roundTenth(x), y: roundTenth(y) })));
 }
 
 /** The middle of the longest line of an arrow. */
@@ -124,7 +129,7 @@ function middleOf(points: readonly Point[]): Point {
   const lines = points.slice(1).map((to, i) => ({ from: points[i]!, to }));
   const length = ({ from, to }: (typeof lines)[number]): number => Math.abs(to.x - from.x) + Math.abs(to.y - from.y);
   const { from, to } = lines.reduce((current, line) => (length(line) > length(current) ? line : current));
-  return { x: round((from.x + to.x) / 2), y: round((from.y + to.y) / 2) };
+  return { x: roundTenth((from.x + to.x) / 2), y: roundTenth((from.y + to.y) / 2) };
 }
 
 /** ELK's arrows from a state to its ancestor may have a diagonal line. */
@@ -132,16 +137,16 @@ function withCorners(points: readonly Point[]): Point[] {
   return points.flatMap((point, index) => {
     const previousPoint = points[index - 1];
     if (previousPoint === undefined || previousPoint.x === point.x || previousPoint.y === point.y) return [point];
-    const y = round((previousPoint.y + point.y) / 2);
+    const y = roundTenth((previousPoint.y + point.y) / 2);
     return [{ x: previousPoint.x, y }, { x: point.x, y }, point];
   });
 }
 
 function boxOf({ x, y, width, height }: { x?: number; y?: number; width?: number; height?: number }): ChartBox {
-  return { x: round(x!), y: round(y!), width: round(width!), height: round(height!) };
+  return { x: roundTenth(x!), y: roundTenth(y!), width: roundTenth(width!), height: roundTenth(height!) };
 }
 
 /** A tenth of a pixel: more digits are invisible and enlarge the files. */
-function round(value: number): number {
+function roundTenth(value: number): number {
   return Math.round(value * 10) / 10;
 }

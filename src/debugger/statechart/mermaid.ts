@@ -33,7 +33,7 @@ function bodyOf(chart: Statechart, number: number, indent: string): string[] {
       : regions.flat()),
     ...(leadsInside(chart, number)
       ? [
-          `${indent}state "anywhere in ${clean(stateName(chart, chart.states[number]!))}" as ${anywhereIn(chart, number)}`,
+          `${indent}state "anywhere in ${escapeText(stateName(chart, chart.states[number]!))}" as ${anywhereIn(chart, number)}`,
         ]
       : []),
     ...chart.transitions.flatMap((transition) => arrowsIn(chart, number, transition, indent)),
@@ -43,7 +43,7 @@ function bodyOf(chart: Statechart, number: number, indent: string): string[] {
 function declaration(chart: Statechart, number: number, indent: string): string[] {
   const state = chart.states[number]!;
   const id = idOf(chart, number);
-  const name = `state "${clean(stateName(chart, state))}" as ${id}`;
+  const name = `state "${escapeText(stateName(chart, state))}" as ${id}`;
   const isParent = chart.states.some(({ parent }) => parent === number);
   return [
     ...(isParent
@@ -57,20 +57,20 @@ function declaration(chart: Statechart, number: number, indent: string): string[
 /** The description of a state, and its transitions without target. */
 function noteOf(chart: Statechart, number: number, indent: string): string[] {
   const state = chart.states[number]!;
-  const inside = chart.transitions.filter(
+  const innerTransitions = chart.transitions.filter(
     (transition) => transition.source === number && transition.targets.length === 0 && !isIgnored(transition),
   );
   const rows = [
     ...invokeWords(state),
     entryWords(state),
     exitWords(state),
-    ...inside.map((transition) => internalWords(chart, transition)),
-  ].filter((words) => words.length > 0);
+    ...innerTransitions.map((transition) => internalWords(chart, transition)),
+  ].filter((lineWords) => lineWords.length > 0);
   const text = [...(state.description === undefined ? [] : [state.description]), ...rows.map(sentence)];
   if (text.length === 0) return [];
   return [
     `${indent}note right of ${idOf(chart, number)}`,
-    ...text.map((line) => `${indent}  ${clean(line)}`),
+    ...text.map((line) => `${indent}  ${escapeText(line)}`),
     `${indent}end note`,
   ];
 }
@@ -81,7 +81,7 @@ function arrowsIn(chart: Statechart, number: number, transition: StatechartTrans
     .filter((target) => innermostCommonState(chart, source, target) === number)
     .map((target) => {
       const actions = transition.actions === undefined ? '' : ` / ${transition.actions.join(', ')}`;
-      const label = clean(sentence(transitionWords(chart, transition)) + actions);
+      const label = escapeText(sentence(transitionWords(chart, transition)) + actions);
       const from = source === number ? anywhereIn(chart, source) : idOf(chart, source);
       return `${indent}${from} --> ${idOf(chart, target)} : ${label}`;
     });
@@ -111,8 +111,8 @@ function idOf(chart: Statechart, number: number): string {
   return `s${number}_${(path || chart.id).replaceAll(/\W+/g, '_')}`;
 }
 
-function sentence(words: readonly Word[]): string {
-  return words.map(({ text }) => text).join(' ');
+function sentence(sentenceWords: readonly Word[]): string {
+  return sentenceWords.map(({ text }) => text).join(' ');
 }
 
 const codes: Readonly<Record<string, string>> = {
@@ -127,7 +127,7 @@ const codes: Readonly<Record<string, string>> = {
   '%': '#37;',
 };
 
-function clean(text: string): string {
+function escapeText(text: string): string {
   return text.replaceAll(/\s+/g, ' ').replaceAll(/[#;:"<>{}%]/g, (character) => codes[character]!);
 }
 

@@ -41,9 +41,9 @@ export function stateHeader(chart: Statechart, number: number): StateHeader {
   const isParent = chart.states.some(({ parent }) => parent === number);
   const width = isParent ? maxWidth.parent : maxWidth.leaf;
   const name = wrap(words('name', stateName(chart, state)), width, nameFont);
-  const below = margin + name.length * nameHeight;
+  const bottom = margin + name.length * nameHeight;
   const rows: HeaderRow[] = [];
-  let y = below + gapBelowName;
+  let y = bottom + gapBelowName;
   for (const { text, transition } of rowTexts(chart, number)) {
     const lines = wrap(text, width, textFont);
     rows.push({ lines, y, ...(transition !== undefined && { transition }) });
@@ -57,7 +57,7 @@ export function stateHeader(chart: Statechart, number: number): StateHeader {
     name,
     rows,
     width: Math.ceil(Math.max(...widths)) + 2 * margin,
-    height: (rows.length > 0 ? y : below) + margin,
+    height: (rows.length > 0 ? y : bottom) + margin,
   };
 }
 

@@ -43,7 +43,7 @@ function renderState(chart: Statechart, box: StateBox, number: number, partOf?: 
     `<g class="${markupText(stateClasses(chart, state))}${partOf?.isFolded(number) === true ? ' folded' : ''}"${numberAttribute(number, partOf)} data-path="${markupText(state.path)}">`,
     `<title>${markupText([stateName(chart, state), state.description].filter(Boolean).join('\n'))}</title>`,
     `<rect class="box" ${rect(box)} rx="${cornerRadius + 2}"/>`,
-    ...(state.type === 'final' ? [`<rect class="inner" ${rect(inside(box, 3))} rx="${cornerRadius}"/>`] : []),
+    ...(state.type === 'final' ? [`<rect class="inner" ${rect(insetBox(box, 3))} rx="${cornerRadius}"/>`] : []),
     ...header.name.map((line, index) => text(line, x + margin, y + margin + index * nameHeight + 13, 'name')),
     ...header.rows.map((row) => renderRow(chart, row, box)),
     '</g>',
@@ -114,25 +114,30 @@ function headData(points: readonly Point[]): string {
   const previousPoint = points.at(-2)!;
   const length = Math.hypot(tip.x - previousPoint.x, tip.y - previousPoint.y) || 1;
   const along = { x: (tip.x - previousPoint.x) / length, y: (tip.y - previousPoint.y) / length };
-  const arrowPoint = (back: number, side: number) =>
-    `${tip.x - along.x * back - along.y * side} ${tip.y - along.y * back + along.x * side}`;
+  const arrowPoint = (back: number, offset: number) =>
+    `${tip.x - along.x * back - along.y * offset} ${tip.y - along.y * back + along.x * offset}`;
   return `M${arrowPoint(0, 0)}L${arrowPoint(headLength, 4)}L${arrowPoint(headLength, -4)}Z`;
 }
 
 function text(line: TextLine, x: number, y: number, kind?: 'name' | 'label'): string {
   const attributes = `x="${x}" y="${y}"${kind === undefined ? '' : ` class="${kind}"`}${kind === 'label' ? ' text-anchor="middle"' : ''}`;
   const spans = line.map(
-    (word) => `<tspan class="${word.role === 'timer' ? 'timer-text' : word.role}">${markupText(word.text)}</tspan>`,
+    (part) => `<tspan class="${part.role === 'timer' ? 'timer-text' : part.role}">${markupText(part.text)}</tspan>`,
   );
-  return `<text ${attributes}>${kind === 'name' ? markupText(line.map((word) => word.text).join(' ')) : spans.join(' ')}</text>`;
+  return `<text ${attributes}>${kind === 'name' ? markupText(line.map((part) => part.text).join(' ')) : spans.join(' ')}</text>`;
 }
 
 function headerText({ x, y, header }: StateBox): ChartBox {
-  const side = margin - 3;
-  return { x: x + side, y: y + side, width: header.width - 2 * side, height: header.height - 2 * side };
+  const halfWidth = margin - 3;
+  return {
+    x: x + halfWidth,
+    y: y + halfWidth,
+    width: header.width - 2 * halfWidth,
+    height: header.height - 2 * halfWidth,
+  };
 }
 
-function inside({ x, y, width, height }: ChartBox, inset: number): ChartBox {
+function insetBox({ x, y, width, height }: ChartBox, inset: number): ChartBox {
   return { x: x + inset, y: y + inset, width: width - 2 * inset, height: height - 2 * inset };
 }
 

@@ -104,17 +104,17 @@ function startOfTimer(
  */
 function causeOfEffectAction(list: RecordList, effect: string, index: number): CauseLink | CauseOrigin {
   const owner = ownerOf(effect);
-  const reached = list.lastIndexAbout(effect, reaching, index);
+  const reachedIndex = list.lastIndexAbout(effect, reaching, index);
   const isEntered = ({ from }: TraceRecord & { kind: 'transition' }): boolean => from !== '';
-  const since = (reached ?? -1) + 1;
-  const isOfOthers = ({ from }: TraceRecord & { kind: 'event' }): boolean => !from.startsWith(`${owner}/`);
-  const ordered = owner === undefined ? undefined : findLast(list, owner, 'event', index, isOfOthers, since);
+  const since = (reachedIndex ?? -1) + 1;
+  const isFromOther = ({ from }: TraceRecord & { kind: 'event' }): boolean => !from.startsWith(`${owner}/`);
+  const orderIndex = owner === undefined ? undefined : findLast(list, owner, 'event', index, isFromOther, since);
   const entered = owner === undefined ? undefined : findLast(list, owner, 'transition', index, isEntered, since);
-  if (ordered !== undefined && ordered > (entered ?? -1)) return linkAt(list, ordered, 'owner-told');
-  if (entered === undefined) return linkAt(list, reached, 'told');
+  if (orderIndex !== undefined && orderIndex > (entered ?? -1)) return linkAt(list, orderIndex, 'owner-told');
+  if (entered === undefined) return linkAt(list, reachedIndex, 'told');
   // An event that the owner sent to the effect during that transition is more specific than the state.
-  if (reached !== undefined && causeIn(list.recordAt(reached)!) === causeIn(list.recordAt(entered)!)) {
-    return linkAt(list, reached, 'told');
+  if (reachedIndex !== undefined && causeIn(list.recordAt(reachedIndex)!) === causeIn(list.recordAt(entered)!)) {
+    return linkAt(list, reachedIndex, 'told');
   }
   return linkAt(list, entered, 'owner-state');
 }
@@ -145,11 +145,11 @@ function endOf(
   return linkAt(list, step, 'ended-by');
 }
 
-/** @param how `told` becomes `spawned` if the record is a spawn */
-function linkAt(list: RecordList, index: number | undefined, how: CauseKind): CauseLink | CauseOrigin {
+/** @param causeKind `told` becomes `spawned` if the record is a spawn */
+function linkAt(list: RecordList, index: number | undefined, causeKind: CauseKind): CauseLink | CauseOrigin {
   if (index === undefined) return 'lost';
   const record = list.recordAt(index)!;
-  return { index, record, how: how === 'told' && record.kind === 'spawn' ? 'spawned' : how };
+  return { index, record, how: causeKind === 'told' && record.kind === 'spawn' ? 'spawned' : causeKind };
 }
 
 /** The last record of a kind before an index that is about an actor and matches a condition. */

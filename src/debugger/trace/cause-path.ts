@@ -20,11 +20,11 @@ export function neighboursOf(
   const record = list.recordAt(index);
   if (record === undefined) return undefined;
   const causes = causeChain(list, index, () => true).links.map((link) => link.index);
-  const after = list.ledTo(record.seq);
+  const consequences = list.ledTo(record.seq);
   return {
-    indexes: [...causes, index, ...after.slice(0, limits.found)],
+    indexes: [...causes, index, ...consequences.slice(0, limits.found)],
     root: causes[0] ?? index,
-    isTruncated: after.length > limits.found,
+    isTruncated: consequences.length > limits.found,
   };
 }
 
@@ -33,16 +33,16 @@ export function causePathOf(list: RecordList, index: number): CausePath | undefi
   const causes = causeChain(list, index)
     .links.map((link) => link.index)
     .reverse();
-  const after = new Set([index]);
+  const visited = new Set([index]);
   const end = Math.min(list.length, index + 1 + limits.looked);
-  for (let candidate = index + 1; candidate < end && after.size <= limits.found; candidate++) {
+  for (let candidate = index + 1; candidate < end && visited.size <= limits.found; candidate++) {
     const cause = causeChain(list, candidate, () => true).links[0]?.index;
-    if (cause !== undefined && after.has(cause)) after.add(candidate);
+    if (cause !== undefined && visited.has(cause)) visited.add(candidate);
   }
   return {
-    indexes: [...causes, ...after],
+    indexes: [...causes, ...visited],
     root: causes[0] ?? index,
-    isTruncated: after.size > limits.found || end < list.length,
+    isTruncated: visited.size > limits.found || end < list.length,
   };
 }
 

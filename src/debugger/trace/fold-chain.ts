@@ -45,18 +45,19 @@ export function foldChain(links: readonly CauseLink[]): ChainPart[] {
 
 /** The repetition that saves the most links; of two equal ones the one with fewer steps. */
 function repeatedFrom(signs: readonly string[], start: number): { period: number; times: number } {
-  let best = { period: 1, times: 1 };
+  let bestFold = { period: 1, times: 1 };
   let savedLines = minSavedLines - 1;
   for (let period = 1; period <= maxPeriod && start + 2 * period <= signs.length; period++) {
-    let same = 0;
-    while (signs[start + same] !== undefined && signs[start + same] === signs[start + same + period]) same++;
-    const times = 1 + Math.floor(same / period);
+    let sameCount = 0;
+    while (signs[start + sameCount] !== undefined && signs[start + sameCount] === signs[start + sameCount + period])
+      sameCount++;
+    const times = 1 + Math.floor(sameCount / period);
     if ((times - 1) * period > savedLines) {
       savedLines = (times - 1) * period;
-      best = { period, times };
+      bestFold = { period, times };
     }
   }
-  return best;
+  return bestFold;
 }
 
 /** A key of a record without the numbers of its actors and its time. */

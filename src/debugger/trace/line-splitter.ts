@@ -18,7 +18,7 @@ export class LineSplitter {
   #segment = '';
   #from = 0;
   /** Pieces of an incomplete line, which are joined once. */
-  #begun: string[] = [];
+  #partialSegments: string[] = [];
   #begunLength = 0;
 
   push(text: string): void {
@@ -35,31 +35,31 @@ export class LineSplitter {
       if (end !== -1) {
         const line = this.#segment.slice(this.#from, end);
         this.#from = end + 1;
-        if (this.#begun.length === 0) return line;
-        const completeLine = [...this.#begun, line].join('');
-        this.#begun = [];
+        if (this.#partialSegments.length === 0) return line;
+        const completeLine = [...this.#partialSegments, line].join('');
+        this.#partialSegments = [];
         this.#begunLength = 0;
         return completeLine;
       }
       if (this.#from < this.#segment.length) {
-        this.#begun.push(this.#segment.slice(this.#from));
+        this.#partialSegments.push(this.#segment.slice(this.#from));
         this.#begunLength += this.#segment.length - this.#from;
         this.#from = this.#segment.length;
       }
       if (this.#begunLength > maxLineLength) throw new LineTooLong();
-      const more = this.#segments.shift();
-      if (more === undefined) return undefined;
-      this.#segment = more;
+      const nextSegment = this.#segments.shift();
+      if (nextSegment === undefined) return undefined;
+      this.#segment = nextSegment;
       this.#from = 0;
     }
   }
 
   /** The text after the last newline, at the end of the input. */
   rest(): string {
-    const text = this.#begun.join('') + this.#segment.slice(this.#from);
+    const text = this.#partialSegments.join('') + this.#segment.slice(this.#from);
     this.#segment = '';
     this.#from = 0;
-    this.#begun = [];
+    this.#partialSegments = [];
     this.#begunLength = 0;
     return text;
   }

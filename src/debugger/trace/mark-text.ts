@@ -23,14 +23,14 @@ export function stepOf(steps: readonly StepRule[], fields: Fields, current: stri
 }
 
 export function fillTemplate(template: string, fields: Fields): string {
-  const text = template.replaceAll(/\{([^{}:]+)(?::([^{}]+))?\}/g, (_, paths: string, counted?: string) => {
+  const text = template.replaceAll(/\{([^{}:]+)(?::([^{}]+))?\}/g, (_, paths: string, countedNoun?: string) => {
     const value = paths
       .split('|')
       .map((path) => fieldAt(fields, path))
       .find((value) => value !== undefined && value !== null);
-    if (counted === undefined) return worded(value);
+    if (countedNoun === undefined) return worded(value);
     const count = Array.isArray(value) ? value.length : 0;
-    return `${count} ${counted}${count === 1 ? '' : 's'}`;
+    return `${count} ${countedNoun}${count === 1 ? '' : 's'}`;
   });
   return text.length > maxTextLength ? `${text.slice(0, maxTextLength - 1)}…` : text;
 }

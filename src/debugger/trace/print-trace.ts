@@ -15,7 +15,7 @@ const maxValueLength = 60;
 /** A record in one line: number, time, description, and the number of its cause. */
 export function formatRecord(record: TraceRecord, options: PrintOptions = {}): string {
   const cause = 'cause' in record && record.cause !== undefined ? `  ← ${record.cause}` : '';
-  return `${formatPosition(record, options)}  ${visibleLine(happening(record))}${cause}`;
+  return `${formatPosition(record, options)}  ${visibleLine(recordText(record))}${cause}`;
 }
 
 /** A record and its causes, nearest first, one line each; repetitions are shown once. */
@@ -26,7 +26,7 @@ export function formatCauses(record: TraceRecord, { links, origin }: CauseChain,
     const lines = chainPart.links.map((link) => {
       const step = stepBack(link, previousRecord);
       previousRecord = link.record;
-      return `${formatPosition(link.record, options)}  ← ${visibleLine(`${step}${happening(link.record)}`)}`;
+      return `${formatPosition(link.record, options)}  ← ${visibleLine(`${step}${recordText(link.record)}`)}`;
     });
     const last = chainPart.repetitions.at(-1);
     if (last === undefined) return lines;
@@ -34,7 +34,7 @@ export function formatCauses(record: TraceRecord, { links, origin }: CauseChain,
     return [...lines, `${margin}  … and ${chainPart.times - 1} × the same before, back to ${last.record.seq}`];
   });
   return [
-    `${formatPosition(record, options)}  ${visibleLine(happening(record))}`,
+    `${formatPosition(record, options)}  ${visibleLine(recordText(record))}`,
     ...steps,
     `${margin}  ${origins[origin]}`,
   ];
@@ -78,16 +78,16 @@ function clock(startedAt: string, t: number): string {
   return Number.isFinite(timeMs) && Math.abs(timeMs) < 8.64e15 ? new Date(timeMs).toISOString() : `${t.toFixed(3)} ms`;
 }
 
-function happening(record: TraceRecord): string {
+function recordText(record: TraceRecord): string {
   switch (record.kind) {
     case 'spawn': {
       const machine = record.machine === undefined ? '' : ` (machine ${record.machine})`;
       return `${record.parent ?? 'outside'} → ${record.actor}: spawn${machine}${payload(record.input)}`;
     }
     case 'event': {
-      const { type, ...rest } = record.event;
+      const { type, ...otherFields } = record.event;
       const undelivered = record.undelivered === true ? '  (not delivered: the actor had stopped)' : '';
-      return `${record.from} → ${record.to}: ${type}${payload(rest)}${undelivered}`;
+      return `${record.from} → ${record.to}: ${type}${payload(otherFields)}${undelivered}`;
     }
     case 'timer-started':
       return `${record.actor}: timer ${record.timer} started: ${duration(record.ms)}${record.state === '' ? '' : ` in [${record.state}]`}`;
@@ -109,15 +109,17 @@ function happening(record: TraceRecord): string {
 }
 
 /** XState's name of an elapsed delay repeats the state that it belongs to. */
-function trigger(on: string): string {
-  return on.replace(/^xstate\.after\.([^.]+)\..*$/, 'timer $1');
+function trigger(eventType: string): string {
+  return eventType.replace(/^xstate\.after\.([^.]+)\..*$/, 'timer $1');
 }
 
 function changes(change: readonly ContextChange[] | undefined): string {
   if (!Array.isArray(change) || change.length === 0) return '';
-  const texts = (change as readonly ContextChange[]).map(({ path, ...rest }) => {
+  const texts = (change as readonly ContextChange[]).map(({ path, ...otherFields }) => {
     const field = path === '' ? 'context' : String(path).replace(/^\//, '');
-    return 'value' in rest ? `${field} = ${shorten(JSON.stringify(rest.value), maxValueLength)}` : `${field} removed`;
+    return 'value' in otherFields
+      ? `${field} = ${shorten(JSON.stringify(otherFields.value), maxValueLength)}`
+      : `${field} removed`;
   });
   return `  (${shorten(texts.join(', '), maxPayloadLength)})`;
 }

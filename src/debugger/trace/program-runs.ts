@@ -14,29 +14,29 @@ interface GrowingRun extends ProgramRun {
 }
 
 export class ProgramRuns {
-  readonly #byLabel: ReadonlyMap<string, GrowingRun>;
+  readonly #runsByLabel: ReadonlyMap<string, GrowingRun>;
 
   constructor(header: TraceHeader, programs: readonly MergedProgram[]) {
     const runs = programs.map(({ label, program, pid, foreign }): GrowingRun => {
-      const { programs: _, actors, ...common } = header;
+      const { programs: _, actors, ...commonHeader } = header;
       const ownActors = actors
         ?.filter(({ actor }) => labelOf(actor) === label)
-        .map((actor) => withoutLabel(actor, label));
+        .map((actor) => stripLabel(actor, label));
       const records: TraceRecord[] = [];
-      const alone = {
-        ...common,
+      const singleHeader = {
+        ...commonHeader,
         program,
         pid,
         ...(foreign && { foreign }),
         ...(ownActors?.length && { actors: ownActors }),
       };
-      return { label, run: new RecordedRun(alone, records), indexes: [], records };
+      return { label, run: new RecordedRun(singleHeader, records), indexes: [], records };
     });
-    this.#byLabel = new Map(runs.map((run) => [run.label, run]));
+    this.#runsByLabel = new Map(runs.map((run) => [run.label, run]));
   }
 
   get all(): readonly ProgramRun[] {
-    return [...this.#byLabel.values()];
+    return [...this.#runsByLabel.values()];
   }
 
   /**
@@ -45,9 +45,9 @@ export class ProgramRuns {
    */
   add(record: TraceRecord, recordIndex: number): { readonly label: string; readonly record: TraceRecord } | undefined {
     const label = programOf(record);
-    const run = label === undefined ? undefined : this.#byLabel.get(label);
+    const run = label === undefined ? undefined : this.#runsByLabel.get(label);
     if (run === undefined) return undefined;
-    const ownActors = withoutLabel(record, run.label);
+    const ownActors = stripLabel(record, run.label);
     run.records.push(ownActors);
     run.indexes.push(recordIndex);
     return { label: run.label, record: ownActors };
@@ -67,7 +67,7 @@ function labelOf(actor: string): string | undefined {
 }
 
 /** Removes the label from fields with names of actors; in a transition `from` and `to` are states. */
-function withoutLabel<Named extends object>(labelled: Named, label: string): Named {
+function stripLabel<Named extends object>(labelled: Named, label: string): Named {
   const copy = { ...labelled } as Record<string, unknown>;
   const fields = copy.kind === 'event' ? ['from', 'to'] : ['actor', 'parent'];
   for (const field of fields) {

@@ -69,22 +69,22 @@ export async function openTrace(path: string): Promise<TraceReading> {
   };
 }
 
-async function* inOrder(parts: readonly TraceFilePart[]): AsyncGenerator<TraceRecord> {
+async function* inOrder(traceParts: readonly TraceFilePart[]): AsyncGenerator<TraceRecord> {
   let last: number | undefined;
   try {
-    for (const part of parts) {
-      for await (const record of part.records(last)) {
+    for (const tracePart of traceParts) {
+      for await (const record of tracePart.records(last)) {
         last = record.seq;
         yield record;
       }
     }
   } finally {
-    await closeAll(parts);
+    await closeAll(traceParts);
   }
 }
 
-async function closeAll(parts: readonly { close: () => Promise<unknown> }[]): Promise<void> {
-  for (const part of parts) await part.close();
+async function closeAll(traceParts: readonly { close: () => Promise<unknown> }[]): Promise<void> {
+  for (const tracePart of traceParts) await tracePart.close();
 }
 
 /** Limits the attempts to open both parts, between which a program may rotate the file (once per 64 MiB). */
@@ -93,30 +93,30 @@ const betweenTriesMs = 10;
 
 async function openParts(path: string): Promise<TraceFilePart[]> {
   for (let tries = 1; ; tries++) {
-    const newest = await opened(path);
-    const rotated = existsSync(`${path}.1`) ? await opened(`${path}.1`) : undefined;
-    const moved = rotated !== undefined && (await isSameFile(newest, rotated));
-    if (moved && tries < maxTries) {
+    const newest = await openFile(path);
+    const rotated = existsSync(`${path}.1`) ? await openFile(`${path}.1`) : undefined;
+    const isRotated = rotated !== undefined && (await isSameFile(newest, rotated));
+    if (isRotated && tries < maxTries) {
       await closeAll([newest, rotated]);
       await sleep(betweenTriesMs);
       continue;
     }
     let newestPart: TraceFilePart;
     try {
-      newestPart = await begun(path, newest);
+      newestPart = await beginPart(path, newest);
     } catch (error) {
       await rotated?.close();
       throw error;
     }
-    const older = rotated === undefined ? undefined : await olderPart(`${path}.1`, rotated, newestPart.header);
-    return older === undefined ? [newestPart] : [older, newestPart];
+    const olderTracePart = rotated === undefined ? undefined : await olderPart(`${path}.1`, rotated, newestPart.header);
+    return olderTracePart === undefined ? [newestPart] : [olderTracePart, newestPart];
   }
 }
 
 /** The rotated part of this run. That of an older run may have another format. */
 async function olderPart(name: string, file: FileHandle, header: TraceHeader): Promise<TraceFilePart | undefined> {
   try {
-    const candidatePart = await begun(name, file);
+    const candidatePart = await beginPart(name, file);
     if (isSameRun(candidatePart.header, header)) return candidatePart;
     await candidatePart.close();
   } catch (error) {
@@ -125,20 +125,20 @@ async function olderPart(name: string, file: FileHandle, header: TraceHeader): P
   return undefined;
 }
 
-async function begun(name: string, file: FileHandle): Promise<TraceFilePart> {
+async function beginPart(name: string, file: FileHandle): Promise<TraceFilePart> {
   try {
     return await TraceFilePart.begin(name, file.createReadStream({ encoding: 'utf8', highWaterMark: 256 * 1024 }));
   } catch (error) {
     await file.close().catch(() => {});
-    throw error instanceof ChartpilotError ? error : unreadable(name, error);
+    throw error instanceof ChartpilotError ? error : unreadableFile(name, error);
   }
 }
 
-async function opened(path: string): Promise<FileHandle> {
+async function openFile(path: string): Promise<FileHandle> {
   try {
     return await open(path);
   } catch (error) {
-    throw unreadable(path, error);
+    throw unreadableFile(path, error);
   }
 }
 
@@ -147,20 +147,20 @@ async function isSameFile(a: FileHandle, b: FileHandle): Promise<boolean> {
   return aStat.ino === other.ino && aStat.dev === other.dev;
 }
 
-function unreadable(path: string, cause: unknown): ChartpilotError {
-  const why = isSystemError(cause, 'ENOENT') ? 'no such file' : messageOf(cause);
-  return new ChartpilotError('FILE_UNREADABLE', `${path}: ${why}`, { cause, fields: { path } });
+function unreadableFile(path: string, cause: unknown): ChartpilotError {
+  const reason = isSystemError(cause, 'ENOENT') ? 'no such file' : messageOf(cause);
+  return new ChartpilotError('FILE_UNREADABLE', `${path}: ${reason}`, { cause, fields: { path } });
 }
 
 /** The records up to a number, or up to the next existing one (default: all). */
 export async function readRecords(
   records: AsyncIterable<TraceRecord>,
-  until = Number.POSITIVE_INFINITY,
+  endTime = Number.POSITIVE_INFINITY,
 ): Promise<RecordArray> {
   const list: TraceRecord[] = [];
   for await (const record of records) {
     list.push(record);
-    if (record.seq >= until) break;
+    if (record.seq >= endTime) break;
   }
   return new RecordArray(list);
 }

@@ -13,8 +13,8 @@ export function describeGaps(records: readonly TraceRecord[]): string[] {
   return [...gaps.slice(0, maxReportedGaps), `${gaps.length - maxReportedGaps} more gaps`];
 }
 
-export function describeGap(previousSeq: number, after: number): string {
-  return after === previousSeq + 2
+export function describeGap(previousSeq: number, nextSeq: number): string {
+  return nextSeq === previousSeq + 2
     ? `record ${previousSeq + 1} is missing`
-    : `records ${previousSeq + 1} to ${after - 1} are missing`;
+    : `records ${previousSeq + 1} to ${nextSeq - 1} are missing`;
 }

@@ -68,12 +68,12 @@ export class RecordedRun extends RecordArray {
  * be true for all later indexes.
  */
 export function firstIndex(length: number, isBehind: (index: number) => boolean): number {
-  let low = 0;
+  let lowIndex = 0;
   let high = length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
+  while (lowIndex < high) {
+    const middle = (lowIndex + high) >>> 1;
     if (isBehind(middle)) high = middle;
-    else low = middle + 1;
+    else lowIndex = middle + 1;
   }
-  return low;
+  return lowIndex;
 }

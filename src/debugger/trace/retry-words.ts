@@ -11,14 +11,17 @@ export interface Attempt {
 /** A description of the failures of a repetition; `undefined` without a failure. */
 export function describeFailures({ links }: ChainPart): string | undefined {
   const failures = links.flatMap(({ record }) => (record.kind === 'event' ? [record.event] : [])).filter(isFailure);
-  const described = failures.find(({ reason, signal }) => typeof (reason ?? signal) === 'string') ?? failures[0];
-  if (described === undefined) {
-    const broken = links.find(({ record }) => record.kind === 'stop' && record.status === 'error')?.record;
-    return broken?.kind === 'stop' ? `${broken.actor} failed` : undefined;
+  const describedFailure = failures.find(({ reason, signal }) => typeof (reason ?? signal) === 'string') ?? failures[0];
+  if (describedFailure === undefined) {
+    const failedRecord = links.find(({ record }) => record.kind === 'stop' && record.status === 'error')?.record;
+    return failedRecord?.kind === 'stop' ? `${failedRecord.actor} failed` : undefined;
   }
   const reason =
-    [described.signal, described.reason].find((candidate) => typeof candidate === 'string') ?? described.type;
-  return typeof described.during === 'string' ? `${String(reason)} while ${described.during}` : String(reason);
+    [describedFailure.signal, describedFailure.reason].find((candidate) => typeof candidate === 'string') ??
+    describedFailure.type;
+  return typeof describedFailure.during === 'string'
+    ? `${String(reason)} while ${describedFailure.during}`
+    : String(reason);
 }
 
 function isFailure({ type, signal }: { readonly type: string; readonly signal?: unknown }): boolean {
@@ -33,10 +36,10 @@ export function attemptsOf(chainPart: ChainPart, spanInWords: (ms: number) => st
   const times = Array.from({ length: chainPart.times }, (_, i) =>
     i === 0 ? chainPart.links : chainPart.repetitions.slice((i - 1) * period, i * period),
   );
-  const knownAttempts = times.map(attemptOf);
-  const maxAttempt = Math.max(chainPart.times, ...knownAttempts.map((attempt) => attempt ?? 0));
+  const attemptNumbers = times.map(attemptOf);
+  const maxAttempt = Math.max(chainPart.times, ...attemptNumbers.map((attempt) => attempt ?? 0));
   return times.map((links, i) => {
-    const attempt = knownAttempts[i] ?? chainPart.times - i;
+    const attempt = attemptNumbers[i] ?? chainPart.times - i;
     // The pause before an attempt follows from the previous attempt.
     const pause = i === 0 ? undefined : pauseOf(times[i - 1]!);
     return {
@@ -58,8 +61,8 @@ function pauseOf(links: readonly CauseLink[]): number | undefined {
 
 function first(links: readonly CauseLink[], value: (record: TraceRecord) => number | undefined): number | undefined {
   for (const { record } of links) {
-    const foundValue = value(record);
-    if (foundValue !== undefined) return foundValue;
+    const fieldValue = value(record);
+    if (fieldValue !== undefined) return fieldValue;
   }
   return undefined;
 }

@@ -48,16 +48,16 @@ export async function printTrace(
       fields: { path: '--from', expected: `at most ${to}`, got: String(from) },
     });
   const kinds = options.kind === undefined ? undefined : new Set<string>(options.kind);
-  let printed = 0;
+  let printedCount = 0;
   for await (const record of openedTrace.records) {
     if (record.seq < from) continue;
     if (record.seq > to) break;
     if (kinds?.has(record.kind) === false) continue;
-    if (actors !== undefined && !namesOf(record).some((name) => isOneOf(actors, name))) continue;
-    printed++;
+    if (actors !== undefined && !namesOf(record).some((name) => matchesAny(actors, name))) continue;
+    printedCount++;
     await out(options.format === 'json' ? formatTraceLine(record) : `${formatRecord(record, print)}\n`);
   }
-  if (printed === 0) error(`${path}: no matching records\n`);
+  if (printedCount === 0) error(`${path}: no matching records\n`);
   for (const line of incompleteLineWarnings(openedTrace)) error(`${line}\n`);
 }
 
@@ -71,13 +71,13 @@ async function whyText(
   const index = list.indexOf(seq);
   if (index === undefined) {
     const [first, last] = [list.recordAt(0), list.recordAt(list.length - 1)];
-    const has =
+    const hasMatch =
       first === undefined
         ? 'has none'
         : last!.seq > seq
           ? `starts with ${first.seq}`
           : `has ${first.seq} to ${last!.seq}`;
-    throw new ChartpilotError('FLAG_INVALID', `--why ${seq}: no such record; ${path} ${has}`, {
+    throw new ChartpilotError('FLAG_INVALID', `--why ${seq}: no such record; ${path} ${hasMatch}`, {
       fields: { path: '--why', got: String(seq) },
     });
   }
@@ -109,7 +109,7 @@ function namesOf(record: TraceRecord): string[] {
 }
 
 /** Whether the actor, or an owner of this effect, matches a pattern. */
-function isOneOf(patterns: readonly NamePattern[], actor: string): boolean {
+function matchesAny(patterns: readonly NamePattern[], actor: string): boolean {
   const path = actor.split('/');
   return path.some((_, i) =>
     patterns.some((pattern) => matchName(pattern, path.slice(0, i + 1).join('/')) !== undefined),

@@ -7,7 +7,7 @@ export type FieldForms = Readonly<Record<string, Form>>;
 const text: Form = (value) => typeof value === 'string';
 /** JSON can contain an infinite number as `1e999`, which no time axis can show. */
 const number: Form = Number.isFinite;
-const anything: Form = () => true;
+const acceptAny: Form = () => true;
 
 /**
  * Maximum number of levels of a JSON Pointer. Deeper pointers exceed the stack in recursive functions, and no program
@@ -138,7 +138,7 @@ const step: FieldForms = {
   actor: text,
   on: text,
   taken: optional(list(number)),
-  change: optional(list(record({ path: pointer, value: anything }))),
+  change: optional(list(record({ path: pointer, value: acceptAny }))),
 };
 
 export const machinesForm = list(machine);

@@ -32,7 +32,7 @@ export class TraceLineReader {
       if (steps === undefined) return otherVersion(line.version);
       this.#steps = steps;
     }
-    return checked(this.#steps.reduce((converted, step) => step(converted), line));
+    return checkRecord(this.#steps.reduce((converted, step) => step(converted), line));
   }
 }
 
@@ -43,7 +43,7 @@ export function otherVersion(version: number): string {
 /** @returns the line, which must be of the current version, or a description of the error */
 export function parseTraceLine(text: string): TraceLine | string {
   const line = objectIn(text);
-  return typeof line === 'string' ? line : checked(line);
+  return typeof line === 'string' ? line : checkRecord(line);
 }
 
 function objectIn(text: string): RawLine | string {
@@ -59,11 +59,11 @@ function objectIn(text: string): RawLine | string {
   return line as RawLine;
 }
 
-function checked(record: RawLine): TraceLine | string {
+function checkRecord(record: RawLine): TraceLine | string {
   const fields = checks.get(String(record.kind));
-  if (fields === undefined) return `unknown record kind ${cut(JSON.stringify(record.kind) ?? 'undefined')}`;
-  for (const [field, isOfForm] of fields) {
-    if (!isOfForm(record[field]))
+  if (fields === undefined) return `unknown record kind ${shorten(JSON.stringify(record.kind) ?? 'undefined')}`;
+  for (const [field, hasForm] of fields) {
+    if (!hasForm(record[field]))
       return `invalid field '${field}' of the ${record.kind} record: ${valueText(record[field])}`;
   }
   return record as unknown as TraceLine;
@@ -82,9 +82,9 @@ function isDeeper(value: object): boolean {
 
 function valueText(value: unknown): string {
   if (typeof value === 'number') return String(value);
-  return value === undefined ? 'missing' : cut(JSON.stringify(value));
+  return value === undefined ? 'missing' : shorten(JSON.stringify(value));
 }
 
-function cut(text: string): string {
+function shorten(text: string): string {
   return text.length <= maxShownLength ? text : `${text.slice(0, maxShownLength)}…`;
 }

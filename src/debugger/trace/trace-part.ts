@@ -16,7 +16,7 @@ export class TraceFilePart {
 
   private constructor(name: string, text: AsyncIterable<string | Buffer>) {
     this.name = name;
-    this.#lineSource = linesOf(text, (why) => this.invalid(why, this.#lineNumber + 1));
+    this.#lineSource = linesOf(text, (reason) => this.invalid(reason, this.#lineNumber + 1));
   }
 
   /**
@@ -44,21 +44,21 @@ export class TraceFilePart {
    * The records, in the order of their numbers. Ignores an incomplete line before missing records, because a full disk
    * leaves one in the middle.
    *
-   * @param after number of the last record of the previous part, if there is one
+   * @param afterSeq number of the last record of the previous part, if there is one
    */
-  async *records(after?: number): AsyncGenerator<TraceRecord> {
-    let last = after ?? 0;
-    let half: { line: number; why: string } | undefined;
+  async *records(afterSeq?: number): AsyncGenerator<TraceRecord> {
+    let last = afterSeq ?? 0;
+    let incompleteLine: { line: number; why: string } | undefined;
     for await (const { text, whole } of this.#lineSource) {
       this.#lineNumber++;
       if (text === '') continue;
       const line = this.#reader.read(text);
       if (typeof line === 'string') {
-        if (half !== undefined) throw this.invalid(half.why, half.line);
+        if (incompleteLine !== undefined) throw this.invalid(incompleteLine.why, incompleteLine.line);
         // Valid JSON was written completely, so an invalid record is an error. So is a line that does not begin like a
         // record.
         if (whole && (line !== notJson || !'{"'.startsWith(text.slice(0, 2)))) throw this.invalid(line);
-        half = { line: this.#lineNumber, why: line };
+        incompleteLine = { line: this.#lineNumber, why: line };
         continue;
       }
       if (line.kind === 'header') {
@@ -66,19 +66,21 @@ export class TraceFilePart {
         continue;
       }
       if (line.seq <= last) throw this.invalid(`records out of order: record ${line.seq} follows record ${last}`);
-      if (half !== undefined) {
-        if (line.seq === last + 1) throw this.invalid(half.why, half.line);
-        this.#leaveOut(half.line);
-        half = undefined;
+      if (incompleteLine !== undefined) {
+        if (line.seq === last + 1) throw this.invalid(incompleteLine.why, incompleteLine.line);
+        this.#leaveOut(incompleteLine.line);
+        incompleteLine = undefined;
       }
       last = line.seq;
       yield line;
     }
-    if (half !== undefined) this.#leaveOut(half.line);
+    if (incompleteLine !== undefined) this.#leaveOut(incompleteLine.line);
   }
 
-  invalid(why: string, line = this.#lineNumber): ChartpilotError {
-    return new ChartpilotError('TRACE_INVALID', `${this.name}:${line}: ${why}`, { fields: { path: this.name, line } });
+  invalid(reason: string, line = this.#lineNumber): ChartpilotError {
+    return new ChartpilotError('TRACE_INVALID', `${this.name}:${line}: ${reason}`, {
+      fields: { path: this.name, line },
+    });
   }
 
   close(): Promise<unknown> {

@@ -38,20 +38,25 @@ export async function drawDiagram(
   output: CommandOutput,
 ): Promise<void> {
   const { from, open, browser = true, enough } = options;
-  const recorded = from === undefined ? undefined : await machinesOfTrace(from);
+  const recordedMachines = from === undefined ? undefined : await machinesOfTrace(from);
   if (open === true) {
     const charts =
-      machine === undefined ? (recorded ?? (await ownCharts())) : [await chartNamed(machine, recorded, options)];
+      machine === undefined
+        ? (recordedMachines ?? (await ownCharts()))
+        : [await chartNamed(machine, recordedMachines, options)];
     const name = machine ?? from ?? 'machines of chartpilot';
     await servePage(
       { sources: [headerOnly(name, charts)], open: browser, ...(enough !== undefined && { enough }) },
       output,
     );
   } else if (machine === undefined) {
-    output.out(recorded === undefined ? listOwn() : recorded.map(({ id }) => `${visibleLine(id)}\n`).join(''));
+    output.out(
+      recordedMachines === undefined ? listOwn() : recordedMachines.map(({ id }) => `${visibleLine(id)}\n`).join(''),
+    );
   } else {
-    const chart = await chartNamed(machine, recorded, options);
-    const text = recorded === undefined ? await textOf(chart, options.format) : await textApart(chart, options.format);
+    const chart = await chartNamed(machine, recordedMachines, options);
+    const text =
+      recordedMachines === undefined ? await textOf(chart, options.format) : await textApart(chart, options.format);
     if (options.output === undefined) output.out(text);
     else writeOutput('--output', options.output, text);
   }
@@ -65,17 +70,17 @@ async function machinesOfTrace(path: string): Promise<readonly Statechart[]> {
 
 async function chartNamed(
   machine: string,
-  recorded: readonly Statechart[] | undefined,
+  recordedMachines: readonly Statechart[] | undefined,
   options: DiagramCommandOptions,
 ): Promise<Statechart> {
-  if (recorded === undefined) return statechartOf(await findMachine(machine, options.export));
-  const recordedMachine = recorded.find(({ id }) => id === machine);
+  if (recordedMachines === undefined) return statechartOf(await findMachine(machine, options.export));
+  const recordedMachine = recordedMachines.find(({ id }) => id === machine);
   if (recordedMachine !== undefined) return recordedMachine;
   throw new ChartpilotError('FLAG_INVALID', `unknown machine '${machine}' in ${options.from}`, {
     hint:
-      recorded.length === 0
+      recordedMachines.length === 0
         ? 'the trace contains no machines'
-        : `machines of the trace: ${recorded.map(({ id }) => id).join(', ')}`,
+        : `machines of the trace: ${recordedMachines.map(({ id }) => id).join(', ')}`,
   });
 }
 

@@ -44,8 +44,8 @@ export class DrawingThread {
   }
 
   async draw<What extends keyof Drawings>(output: What, chart: Statechart): Promise<DrawingResult<What>> {
-    const failed = whyTooLarge(chart, this.#limits);
-    if (failed !== undefined) return { failed };
+    const tooLargeReason = whyTooLarge(chart, this.#limits);
+    if (tooLargeReason !== undefined) return { failed: tooLargeReason };
     return (await this.#requestDrawing({ output, chart })) as DrawingResult<What>;
   }
 
@@ -59,9 +59,9 @@ export class DrawingThread {
     if (this.#spentMs >= traceMs) {
       return { failed: `time limit reached: ${traceMs / 1_000} s for all machines of a trace` };
     }
-    const begun = performance.now();
+    const startedAt = performance.now();
     const { promise, resolve } = Promise.withResolvers<DrawingResult>();
-    const broken = (error: unknown): void => {
+    const onBroken = (error: unknown): void => {
       this.end();
       resolve({ failed: `layout failed: ${messageOf(error)}` });
     };
@@ -69,14 +69,14 @@ export class DrawingThread {
       this.end();
       resolve({ failed: `time limit reached: ${machineMs / 1_000} s for a machine` });
     }, machineMs);
-    const worker = this.#worker ?? begin();
+    const worker = this.#worker ?? startWorker();
     this.#worker = worker;
-    worker.on('message', resolve).on('error', broken);
+    worker.on('message', resolve).on('error', onBroken);
     worker.postMessage(order);
     const result = await promise;
     clearTimeout(limit);
-    worker.off('message', resolve).off('error', broken);
-    this.#spentMs += performance.now() - begun;
+    worker.off('message', resolve).off('error', onBroken);
+    this.#spentMs += performance.now() - startedAt;
     return result;
   }
 }
@@ -99,7 +99,7 @@ export async function drawOne<What extends keyof Drawings>(
   }
 }
 
-function begin(): Worker {
+function startWorker(): Worker {
   const worker = new Worker(helperModule, { resourceLimits: { maxOldGenerationSizeMb: maxMegabytes } });
   // Without a listener between two requests, an error of the thread would end the program.
   return worker.on('error', () => {});

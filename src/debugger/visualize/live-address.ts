@@ -13,8 +13,8 @@ export interface LiveAddress {
  * on its own host
  */
 export function parseLiveAddress(text: string): LiveAddress {
-  const bare = text.replace(/^http:\/\//, '').replace(/\/$/, '');
-  const [, bracketed, plain, digits] = /^(?:(?:\[([\da-f:.]+)\]|([^\s:/[\]]+)):)?(\d{1,5})$/i.exec(bare) ?? [];
+  const hostAndPort = text.replace(/^http:\/\//, '').replace(/\/$/, '');
+  const [, bracketed, plain, digits] = /^(?:(?:\[([\da-f:.]+)\]|([^\s:/[\]]+)):)?(\d{1,5})$/i.exec(hostAndPort) ?? [];
   const host = bracketed ?? plain ?? '127.0.0.1';
   const port = Number(digits);
   if (digits === undefined || port < 1 || port > 65_535) {

@@ -22,11 +22,11 @@ const responseLimitMs = 5_000;
 
 /** A running program, or one that has exited and may restart: every read opens a new connection. */
 export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}): PageSource {
-  const place = formatLiveAddress(address);
+  const addressText = formatLiveAddress(address);
   return {
-    name: options.name ?? place,
+    name: options.name ?? addressText,
     kind: 'live',
-    place,
+    place: addressText,
     header: async () => {
       const trace = await request(address, options, false);
       const limit = setTimeout(
@@ -34,7 +34,7 @@ export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}
         responseLimitMs,
       );
       try {
-        return await firstLine(trace, place);
+        return await firstLine(trace, addressText);
       } finally {
         clearTimeout(limit);
         trace.destroy();
@@ -45,26 +45,33 @@ export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}
 }
 
 /** The caller must read or destroy the response. */
-async function request(address: LiveAddress, options: LiveSourceOptions, follow: boolean): Promise<IncomingMessage> {
+async function request(
+  address: LiveAddress,
+  options: LiveSourceOptions,
+  isFollowing: boolean,
+): Promise<IncomingMessage> {
   const { runDir } = options;
   // For each request, because a restarted program has another token.
   const connection = await connectToProgram(address, runDir === undefined ? {} : { runDir }).catch((error: unknown) => {
     throw unreachable(address, error);
   });
   const token = options.token ?? connection.token;
-  const sent = get({
+  const clientRequest = get({
     ...address,
-    path: follow ? tracePath : `${tracePath}?follow=false`,
+    path: isFollowing ? tracePath : `${tracePath}?follow=false`,
     // The connection whose owner was checked; Node uses it only without an agent. It ends with the response.
     createConnection: () => connection.socket,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   });
   // Once the response has begun, its own events report errors.
-  sent.on('error', () => {});
-  const limit = setTimeout(() => sent.destroy(new Error(`no response within ${responseLimitMs} ms`)), responseLimitMs);
+  clientRequest.on('error', () => {});
+  const limit = setTimeout(
+    () => clientRequest.destroy(new Error(`no response within ${responseLimitMs} ms`)),
+    responseLimitMs,
+  );
   let response: IncomingMessage;
   try {
-    [response] = (await once(sent, 'response')) as [IncomingMessage];
+    [response] = (await once(clientRequest, 'response')) as [IncomingMessage];
   } catch (error) {
     throw unreachable(address, error);
   } finally {
@@ -105,22 +112,22 @@ function hintFor(status: number, { port }: LiveAddress, { token, rejected }: Tok
   if (status === 401) {
     const problem =
       token === undefined ? 'a token is required, and this user can read none' : 'the program rejects this token';
-    const why = rejected.length === 0 || token !== undefined ? '' : ` (not used: ${rejected.join('; ')})`;
-    return `${problem}${why}; set CHARTPILOT_TOKEN to the content of debugger-${port}.token in the run directory of the program, or use --token, which other users of this host can read`;
+    const rejectedText = rejected.length === 0 || token !== undefined ? '' : ` (not used: ${rejected.join('; ')})`;
+    return `${problem}${rejectedText}; set CHARTPILOT_TOKEN to the content of debugger-${port}.token in the run directory of the program, or use --token, which other users of this host can read`;
   }
   if (status === 404)
     return 'no trace at this port; check the port, and that the program does not run with --debugger off';
   return 'connect from this host, without a proxy';
 }
 
-const whichPort = 'use the port of --statusPort (pilot-agent) or --monitoringAddr (pilot-discovery)';
+const portHint = 'use the port of --statusPort (pilot-agent) or --monitoringAddr (pilot-discovery)';
 
 async function firstLine(trace: IncomingMessage, address: string): Promise<TraceHeader> {
   const line = await firstText(trace, address);
   const header = line instanceof LineTooLong ? line.message : new TraceLineReader().read(line);
   if (typeof header !== 'string' && header.kind === 'header') return header;
-  const why = typeof header === 'string' ? `: ${header}` : '';
-  throw new ChartpilotError('TRACE_INVALID', `${address}: expected a trace${why}`, { hint: whichPort });
+  const detail = typeof header === 'string' ? `: ${header}` : '';
+  throw new ChartpilotError('TRACE_INVALID', `${address}: expected a trace${detail}`, { hint: portHint });
 }
 
 /** The text up to the end of the first line, with a limit, because any server may use the port. */
@@ -135,7 +142,7 @@ async function firstText(trace: IncomingMessage, address: string): Promise<strin
     }
   } catch (error) {
     if (error instanceof LineTooLong) return error;
-    throw new ChartpilotError('REQUEST_FAILED', `${address}: ${messageOf(error)}`, { hint: whichPort, cause: error });
+    throw new ChartpilotError('REQUEST_FAILED', `${address}: ${messageOf(error)}`, { hint: portHint, cause: error });
   }
   return lines.rest();
 }

@@ -130,23 +130,28 @@ class Pages {
       end(response, 403);
       return;
     }
-    const [, first = '', ...rest] = path.split('/');
-    if (rest.length === 0 && method === 'GET' && this.#opening !== undefined && isSameSecret(first, this.#opening)) {
+    const [, first = '', ...otherSegments] = path.split('/');
+    if (
+      otherSegments.length === 0 &&
+      method === 'GET' &&
+      this.#opening !== undefined &&
+      isSameSecret(first, this.#opening)
+    ) {
       this.#acceptStream(peer, response);
       return;
     }
-    const isOwn = isSameSecret(first, this.#token);
-    if (!isOwn && (rest.length > 0 || !isOpenToAll(first))) {
+    const hasOwnToken = isSameSecret(first, this.#token);
+    if (!hasOwnToken && (otherSegments.length > 0 || !isOpenToAll(first))) {
       end(response, 404);
       return;
     }
-    if (isOwn && rest.length === 0) {
+    if (hasOwnToken && otherSegments.length === 0) {
       // The user omitted the trailing slash; the browser keeps the fragment.
       response.setHeader('location', `/${first}/`);
       end(response, 308);
       return;
     }
-    if (isSent && isOwn && rest.join('/') === describePath) {
+    if (isSent && hasOwnToken && otherSegments.join('/') === describePath) {
       await this.#describe(request, response);
       return;
     }
@@ -156,7 +161,7 @@ class Pages {
       return;
     }
     try {
-      await this.#respond(isOwn ? rest.join('/') : first, response);
+      await this.#respond(hasOwnToken ? otherSegments.join('/') : first, response);
     } catch (error) {
       unavailable(response, error);
     }
@@ -175,7 +180,7 @@ class Pages {
   async #respond(path: string, response: ServerResponse): Promise<void> {
     const file = path === '' ? 'index.html' : path;
     if (isPageFile(file)) end(response, 200, contentTypes[file], Buffer.from(this.#files[file]));
-    else if (path === sourcesPath) json(response, 200, this.#sources.map(described));
+    else if (path === sourcesPath) json(response, 200, this.#sources.map(describeSource));
     else await this.#respondWithSource(path, response);
   }
 
@@ -190,9 +195,9 @@ class Pages {
   /** Sends the charts of a trace that the user opened in the browser, and the diagrams of its program. */
   async #describe(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await bodyOf(request);
-    const described = text === undefined ? undefined : describedIn(text);
-    if (described === undefined) json(response, 400, { reason: 'Invalid trace header.' });
-    else json(response, 200, await this.#sessions.of(described));
+    const describedData = text === undefined ? undefined : describedIn(text);
+    if (describedData === undefined) json(response, 400, { reason: 'Invalid trace header.' });
+    else json(response, 200, await this.#sessions.of(describedData));
   }
 
   async #respondWithSession(source: PageSource, response: ServerResponse): Promise<void> {
@@ -232,7 +237,7 @@ function describedIn(text: string): Described | undefined {
   }
 }
 
-function described({ name, kind, place }: PageSource): Source {
+function describeSource({ name, kind, place }: PageSource): Source {
   return { name, kind, place };
 }
 

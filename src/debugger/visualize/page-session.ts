@@ -18,10 +18,10 @@ export class Sessions {
 
   readonly #limits: Partial<DrawingLimits>;
 
-  constructor(diagrams?: string, knownCharts = readKnownCharts(), limits: Partial<DrawingLimits> = {}) {
+  constructor(diagrams?: string, prebuiltCharts = readKnownCharts(), limits: Partial<DrawingLimits> = {}) {
     this.#diagrams = diagrams;
     this.#limits = limits;
-    this.#pictures = new Map(Object.entries(knownCharts).map(([key, pictures]) => [key, { drawn: pictures }]));
+    this.#pictures = new Map(Object.entries(prebuiltCharts).map(([key, pictures]) => [key, { drawn: pictures }]));
   }
 
   async of({ machines, program }: Pick<TraceHeader, 'machines' | 'program'>): Promise<Session> {

@@ -28,8 +28,8 @@ async function* dataOf(sources: readonly PageSource[], sessions: Sessions): Asyn
   );
   for (const [number, source] of sources.entries()) {
     yield jsonElement(sessionElement(number), await sessions.of(await source.header()));
-    const [begin, end] = traceTags(traceElement(number));
-    yield begin;
+    const [openTag, end] = traceTags(traceElement(number));
+    yield openTag;
     const trace = (await source.read({ follow: false })).setEncoding('utf8');
     for await (const chunk of trace) yield withoutTags(chunk as string);
     yield end;

@@ -40,15 +40,15 @@ export async function visualize(
   const { port, open, diagrams, enough } = options;
   // Validated early, because the page would show its trace without the invalid diagrams.
   if (diagrams !== undefined) loadDiagrams(diagrams);
-  const common = { sources, ...(diagrams !== undefined && { diagrams }) };
+  const commonOptions = { sources, ...(diagrams !== undefined && { diagrams }) };
   if (options.output !== undefined) {
     refuseInput('--output', options.output, files.flatMap(traceFilesOf));
-    await writePage(options.output, singleFile(common));
+    await writePage(options.output, singleFile(commonOptions));
     output.error(`wrote ${options.output}, which opens in a browser without server or network\n`);
     return;
   }
-  const serving = { ...common, ...(port !== undefined && { port }), ...(open !== undefined && { open }) };
-  await servePage({ ...serving, ...(enough !== undefined && { enough }) }, output);
+  const serveOptions = { ...commonOptions, ...(port !== undefined && { port }), ...(open !== undefined && { open }) };
+  await servePage({ ...serveOptions, ...(enough !== undefined && { enough }) }, output);
 }
 
 async function sourcesOf(files: readonly string[], options: VisualizeCommandOptions): Promise<PageSource[]> {
@@ -90,11 +90,11 @@ function tokensOf({
  * trace.
  */
 async function mergedSource(files: readonly string[]): Promise<PageSource[]> {
-  const small = files.length > 1 && !files.includes(standardInput) && sizeOf(files) <= maxMergedBytes;
-  if (!small) return [];
+  const smallFiles = files.length > 1 && !files.includes(standardInput) && sizeOf(files) <= maxMergedBytes;
+  if (!smallFiles) return [];
   try {
-    const merged = await merge(files);
-    return merged.arrows === 0 ? [] : [memorySource(mergedName, formatMerged(merged))];
+    const mergedTrace = await merge(files);
+    return mergedTrace.arrows === 0 ? [] : [memorySource(mergedName, formatMerged(mergedTrace))];
   } catch {
     // An invalid trace is reported when it is opened separately, with its valid beginning.
     return [];

@@ -71,12 +71,12 @@ export class BundleEndpoints {
     const meshTrustDomains = trustDomainsOf(mesh);
     const endpointsByUrl = new Map<string, { url: string; trustDomains: string[] }>();
     for (const { spiffeBundleUrl: url, trustDomains } of caCertificates) {
-      const knownDomains = (trustDomains.length === 0 ? meshTrustDomains.slice(0, 1) : trustDomains).filter(
+      const endpointDomains = (trustDomains.length === 0 ? meshTrustDomains.slice(0, 1) : trustDomains).filter(
         (trustDomain) => meshTrustDomains.includes(trustDomain),
       );
-      if (url === undefined || knownDomains.length === 0 || endpointProblem(url) !== undefined) continue;
+      if (url === undefined || endpointDomains.length === 0 || endpointProblem(url) !== undefined) continue;
       const previous = endpointsByUrl.get(nameOf(url))?.trustDomains ?? [];
-      endpointsByUrl.set(nameOf(url), { url, trustDomains: [...new Set([...previous, ...knownDomains])].sort() });
+      endpointsByUrl.set(nameOf(url), { url, trustDomains: [...new Set([...previous, ...endpointDomains])].sort() });
     }
     this.#urls.clear();
     for (const [name, endpoint] of endpointsByUrl) this.#urls.set(name, endpoint);
@@ -103,11 +103,11 @@ export class BundleEndpoints {
 
   async fetch({ endpoint, trustDomains }: TrustBundleInput, signal: AbortSignal): Promise<BundleResponse> {
     const { timeoutMs = defaultTimeoutMs, ca } = this.#options;
-    const knownEndpoint = this.#urls.get(endpoint);
-    if (knownEndpoint === undefined)
+    const endpointUrl = this.#urls.get(endpoint);
+    if (endpointUrl === undefined)
       return { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' };
     try {
-      const text = await fetchBundle(knownEndpoint.url, { timeoutMs, signal, ...(ca !== undefined && { ca }) });
+      const text = await fetchBundle(endpointUrl.url, { timeoutMs, signal, ...(ca !== undefined && { ca }) });
       return this.#accept(endpoint, trustDomains, text);
     } catch (error) {
       return { outcome: 'failed', reason: messageOf(error) };
@@ -153,11 +153,11 @@ export class BundleEndpoints {
   #forgetFiles(): void {
     const { directory } = this.#options;
     if (directory === '') return;
-    const keptFiles = new Set([...this.#urls.keys()].map((endpoint) => this.#fileOf(endpoint)));
+    const filesToKeep = new Set([...this.#urls.keys()].map((endpoint) => this.#fileOf(endpoint)));
     try {
       const files = readdirSync(directory).filter((name) => savedFilePattern.test(name));
       for (const file of files.map((name) => join(directory, name)))
-        if (!keptFiles.has(file)) rmSync(file, { force: true });
+        if (!filesToKeep.has(file)) rmSync(file, { force: true });
     } catch {
       // The directory does not exist yet.
     }

@@ -91,7 +91,7 @@ export function parsePluggedInCa(texts: NamedTexts, now: Date): PluggedInCa {
   const [certificate, ...otherCertificates] = certificatesOfFile;
   const privateKey = parsed(texts, names.key, (text) => createPrivateKey(text));
   if (!certificate!.x509.checkPrivateKey(privateKey)) {
-    throw invalid(
+    throw invalidFile(
       texts.locationOf(names.key),
       `does not match the certificate in ${texts.locationOf(names.certificate)}`,
     );
@@ -106,7 +106,7 @@ export function parsePluggedInCa(texts: NamedTexts, now: Date): PluggedInCa {
     );
     return { material: { ...material, ...lists }, roots };
   } catch (error) {
-    throw invalid(texts.locationOf(names.certificate), messageOf(error), error);
+    throw invalidFile(texts.locationOf(names.certificate), messageOf(error), error);
   }
 }
 
@@ -142,7 +142,7 @@ function parsed<T>(texts: NamedTexts, name: string, parse: (text: string) => T):
   try {
     return parse(text);
   } catch (error) {
-    throw invalid(texts.locationOf(name), `is not valid PEM: ${messageOf(error)}`, error);
+    throw invalidFile(texts.locationOf(name), `is not valid PEM: ${messageOf(error)}`, error);
   }
 }
 
@@ -154,6 +154,6 @@ function textOf(file: string): string {
   }
 }
 
-function invalid(file: string, reason: string, cause?: unknown): ChartpilotError {
+function invalidFile(file: string, reason: string, cause?: unknown): ChartpilotError {
   return new ChartpilotError('CONFIG_INVALID', `${file} ${reason}`, cause === undefined ? {} : { cause });
 }

@@ -133,10 +133,10 @@ export class DirectoryStore implements AuthorityStore {
   }
 
   keepOnly(ids: readonly AuthorityId[]): void {
-    const keptNames = new Set(ids.flatMap((id) => [`${id}.key`, `${id}.chain`]));
+    const namesToKeep = new Set(ids.flatMap((id) => [`${id}.key`, `${id}.chain`]));
     // A full disk or a killed process leaves `.new` files behind.
     const names = readdirSync(this.#directory).filter((name) => /^[0-9a-f]+\.(key|chain)(\.new)?$/.test(name));
-    for (const name of names.sort().reverse()) if (!keptNames.has(name)) rmSync(this.#fileOf(name));
+    for (const name of names.sort().reverse()) if (!namesToKeep.has(name)) rmSync(this.#fileOf(name));
   }
 
   saveRoots(pem: string): void {
@@ -162,11 +162,11 @@ export class DirectoryStore implements AuthorityStore {
 function journalIn(value: unknown): Journal {
   const { stage, signer, other, tainted = null } = (value ?? {}) as Partial<Record<keyof Journal, unknown>>;
   const isId = (id: unknown): id is string => typeof id === 'string' && /^[0-9a-f]+$/.test(id);
-  const knownStage = stages.find((candidate) => candidate === stage);
-  if (knownStage === undefined || !isId(signer) || (other !== null && !isId(other)))
+  const journalStage = stages.find((candidate) => candidate === stage);
+  if (journalStage === undefined || !isId(signer) || (other !== null && !isId(other)))
     throw new Error('it must have a stage, and the IDs of the signing and of the other authority');
   // Earlier versions did not write this field.
-  const isOfJournal = tainted === null || tainted === signer || tainted === other;
-  if (!isOfJournal) throw new Error('tainted must be one of its authorities');
-  return { stage: knownStage, signer, other, tainted: tainted as Journal['tainted'] };
+  const isKnownTainted = tainted === null || tainted === signer || tainted === other;
+  if (!isKnownTainted) throw new Error('tainted must be one of its authorities');
+  return { stage: journalStage, signer, other, tainted: tainted as Journal['tainted'] };
 }

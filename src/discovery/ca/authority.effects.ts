@@ -28,8 +28,8 @@ export function authorityWithEffects({ authority, ledger, directory, watchRevoke
       workloadLedger: ledger.effect(),
       watchAuthority: watchEffect<undefined>(
         (_, handlers) => {
-          const clock = watchClockSteps((byMs) => {
-            logger.warn('clock.stepped', { step: clockStepText(byMs) });
+          const clock = watchClockSteps((stepMs) => {
+            logger.warn('clock.stepped', { step: clockStepText(stepMs) });
             handlers.changed('the clock');
           });
           const stops = [watchDirectory(directory, handlers), watchRevoked(handlers), clock];

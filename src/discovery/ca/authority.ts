@@ -55,7 +55,7 @@ export class Authority implements SigningAuthority {
   readonly #materials = new Map<AuthorityId, AuthorityMaterial>();
   readonly #listeners = new Set<(active: ActiveAuthority) => void>();
   #roots: readonly AuthorityId[] = [];
-  #tainted: AuthorityId | null = null;
+  #taintedAuthority: AuthorityId | null = null;
   #signer: AuthorityMaterial | undefined;
   #journal: Journal | undefined;
 
@@ -70,8 +70,8 @@ export class Authority implements SigningAuthority {
     const material = this.#signer;
     if (material === undefined || this.#roots.length === 0) return undefined;
     const [authorities, serverAuthority] = [this.#authorities, this.#previousSigner ?? material];
-    const tainted = authorities.filter(({ id }) => id === this.#tainted).map(({ root }) => root.sha256);
-    return { material, bundle: this.#bundle, roots: this.#roots, serverAuthority, authorities, tainted };
+    const taintedRoots = authorities.filter(({ id }) => id === this.#taintedAuthority).map(({ root }) => root.sha256);
+    return { material, bundle: this.#bundle, roots: this.#roots, serverAuthority, authorities, tainted: taintedRoots };
   }
 
   get #authorities(): AuthorityMaterial[] {
@@ -134,7 +134,7 @@ export class Authority implements SigningAuthority {
     try {
       const material = this.#readPluggedIn();
       const current = this.#materials.get(signer);
-      if (current !== undefined && isSame(material, current)) return { outcome: 'same' };
+      if (current !== undefined && isSameMaterial(material, current)) return { outcome: 'same' };
       const isTrusted = current !== undefined && rootKeyOf(material.root) === rootKeyOf(current.root);
       if (material.id === signer && !isTrusted) {
         throw new Error(this.#otherRoot);
@@ -168,9 +168,9 @@ export class Authority implements SigningAuthority {
     for (const id of this.#materials.keys()) if (!idsOf(journal).includes(id)) this.#materials.delete(id);
   }
 
-  publishRoots(roots: readonly AuthorityId[], tainted: AuthorityId | null = null): void {
+  publishRoots(roots: readonly AuthorityId[], taintedAuthority: AuthorityId | null = null): void {
     this.#roots = roots;
-    this.#tainted = tainted;
+    this.#taintedAuthority = taintedAuthority;
     this.#saveRoots();
     this.#notifyListeners();
   }
@@ -221,10 +221,10 @@ export class Authority implements SigningAuthority {
     const isTainted = journal.tainted === previousAuthority.id;
     if (rootKeyOf(plugged.root) === rootKeyOf(previousAuthority.root))
       return resumedSteady(plugged.id, isTainted ? plugged.id : null);
-    const tainted = isTainted ? previousAuthority.id : null;
+    const taintedAuthority = isTainted ? previousAuthority.id : null;
     return {
       outcome: 'resumed',
-      journal: { stage: 'trusting', signer: previousAuthority.id, other: plugged.id, tainted },
+      journal: { stage: 'trusting', signer: previousAuthority.id, other: plugged.id, tainted: taintedAuthority },
     };
   }
 
@@ -238,10 +238,10 @@ export class Authority implements SigningAuthority {
       if (material.notAfter <= now) expired.push(id);
     }
     if (expired.length === 0) return { outcome: 'resumed', journal };
-    const remaining = idsOf(journal).find((id) => !expired.includes(id));
-    log.warn('authority.expired', { authorities: expired.join(', '), next: remaining ?? 'new root' });
-    if (remaining === undefined) return { outcome: 'absent' };
-    return resumedSteady(remaining, journal.tainted === remaining ? remaining : null);
+    const remainingId = idsOf(journal).find((id) => !expired.includes(id));
+    log.warn('authority.expired', { authorities: expired.join(', '), next: remainingId ?? 'new root' });
+    if (remainingId === undefined) return { outcome: 'absent' };
+    return resumedSteady(remainingId, journal.tainted === remainingId ? remainingId : null);
   }
 
   #readStored(ids: readonly AuthorityId[]): AuthorityMaterial[] {
@@ -283,7 +283,7 @@ export class Authority implements SigningAuthority {
 }
 
 /** Compares certificates too, because a renewed authority can have the same key and ID. */
-function isSame(one: AuthorityMaterial, other: AuthorityMaterial): boolean {
+function isSameMaterial(one: AuthorityMaterial, other: AuthorityMaterial): boolean {
   const textOf = ({ path }: AuthorityMaterial): string => path.map(({ sha256 }) => sha256).join();
   return textOf(one) === textOf(other) && one.revocationLists === other.revocationLists;
 }
@@ -303,6 +303,6 @@ function idsOf({ signer, other }: Journal): AuthorityId[] {
   return other === null ? [signer] : [signer, other];
 }
 
-function resumedSteady(signer: AuthorityId, tainted: AuthorityId | null): AuthorityReading {
-  return { outcome: 'resumed', journal: { stage: 'steady', signer, other: null, tainted } };
+function resumedSteady(signer: AuthorityId, taintedAuthority: AuthorityId | null): AuthorityReading {
+  return { outcome: 'resumed', journal: { stage: 'steady', signer, other: null, tainted: taintedAuthority } };
 }

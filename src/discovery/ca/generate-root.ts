@@ -24,11 +24,11 @@ export async function generateRoot(
     rsaBits > 0
       ? await generateKeys('rsa', { modulusLength: rsaBits })
       : await generateKeys('ec', { namedCurve: 'P-256' });
-  const second = new Date(Math.floor(now.getTime() / 1000) * 1000);
-  const subject = { organization: trustDomain, commonName: `root ${second.toISOString()}` };
+  const startSecond = new Date(Math.floor(now.getTime() / 1000) * 1000);
+  const subject = { organization: trustDomain, commonName: `root ${startSecond.toISOString()}` };
   const lifetime = {
-    notBefore: new Date(second.getTime() - backdatedMs),
-    notAfter: new Date(second.getTime() + ttlMs),
+    notBefore: new Date(startSecond.getTime() - backdatedMs),
+    notAfter: new Date(startSecond.getTime() + ttlMs),
   };
   const certificate = readCertificate(issueRoot(privateKey, subject, lifetime));
   return buildAuthorityMaterial({ certificate, privateKey }, [], [certificate], now);

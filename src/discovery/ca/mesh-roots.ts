@@ -19,33 +19,34 @@ export interface RootsOfMesh {
   readonly ignored: readonly string[];
 }
 
-/** @param fetched last valid roots of an endpoint URL */
-export function rootsOfMesh(mesh: RootsInMesh, fetched: (url: string) => readonly Certificate[]): RootsOfMesh {
+/** @param fetchedRootsOf last valid roots of an endpoint URL */
+export function rootsOfMesh(mesh: RootsInMesh, fetchedRootsOf: (url: string) => readonly Certificate[]): RootsOfMesh {
   const meshDomains = trustDomainsOf(mesh);
   const pools = new Map<string, Certificate[]>(meshDomains.map((trustDomain) => [trustDomain, []]));
-  const ignored: string[] = [];
+  const ignoredRoots: string[] = [];
   mesh.caCertificates.forEach(({ pem, spiffeBundleUrl, trustDomains }, i) => {
     const fieldName = `caCertificates[${i}]`;
     const namedDomains = trustDomains.length === 0 ? [mesh.trustDomain] : trustDomains;
-    const foreign = namedDomains.filter((trustDomain) => !pools.has(trustDomain));
-    if (foreign.length > 0) {
-      ignored.push(
-        `${fieldName}: trust domain ${foreign.join(', ')} is not one of the mesh (trustDomain, trustDomainAliases), so its roots are not trusted`,
+    const foreignDomains = namedDomains.filter((trustDomain) => !pools.has(trustDomain));
+    if (foreignDomains.length > 0) {
+      ignoredRoots.push(
+        `${fieldName}: trust domain ${foreignDomains.join(', ')} is not one of the mesh (trustDomain, trustDomainAliases), so its roots are not trusted`,
       );
     }
     const problem = spiffeBundleUrl === undefined ? undefined : endpointProblem(spiffeBundleUrl);
-    if (problem !== undefined) ignored.push(`${fieldName}: spiffeBundleUrl ${problem}, so its roots are not trusted`);
+    if (problem !== undefined)
+      ignoredRoots.push(`${fieldName}: spiffeBundleUrl ${problem}, so its roots are not trusted`);
     const isFetched = spiffeBundleUrl !== undefined;
     const roots = isFetched
-      ? fetched(spiffeBundleUrl)
-      : rootsIn(pem ?? '', (text) => ignored.push(`${fieldName}: ${text}`));
+      ? fetchedRootsOf(spiffeBundleUrl)
+      : rootsIn(pem ?? '', (text) => ignoredRoots.push(`${fieldName}: ${text}`));
     for (const trustDomain of namedDomains) {
       // A fetched root may name the trust domain that it belongs to.
       const domainRoots = isFetched ? roots.filter((root) => ownerProblem(root, [trustDomain]) === undefined) : roots;
       pools.get(trustDomain)?.push(...domainRoots);
     }
   });
-  return { pools, ignored };
+  return { pools, ignored: ignoredRoots };
 }
 
 function rootsIn(pem: string, ignore: (text: string) => void): readonly Certificate[] {

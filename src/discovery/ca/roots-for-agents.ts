@@ -52,11 +52,11 @@ export class RootsForAgents {
     this.#options = options;
   }
 
-  /** @param tainted hashes of roots whose certificates must be renewed now */
-  publish(bundle: TrustBundle, ids: readonly AuthorityId[], tainted: readonly string[] = []): void {
+  /** @param taintedRoots hashes of roots whose certificates must be renewed now */
+  publish(bundle: TrustBundle, ids: readonly AuthorityId[], taintedRoots: readonly string[] = []): void {
     const message = create(ProxyConfigSchema, {
       caCertificatesPem: bundle.roots.map(({ pem }) => pem),
-      ...(tainted.length > 0 && { proxyMetadata: { TAINTED_ROOTS: tainted.join(',') } }),
+      ...(taintedRoots.length > 0 && { proxyMetadata: { TAINTED_ROOTS: taintedRoots.join(',') } }),
     });
     const resource = encodeResource(ProxyConfigSchema, message, resourceName);
     const { version } = resource;
@@ -73,10 +73,10 @@ export class RootsForAgents {
 
   addTo(source: ResourceSource): ResourceSource {
     return {
-      open: (node, refused) => {
-        const opened = source.open(node, refused);
-        if ('error' in opened) return opened;
-        return { resources: this.#withRoots(opened.resources, node) };
+      open: (node, onRefused) => {
+        const openedNode = source.open(node, onRefused);
+        if ('error' in openedNode) return openedNode;
+        return { resources: this.#withRoots(openedNode.resources, node) };
       },
     };
   }
@@ -84,20 +84,24 @@ export class RootsForAgents {
   #withRoots(nodeResources: NodeResources, node: NodeIdentity): NodeResources {
     const workload = this.#workloadOf(node);
     const stream = {};
-    let sent: ResourceSet | undefined;
+    let sentSet: ResourceSet | undefined;
     return {
       get: (typeUrl, names) => {
         if (typeUrl !== proxyConfigType) return nodeResources.get(typeUrl, names);
-        if (sent !== this.#set && workload !== undefined) this.#recordSent(workload, stream);
-        sent = this.#set;
-        return sent;
+        if (sentSet !== this.#set && workload !== undefined) this.#recordSent(workload, stream);
+        sentSet = this.#set;
+        return sentSet;
       },
       prepare: (typeUrl, names): ResourcePreparation | undefined =>
         typeUrl === proxyConfigType ? undefined : nodeResources.prepare?.(typeUrl, names),
       typesToPush: (change, watched) => {
-        const due = change.configs.has(rootsKey) ? noTypes : nodeResources.typesToPush(change, watched);
-        const theirs = due.includes(proxyConfigType) ? due.filter((typeUrl) => typeUrl !== proxyConfigType) : due;
-        return sent !== this.#set && watched.includes(proxyConfigType) ? [...theirs, proxyConfigType] : theirs;
+        const dueTypes = change.configs.has(rootsKey) ? noTypes : nodeResources.typesToPush(change, watched);
+        const sourceTypes = dueTypes.includes(proxyConfigType)
+          ? dueTypes.filter((typeUrl) => typeUrl !== proxyConfigType)
+          : dueTypes;
+        return sentSet !== this.#set && watched.includes(proxyConfigType)
+          ? [...sourceTypes, proxyConfigType]
+          : sourceTypes;
       },
       sent: (typeUrl, version, cause) => nodeResources.sent?.(typeUrl, version, cause),
       acknowledged: (typeUrl, version) => {
@@ -108,9 +112,10 @@ export class RootsForAgents {
       watched: (watches) => nodeResources.watched?.(watches),
       nodeUpdated: (typeUrl, metadata) => {
         nodeResources.nodeUpdated?.(typeUrl, metadata);
-        const reported = metadata[serialNumberKey];
-        if (typeUrl !== proxyConfigType || workload === undefined || typeof reported !== 'string') return;
-        if (serialNumber.test(reported)) this.#options.onArrived({ ...workload, serialNumber: reported });
+        const reportedSerialNumber = metadata[serialNumberKey];
+        if (typeUrl !== proxyConfigType || workload === undefined || typeof reportedSerialNumber !== 'string') return;
+        if (serialNumber.test(reportedSerialNumber))
+          this.#options.onArrived({ ...workload, serialNumber: reportedSerialNumber });
       },
       healthReported: (failure) => nodeResources.healthReported?.(failure),
       close: () => {

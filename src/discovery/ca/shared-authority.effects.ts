@@ -65,7 +65,7 @@ export class SharedAuthority implements SigningAuthority {
   #readingCount = 0;
   /** Last authority that can sign. */
   #last: Adopted | undefined;
-  #adopted: Adopted | undefined;
+  #adoptedAuthority: Adopted | undefined;
   #active: ActiveAuthority | undefined;
   /** UIDs and versions of both Secrets in the last report. */
   #reportedVersion: string | undefined;
@@ -84,17 +84,18 @@ export class SharedAuthority implements SigningAuthority {
   }
 
   get tainted(): AuthorityId | null {
-    return this.#adopted?.read.journal.tainted ?? null;
+    return this.#adoptedAuthority?.read.journal.tainted ?? null;
   }
 
   get stage(): RotationStage | undefined {
-    return this.#adopted?.read.journal.stage;
+    return this.#adoptedAuthority?.read.journal.stage;
   }
 
   /** Limits the lifetime of certificates to the maximum in the Secret, from which replicas calculate when all certificates have expired. */
   get limits(): LifetimeLimits {
     const { leaves } = this.#options;
-    const maxLeafMs = (): number => Math.min(leaves.maxMs, this.#adopted?.read.journal.maxLeafMs ?? leaves.maxMs);
+    const maxLeafMs = (): number =>
+      Math.min(leaves.maxMs, this.#adoptedAuthority?.read.journal.maxLeafMs ?? leaves.maxMs);
     return {
       defaultMs: leaves.defaultMs,
       get maxMs() {
@@ -111,14 +112,14 @@ export class SharedAuthority implements SigningAuthority {
 
   /** `last` is the last state that was read. It differs from `current` if an unknown authority replaced the Secret. */
   get read(): { readonly last: ReadAuthority; readonly current: ReadAuthority } | undefined {
-    if (this.#last === undefined || this.#adopted === undefined) return undefined;
-    return { last: this.#last.read, current: this.#adopted.read };
+    if (this.#last === undefined || this.#adoptedAuthority === undefined) return undefined;
+    return { last: this.#last.read, current: this.#adoptedAuthority.read };
   }
 
-  /** @param due called when a write may be necessary */
-  watchDue(due: () => void): () => void {
-    this.#dueListeners.add(due);
-    return () => void this.#dueListeners.delete(due);
+  /** @param onDue called when a write may be necessary */
+  watchDue(onDue: () => void): () => void {
+    this.#dueListeners.add(onDue);
+    return () => void this.#dueListeners.delete(onDue);
   }
 
   generateRoot(): Promise<AuthorityMaterial> {
@@ -129,7 +130,7 @@ export class SharedAuthority implements SigningAuthority {
   machine() {
     return sharedAuthorityMachine.provide({
       actors: {
-        followSecret: fromCallback<{ type: never }, undefined>(({ sendBack }) => this.#follow(sendBack)),
+        followSecret: fromCallback<{ type: never }, undefined>(({ sendBack }) => this.#followSecrets(sendBack)),
         createSecret: fromPromise<Creation, { withNewRoot: boolean }>(({ input, signal }) =>
           this.#create(input.withNewRoot, signal),
         ),
@@ -137,13 +138,13 @@ export class SharedAuthority implements SigningAuthority {
       actions: {
         applyAuthority: (_, { reading }) => this.#adopt(reading),
         checkRotation: () => {
-          for (const due of this.#dueListeners) due();
+          for (const notifyDue of this.#dueListeners) notifyDue();
         },
       },
     });
   }
 
-  #follow(sendReport: (report: SharedAuthorityReport) => void): () => void {
+  #followSecrets(sendReport: (report: SharedAuthorityReport) => void): () => void {
     const { secrets } = this.#options;
     let isEnded = false;
     const check = (): void => {
@@ -166,11 +167,11 @@ export class SharedAuthority implements SigningAuthority {
   /** @returns `undefined` if nothing changed */
   #readChange(): SharedAuthorityReport | undefined {
     const { secrets, now, leaves, log } = this.#options;
-    const [plugged, shared] = [secrets.plugged(), secrets.shared()];
-    const seenVersion = [plugged, plugged === undefined ? shared : undefined].map(versionOf).join();
-    if (seenVersion === this.#reportedVersion) return undefined;
-    this.#reportedVersion = seenVersion;
-    const object = plugged ?? shared;
+    const [plugged, sharedSecret] = [secrets.plugged(), secrets.shared()];
+    const secretVersion = [plugged, plugged === undefined ? sharedSecret : undefined].map(versionOf).join();
+    if (secretVersion === this.#reportedVersion) return undefined;
+    this.#reportedVersion = secretVersion;
+    const object = plugged ?? sharedSecret;
     if (object === undefined) {
       this.#last = undefined;
       return { type: 'shared-authority.absent' };
@@ -208,14 +209,14 @@ export class SharedAuthority implements SigningAuthority {
     if (active === undefined) return false;
     const { root } = read.materials.get(read.journal.signer)!;
     const activeKeys = active.bundle.roots.map(rootKeyOf);
-    const after = distributedRoots(read).map(({ certificate }) => rootKeyOf(certificate));
-    return activeKeys.includes(rootKeyOf(root)) && after.includes(rootKeyOf(active.material.root));
+    const nextRoots = distributedRoots(read).map(({ certificate }) => rootKeyOf(certificate));
+    return activeKeys.includes(rootKeyOf(root)) && nextRoots.includes(rootKeyOf(active.material.root));
   }
 
   #adopt(readingNumber: number): void {
     if (this.#last?.reading !== readingNumber) return;
     const { read } = this.#last;
-    this.#adopted = this.#last;
+    this.#adoptedAuthority = this.#last;
     const { journal, materials } = read;
     const material = materials.get(journal.signer)!;
     const trustedRoots = distributedRoots(read);
@@ -224,11 +225,11 @@ export class SharedAuthority implements SigningAuthority {
       trustedRoots.map(({ certificate }) => certificate),
     );
     const authorities = rootsIn(journal.stage, journal).flatMap((id) => materials.get(id) ?? []);
-    const tainted = journal.stage === 'signing' ? materials.get(journal.tainted ?? '') : undefined;
+    const taintedMaterial = journal.stage === 'signing' ? materials.get(journal.tainted ?? '') : undefined;
     this.#active = {
       ...{ material, bundle, authorities, roots: trustedRoots.map(({ id }) => id) },
       serverAuthority: serverAuthorityOf(read, this.#options.now()),
-      tainted: tainted === undefined ? [] : [tainted.root.sha256],
+      tainted: taintedMaterial === undefined ? [] : [taintedMaterial.root.sha256],
     };
     this.signer.use(material);
     for (const listener of this.#listeners) listener(this.#active);
@@ -271,7 +272,7 @@ export class SharedAuthority implements SigningAuthority {
   }
 
   #authorityToRestore(): Pick<ReadAuthority, 'journal' | 'materials'> {
-    const { read } = this.#adopted!;
+    const { read } = this.#adoptedAuthority!;
     if (read.isPluggedIn)
       throw new Error('the Secret of the plugged-in authority was deleted: restore it; its last content still applies');
     return read;

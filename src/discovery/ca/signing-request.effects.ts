@@ -7,8 +7,8 @@ import {
 } from '../../../machines/discovery/ca/signing-request.machine.ts';
 import type { RequestObject } from './cluster-signer/request-object.ts';
 
-/** @param settle called with the result before the object is deleted */
-export function signingRequestWithEffects(request: RequestObject, settle: (result: SigningRequestOutput) => void) {
+/** @param resolve called with the result before the object is deleted */
+export function signingRequestWithEffects(request: RequestObject, resolve: (result: SigningRequestOutput) => void) {
   return signingRequestMachine.provide({
     actors: {
       createRequest: fromPromise<RequestStep, undefined>(({ signal }) => request.create(signal)),
@@ -16,6 +16,6 @@ export function signingRequestWithEffects(request: RequestObject, settle: (resul
       readRequest: fromPromise<RequestReading, undefined>(({ signal }) => request.read(signal)),
       removeRequest: fromPromise<void, undefined>(({ signal }) => request.remove(signal)),
     },
-    actions: { reportResult: (_, result) => settle(result) },
+    actions: { reportResult: (_, result) => resolve(result) },
   });
 }

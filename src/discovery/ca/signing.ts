@@ -142,7 +142,7 @@ export class Signing {
       logger,
       ...(options.registrar && { registrar: options.registrar }),
       meshRoots: () => this.trustedRoots?.meshBundle.roots ?? [],
-      onIssued: (leaf) => this.#issued(leaf),
+      onIssued: (leaf) => this.#recordIssued(leaf),
       counts: this.issuance,
     });
     this.service = { method: certificateMethod, handle: (...call) => service.handle(...call) };
@@ -244,7 +244,7 @@ export class Signing {
   }
 
   /** Records the certificate, and as trusted the roots that the workload last reported. */
-  #issued(leaf: IssuedLeaf): void {
+  #recordIssued(leaf: IssuedLeaf): void {
     this.ledger.recordIssued(leaf);
     const roots = this.roots.reportOf(leaf);
     if (roots !== undefined) this.ledger.recordTrusted({ identity: leaf.identity, node: leaf.node, roots });

@@ -104,7 +104,7 @@ export class ChangeHistory implements ResponseListener {
     if (previous === undefined) record.objects.count = applied.byKey.size;
     else {
       if (previous.mesh !== context.mesh) {
-        keep(record, record.objects, { kind: 'MeshConfig', namespace: '', name: 'mesh', change: 'changed' });
+        addItem(record, record.objects, { kind: 'MeshConfig', namespace: '', name: 'mesh', change: 'changed' });
       }
       this.#addObjects(record, objects, applied);
       this.#addNames(record, changed);
@@ -125,12 +125,12 @@ export class ChangeHistory implements ResponseListener {
       const [previousConfig, current] = [previousObject?.byKey.get(key), shownSnapshot.byKey.get(key)];
       if (previousConfig === current) continue;
       if (previousConfig !== undefined && current !== undefined && !needsPush(previousConfig, current)) continue;
-      keep(record, record.objects, changedObject(key, previousConfig, current));
+      addItem(record, record.objects, changedObject(key, previousConfig, current));
     }
     record.objects.count += keys.size;
     for (const { key, event } of this.#events.items) {
       const { resourceVersion } = this.#objectOf(key) ?? {};
-      keep(record, record.objects, {
+      addItem(record, record.objects, {
         ...parseConfigKey(key),
         change: changes[event],
         ...(event !== 'delete' && resourceVersion && { resourceVersion }),
@@ -141,14 +141,17 @@ export class ChangeHistory implements ResponseListener {
 
   /** Adds services and endpoints, and objects without a source, such as Secrets that a proxy uses. */
   #addNames(record: PushRecord, changedKeys: Iterable<string>): void {
-    const listed = new Set(record.objects.items.map(({ kind, namespace, name }) => `${kind}/${namespace}/${name}`));
+    const listedObjects = new Set(
+      record.objects.items.map(({ kind, namespace, name }) => `${kind}/${namespace}/${name}`),
+    );
     for (const key of changedKeys) {
       const kind = key.slice(0, key.indexOf('/'));
-      if (kind !== 'Endpoints' && (listed.has(key) || (kind !== 'ServiceEntry' && record.objects.more > 0))) continue;
+      if (kind !== 'Endpoints' && (listedObjects.has(key) || (kind !== 'ServiceEntry' && record.objects.more > 0)))
+        continue;
       const { namespace, name } = parseConfigKey(key);
-      if (kind === 'Endpoints') keep(record, record.endpoints, `${namespace}/${name}`);
-      else if (kind === 'ServiceEntry') keep(record, record.services, `${namespace}/${name}`);
-      else keep(record, record.objects, { kind, namespace, name, change: 'changed' });
+      if (kind === 'Endpoints') addItem(record, record.endpoints, `${namespace}/${name}`);
+      else if (kind === 'ServiceEntry') addItem(record, record.services, `${namespace}/${name}`);
+      else addItem(record, record.objects, { kind, namespace, name, change: 'changed' });
     }
   }
 
@@ -260,7 +263,7 @@ function changedObject(key: string, previousConfig: Config | undefined, current:
 }
 
 /** Adds an item to a record that is not in a ring yet. */
-function keep<Item extends string | object>(record: PushRecord, list: BoundedList<Item>, item: Item): void {
+function addItem<Item extends string | object>(record: PushRecord, list: BoundedList<Item>, item: Item): void {
   if (list.add(item)) record.bytes += itemBytes(item);
 }
 

@@ -67,7 +67,7 @@ export function changesView(
   const first = records[0];
   const pushes: PushView[] = [];
   for (const record of records) {
-    if (!isInTime(record, filter) || !hasObject(record, filter)) continue;
+    if (!isInTimeRange(record, filter) || !hasObject(record, filter)) continue;
     if (filter.rejected && record.rejections.count === 0) continue;
     if (record.isOfEndpoints && !filter.endpoints && filter.object === undefined && !filter.rejected) continue;
     const view = viewOf(record, [...history.pendingAt(record, nodes())], filter);
@@ -76,7 +76,10 @@ export function changesView(
   return { ...(first && { since: timeText(first.publishedAt) }), kept: history.occupancy, pushes };
 }
 
-function isInTime({ publishedAt }: PushRecord, { since = 0, until = Number.POSITIVE_INFINITY }: ChangeFilter): boolean {
+function isInTimeRange(
+  { publishedAt }: PushRecord,
+  { since = 0, until = Number.POSITIVE_INFINITY }: ChangeFilter,
+): boolean {
   return publishedAt >= since && publishedAt <= until;
 }
 
@@ -90,8 +93,8 @@ function hasObject({ objects, services, endpoints }: PushRecord, { object }: Cha
 
 function hasProxy({ pushedTo, pendingAt, rejections }: PushView, { proxy }: ChangeFilter): boolean {
   if (proxy === undefined) return true;
-  const rejecting = rejections.items.map((rejection) => rejection.proxy);
-  return [...pushedTo.items, ...pendingAt.items, ...rejecting].some((name) => name.includes(proxy));
+  const rejectingProxies = rejections.items.map((rejection) => rejection.proxy);
+  return [...pushedTo.items, ...pendingAt.items, ...rejectingProxies].some((name) => name.includes(proxy));
 }
 
 function viewOf(record: PushRecord, pending: readonly string[], { object }: ChangeFilter): PushView {

@@ -6,8 +6,8 @@ const shownNames = 10;
 
 export function changesText({ since, pushes, kept }: ChangesView, all: boolean): string {
   if (since === undefined) return 'no push since the control plane started\n';
-  const evicted = kept.configuration.evicted > 0 ? ', earlier ones were evicted' : '';
-  const head = `${pushes.length} pushes match; the history begins ${since}${evicted}\n`;
+  const evictedText = kept.configuration.evicted > 0 ? ', earlier ones were evicted' : '';
+  const head = `${pushes.length} pushes match; the history begins ${since}${evictedText}\n`;
   return head + pushes.map((push) => pushText(push, all ? Number.POSITIVE_INFINITY : shownNames)).join('');
 }
 
@@ -16,15 +16,15 @@ function pushText(push: PushView, max: number): string {
   const lines = [
     `\n${time}  push ${push.push}: ${changeText(push)}`,
     `  ${proxiesText(push)}`,
-    ...listed('', objects, max, ({ kind, namespace, name, change, source, resourceVersion }) => {
+    ...listText('', objects, max, ({ kind, namespace, name, change, source, resourceVersion }) => {
       const location = source ?? (resourceVersion ? `resourceVersion ${resourceVersion}` : '');
       return `${change} ${kind} ${namespace === '' ? '' : `${namespace}/`}${name}${location === '' ? '' : `  ${location}`}`;
     }),
-    ...listed('service ', services, max, (name) => name),
-    ...listed('endpoints ', endpoints, max, (name) => name),
-    ...listed('pushed to ', pushedTo, max, (name) => name),
-    ...listed('no response from ', pendingAt, max, (name) => name),
-    ...listed(
+    ...listText('service ', services, max, (name) => name),
+    ...listText('endpoints ', endpoints, max, (name) => name),
+    ...listText('pushed to ', pushedTo, max, (name) => name),
+    ...listText('no response from ', pendingAt, max, (name) => name),
+    ...listText(
       'rejected by ',
       rejections,
       max,
@@ -40,9 +40,9 @@ function changeText({ first, full, objects, services, endpoints, waitedMs }: Pus
       ? `first push after the start, ${countOf(objects)} objects`
       : [
           full ? 'everything' : '',
-          counted(countOf(objects), 'object'),
-          counted(countOf(services), 'service'),
-          counted(countOf(endpoints), 'assignment of endpoints', 'assignments of endpoints'),
+          countText(countOf(objects), 'object'),
+          countText(countOf(services), 'service'),
+          countText(countOf(endpoints), 'assignment of endpoints', 'assignments of endpoints'),
         ]
           .filter((text) => text !== '')
           .join(', ') || 'no change';
@@ -62,7 +62,7 @@ function proxiesText({ proxies, answeredMs }: PushView): string {
   return countTexts.filter((text) => text !== '').join(', ');
 }
 
-function listed<Item>(
+function listText<Item>(
   label: string,
   { items, more = 0 }: NamedItems<Item>,
   max: number,
@@ -82,7 +82,7 @@ function countOf({ items, more = 0 }: NamedItems<unknown>): number {
   return items.length + more;
 }
 
-function counted(count: number, singular: string, several = `${singular}s`): string {
+function countText(count: number, singular: string, several = `${singular}s`): string {
   return count === 0 ? '' : `${count} ${count === 1 ? singular : several}`;
 }
 

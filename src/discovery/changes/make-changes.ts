@@ -14,7 +14,7 @@ export function makeChanges(workloads: Pick<FollowedObjects, 'get'> | undefined)
         if (changes.length > 0) history.changed();
       });
       state.onReported(({ events }) => history.reported(events));
-      state.onPublished((published) => history.published(published));
+      state.onPublished((publication) => history.published(publication));
     },
   };
 }

@@ -13,11 +13,11 @@ const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 export function momentOf(text: string, now: number): number | undefined {
   const [, hours, minutes, seconds = '0'] = clockTime.exec(text) ?? [];
   if (hours !== undefined) {
-    const moment = new Date(now).setUTCHours(Number(hours), Number(minutes), Number(seconds), 0);
-    return moment > now ? moment - unitMs.d : moment;
+    const timeMs = new Date(now).setUTCHours(Number(hours), Number(minutes), Number(seconds), 0);
+    return timeMs > now ? timeMs - unitMs.d : timeMs;
   }
   const [, count, unit] = age.exec(text) ?? [];
   if (count !== undefined) return now - Number(count) * unitMs[unit as keyof typeof unitMs];
-  const moment = /^\d{4}-/.test(text) ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(moment) ? undefined : moment;
+  const timeMs = /^\d{4}-/.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(timeMs) ? undefined : timeMs;
 }

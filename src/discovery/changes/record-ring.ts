@@ -10,7 +10,7 @@ export class RecordRing {
   readonly #limits: RingLimits;
   readonly #records = new Map<string, PushRecord>();
   #bytes = 0;
-  #evicted = 0;
+  #evictedCount = 0;
 
   constructor(limits: RingLimits) {
     this.#limits = limits;
@@ -30,7 +30,7 @@ export class RecordRing {
   }
 
   get evicted(): number {
-    return this.#evicted;
+    return this.#evictedCount;
   }
 
   get(version: string): PushRecord | undefined {
@@ -57,7 +57,7 @@ export class RecordRing {
       if (this.#records.size <= maxRecords && (this.#bytes <= maxBytes || this.#records.size === 1)) return;
       this.#records.delete(version);
       this.#bytes -= bytes;
-      this.#evicted++;
+      this.#evictedCount++;
     }
   }
 }

@@ -120,9 +120,9 @@ export class FollowedCluster {
     this.secretAccess = new SecretAccess({ server: this.server, log });
     const ownOptions = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
     const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', fields));
-    const refused = (kind: string, key: string, reason: string): void => refusals.report(kind, key, reason);
+    const reportRefusal = (kind: string, key: string, reason: string): void => refusals.report(kind, key, reason);
     this.referenced = new ReferencedObjects({
-      ...{ server: this.server, informers: () => this.informers, fault: faultOf(log), refused },
+      ...{ server: this.server, informers: () => this.informers, fault: faultOf(log), refused: reportRefusal },
     });
     const rootConfigMaps = signsCertificates && options.rootConfigMap ? [rootConfigMapsOf(options.rootConfigMap)] : [];
     const injectorMap = options.injectsSidecars === true ? [injectorMapOf(settings)] : [];
@@ -144,7 +144,7 @@ export class FollowedCluster {
           followedKind(kind, this.referenced, this.discovered),
         ),
       ],
-      refused,
+      refused: reportRefusal,
       random: Math.random,
       now: () => performance.now(),
       lost: (reason) => this.#outage.report(reason),
@@ -194,10 +194,10 @@ export class FollowedCluster {
       this.authoritySecrets = this.#authoritySecrets(settings.namespace, authoritySecret);
     const referenced = { objects: this.referenced, of: credentialsReferencedBy };
     const { informers } = this;
-    const about = { informers, revision: settings.revision, referenced };
+    const sourceOptions = { informers, revision: settings.revision, referenced };
     this.sources = new Map([
-      [clusterConfig, new ClusterSource({ ...about, address: clusterConfig, kinds: ownOptions })],
-      ...(isRegistry ? [this.#services(about)] : []),
+      [clusterConfig, new ClusterSource({ ...sourceOptions, address: clusterConfig, kinds: ownOptions })],
+      ...(isRegistry ? [this.#services(sourceOptions)] : []),
     ]);
     if (isRegistry) this.workloads = new StoredObjects({ address: clusterServices, informers, kinds: workloadKinds });
   }
@@ -247,20 +247,27 @@ export class FollowedCluster {
   get awaited(): string {
     const { reason } = this.#outage;
     if (reason !== undefined) return `the API server ${this.url} does not respond: ${reason}`;
-    const awaited = this.informers.unsyncedKinds;
-    const sortedKinds = awaited.toSorted((a, b) => Number(b.reason !== undefined) - Number(a.reason !== undefined));
+    const awaitedKinds = this.informers.unsyncedKinds;
+    const sortedKinds = awaitedKinds.toSorted(
+      (a, b) => Number(b.reason !== undefined) - Number(a.reason !== undefined),
+    );
     const texts = sortedKinds
       .slice(0, maxListedKinds)
       .map(({ name, reason }) => (reason === undefined ? name : `${name} (${reason})`));
-    const more = awaited.length - texts.length;
-    return [...texts, ...(more > 0 ? [`${more} other kinds`] : [])].join(', ');
+    const omittedCount = awaitedKinds.length - texts.length;
+    return [...texts, ...(omittedCount > 0 ? [`${omittedCount} other kinds`] : [])].join(', ');
   }
 
   /** Startup waits for this source, because services are built from it. */
-  #services(about: Omit<ClusterSourceOptions, 'address' | 'kinds' | 'awaitedKinds'>): [string, ClusterSource] {
+  #services(sourceOptions: Omit<ClusterSourceOptions, 'address' | 'kinds' | 'awaitedKinds'>): [string, ClusterSource] {
     return [
       clusterServices,
-      new ClusterSource({ ...about, address: clusterServices, kinds: sharedKinds, awaitedKinds: workloadKinds }),
+      new ClusterSource({
+        ...sourceOptions,
+        address: clusterServices,
+        kinds: sharedKinds,
+        awaitedKinds: workloadKinds,
+      }),
     ];
   }
 
@@ -333,12 +340,12 @@ function remoteSecretsIn(namespace: string): FollowedKind & { readonly name: str
 
 function followedKind(kind: KindName, referenced: ReferencedObjects, discovered: DiscoveredNamespaces): FollowedKind {
   const resource = resourceOf(kind);
-  const usual = { resource, selection: defaultSelection(resource), otherVersions: kinds[kind].versions.slice(1) };
-  if (discovered.isMemberKind(kind)) return { ...usual, keeps: discovered.keeps };
-  if (kind !== 'Secret' && kind !== 'ConfigMap') return usual;
+  const defaultKind = { resource, selection: defaultSelection(resource), otherVersions: kinds[kind].versions.slice(1) };
+  if (discovered.isMemberKind(kind)) return { ...defaultKind, keeps: discovered.keeps };
+  if (kind !== 'Secret' && kind !== 'ConfigMap') return defaultKind;
   return {
-    ...usual,
-    selection: { ...usual.selection, metadataOnly: true },
+    ...defaultKind,
+    selection: { ...defaultKind.selection, metadataOnly: true },
     keeps: (key) => referenced.keeps(kind, key),
     isOnDemand: true,
   };

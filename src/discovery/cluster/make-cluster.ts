@@ -30,14 +30,21 @@ type ClusterFlags = Pick<
  */
 export function makeCluster(options: ClusterFlags, log: Logger): FollowedCluster | undefined {
   const access = accessOf(options);
-  const { registries, revision, namespace, clusterRegistriesNamespace, sharedMeshConfig: shared } = options;
+  const { registries, revision, namespace, clusterRegistriesNamespace, sharedMeshConfig } = options;
   const { authority, podName, rootConfigMap, webhooksAddress } = options;
   const isRegistry = registries.includes('Kubernetes');
   const sharesAuthority = authority !== undefined && isSharedAuthority(authority);
   return (
     access &&
     new FollowedCluster({
-      ...{ access, isRegistry, settings: { namespace, revision, shared }, clusterRegistriesNamespace, podName, log },
+      ...{
+        access,
+        isRegistry,
+        settings: { namespace, revision, shared: sharedMeshConfig },
+        clusterRegistriesNamespace,
+        podName,
+        log,
+      },
       ...(sharesAuthority && { authoritySecret: authority.secret }),
       ...{ signsCertificates: authority !== undefined, rootConfigMap, injectsSidecars: webhooksAddress !== undefined },
     })

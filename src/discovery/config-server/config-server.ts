@@ -40,12 +40,12 @@ interface ServedKind {
 /** Encoded objects, or `none` for objects without a wire format. */
 type Encoded = WeakMap<Config, EncodedResource | 'none'>;
 
-const empty: ResourceSet = { version: 'empty', resources: new Map() };
+const emptySet: ResourceSet = { version: 'empty', resources: new Map() };
 const changedKey = 'chartpilot/config-over-xds';
 
 export class ConfigServer {
   readonly #options: ConfigServerOptions;
-  readonly #encoded: Encoded = new WeakMap();
+  readonly #encodedByConfig: Encoded = new WeakMap();
   readonly #servedKinds = new Map<string, ServedKind>();
   readonly #clients = new Set<ConfigClient>();
   #messages: ReadonlyMap<KindName, DescMessage> | undefined;
@@ -61,16 +61,16 @@ export class ConfigServer {
   }
 
   /** Pushes changed objects without the debounce delay that applies to proxies. */
-  changed(touched: ReadonlySet<string>): void {
-    if (this.#clients.size === 0 || touched.size === 0) return;
+  changed(touchedKeys: ReadonlySet<string>): void {
+    if (this.#clients.size === 0 || touchedKeys.size === 0) return;
     this.#options.push({ version: `config-${++this.#version}`, forced: false, configs: new Set([changedKey]) });
   }
 
   /** Serves control planes, and passes all other clients to the fallback. */
   withFallback(fallback: ResourceSource): ResourceSource {
     return {
-      open: (node, refused) =>
-        node.metadata.GENERATOR === 'api' ? this.#openNode(node) : fallback.open(node, refused),
+      open: (node, onRefused) =>
+        node.metadata.GENERATOR === 'api' ? this.#openNode(node) : fallback.open(node, onRefused),
     };
   }
 
@@ -107,7 +107,7 @@ export class ConfigServer {
   #setOf(typeUrl: string, revision: string): ResourceSet {
     const kind = kindOfType(typeUrl);
     const schema = kind && this.#messages?.get(kind);
-    if (kind === undefined || schema === undefined) return empty;
+    if (kind === undefined || schema === undefined) return emptySet;
     const configs = this.#options.configs().set[kind] as readonly Config[];
     const key = `${kind} ${revision}`;
     const servedKind = this.#servedKinds.get(key);
@@ -115,28 +115,28 @@ export class ConfigServer {
     const resources = new Map<string, EncodedResource>();
     for (const config of configs) {
       if (revision !== '' && !isOfRevision({ metadata: { labels: config.labels } }, revision)) continue;
-      const encoded = this.#encode(config, schema);
-      if (encoded !== 'none') resources.set(encoded.name, encoded);
+      const encodedResource = this.#encode(config, schema);
+      if (encodedResource !== 'none') resources.set(encodedResource.name, encodedResource);
     }
-    const isSame = servedKind !== undefined && isEqual(servedKind.set.resources, resources);
-    const set = isSame ? servedKind.set : { version: `${++this.#version}`, resources };
+    const isUnchanged = servedKind !== undefined && isEqual(servedKind.set.resources, resources);
+    const set = isUnchanged ? servedKind.set : { version: `${++this.#version}`, resources };
     if (this.#servedKinds.size >= maxServedKinds) this.#servedKinds.clear();
     this.#servedKinds.set(key, { configs, set });
     return set;
   }
 
   #encode(config: Config, schema: DescMessage): EncodedResource | 'none' {
-    const cachedResource = this.#encoded.get(config);
+    const cachedResource = this.#encodedByConfig.get(config);
     if (cachedResource !== undefined) return cachedResource;
-    let encoded: EncodedResource | 'none' = 'none';
+    let encodedResource: EncodedResource | 'none' = 'none';
     try {
-      encoded = encodeObject(config, schema) ?? 'none';
+      encodedResource = encodeObject(config, schema) ?? 'none';
     } catch (error) {
       const object = `${config.kind} ${config.namespace}/${config.name}`;
       this.#options.log.warn('config-server.unencodable', { object, reason: messageOf(error) });
     }
-    this.#encoded.set(config, encoded);
-    return encoded;
+    this.#encodedByConfig.set(config, encodedResource);
+    return encodedResource;
   }
 }
 
@@ -150,7 +150,7 @@ function isEqual(one: ReadonlyMap<string, EncodedResource>, other: ReadonlyMap<s
 class ConfigClient implements NodeResources {
   readonly #setOf: (typeUrl: string) => ResourceSet;
   readonly close: () => void;
-  readonly #sent = new Map<string, ResourceSet>();
+  readonly #sentByType = new Map<string, ResourceSet>();
 
   constructor(setOf: (typeUrl: string) => ResourceSet, close: () => void) {
     this.#setOf = setOf;
@@ -159,11 +159,11 @@ class ConfigClient implements NodeResources {
 
   get(typeUrl: string): ResourceSet {
     const set = this.#setOf(typeUrl);
-    this.#sent.set(typeUrl, set);
+    this.#sentByType.set(typeUrl, set);
     return set;
   }
 
   typesToPush(_: ResourceChange, watched: readonly string[]): readonly string[] {
-    return watched.filter((typeUrl) => this.#setOf(typeUrl) !== this.#sent.get(typeUrl));
+    return watched.filter((typeUrl) => this.#setOf(typeUrl) !== this.#sentByType.get(typeUrl));
   }
 }

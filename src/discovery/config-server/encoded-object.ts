@@ -35,20 +35,21 @@ function wireJson(value: JsonValue, schema: DescMessage): JsonValue {
   const fields = new Map(
     schema.fields.flatMap((field) => [[field.jsonName, field] as const, [field.name, field] as const]),
   );
-  const entries = Object.entries(value).map(([name, written]): [string, JsonValue] => {
+  const entries = Object.entries(value).map(([name, fieldValue]): [string, JsonValue] => {
     const field = fields.get(name);
     const message = field?.message;
-    if (field === undefined || message === undefined) return [name, written as JsonValue];
-    const each = (item: unknown): JsonValue => messageJson(item as JsonValue, message);
-    if (field.fieldKind === 'list') return [name, Array.isArray(written) ? written.map(each) : (written as JsonValue)];
+    if (field === undefined || message === undefined) return [name, fieldValue as JsonValue];
+    const itemJson = (item: unknown): JsonValue => messageJson(item as JsonValue, message);
+    if (field.fieldKind === 'list')
+      return [name, Array.isArray(fieldValue) ? fieldValue.map(itemJson) : (fieldValue as JsonValue)];
     if (field.fieldKind === 'map')
       return [
         name,
-        isObject(written)
-          ? Object.fromEntries(Object.entries(written).map(([key, item]) => [key, each(item)]))
-          : (written as JsonValue),
+        isObject(fieldValue)
+          ? Object.fromEntries(Object.entries(fieldValue).map(([key, item]) => [key, itemJson(item)]))
+          : (fieldValue as JsonValue),
       ];
-    return [name, each(written)];
+    return [name, itemJson(fieldValue)];
   });
   return Object.fromEntries(entries);
 }

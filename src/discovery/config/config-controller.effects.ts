@@ -19,14 +19,14 @@ export interface ConfigControllerEffects {
 
 export function configControllerWithEffects({ configs, listSources, log }: ConfigControllerEffects) {
   /** Ignored sources that were already logged. */
-  let logged: ReadonlySet<string> = new Set();
+  let loggedProblems: ReadonlySet<string> = new Set();
   const list = (): SourcesListed | SourcesInvalid => {
     try {
       const { sources, ignored } = listSources();
       for (const [source, reason] of ignored) {
-        if (!logged.has(source)) log.warn('option.configSourceIgnored', { source, reason });
+        if (!loggedProblems.has(source)) log.warn('option.configSourceIgnored', { source, reason });
       }
-      logged = new Set(ignored.keys());
+      loggedProblems = new Set(ignored.keys());
       return { type: 'sources.listed', sources: [...sources] };
     } catch (error) {
       return { type: 'sources.invalid', reason: messageOf(error) };

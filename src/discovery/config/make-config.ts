@@ -48,9 +48,9 @@ export function makeConfig({
     configs,
     xdsSources,
     checkSources: (): void => void listSources(),
-    /** @param adopted called after mesh settings were adopted */
-    actors: (adopted: () => void) => ({
-      meshConfig: meshConfigWithEffects({ settings, cluster, adopted, log: log.scope('mesh-config') }),
+    /** @param onAdopted called after mesh settings were adopted */
+    actors: (onAdopted: () => void) => ({
+      meshConfig: meshConfigWithEffects({ settings, cluster, adopted: onAdopted, log: log.scope('mesh-config') }),
       configController: configControllerWithEffects({ configs, listSources, log }),
     }),
   };

@@ -81,11 +81,15 @@ function unary<Request extends DescMessage, Response extends DescMessage>(
       responseDeserialize: (bytes) => fromBinary(response, bytes),
     },
     handler(call, respond) {
-      const failed = (error: unknown): void => respond({ code: status.INVALID_ARGUMENT, details: messageOf(error) });
+      const respondWithError = (error: unknown): void =>
+        respond({ code: status.INVALID_ARGUMENT, details: messageOf(error) });
       try {
-        Promise.resolve(reply(call.request as MessageShape<Request>)).then((message) => respond(null, message), failed);
+        Promise.resolve(reply(call.request as MessageShape<Request>)).then(
+          (message) => respond(null, message),
+          respondWithError,
+        );
       } catch (error) {
-        failed(error);
+        respondWithError(error);
       }
     },
   };

@@ -21,12 +21,12 @@ export interface ConformanceKind {
 function kindOf<Desc extends DescMessage>(
   schema: Desc,
   nameOf: (message: MessageShape<Desc>) => string,
-  bare: (name: string) => MessageShape<Desc>,
+  bareMessage: (name: string) => MessageShape<Desc>,
   change: (message: MessageShape<Desc>, revision: number) => void,
 ): ConformanceKind {
   return {
     nameOf: (value) => nameOf(fromBinary(schema, value)),
-    bare: (name) => toBinary(schema, bare(name)),
+    bare: (name) => toBinary(schema, bareMessage(name)),
     changed(value, revision) {
       const message = fromBinary(schema, value);
       change(message, revision);

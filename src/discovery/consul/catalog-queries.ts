@@ -112,12 +112,12 @@ export async function readCatalog(client: ConsulClient, options: CatalogReadOpti
 
 export async function forEachConcurrently<Item>(
   items: readonly Item[],
-  atOnce: number,
+  concurrency: number,
   work: (item: Item) => Promise<void>,
 ): Promise<void> {
   const remainingItems = items.values();
   const worker = async (): Promise<void> => {
     for (const item of remainingItems) await work(item);
   };
-  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
+  await Promise.all(Array.from({ length: Math.min(concurrency, items.length) }, worker));
 }

@@ -39,7 +39,7 @@ export class CatalogStore {
   #restricted = false;
   #emptied = 0;
   readonly #changedHosts = new Set<string>();
-  readonly #applied = new Map<string, readonly ConsulInstance[]>();
+  readonly #appliedInstances = new Map<string, readonly ConsulInstance[]>();
   #isApplied = false;
 
   get isApplied(): boolean {
@@ -75,8 +75,8 @@ export class CatalogStore {
 
   /** Number of instances that are new in the part. */
   addedTo(key: PartKey, instances: readonly ConsulInstance[]): number {
-    const knownIds = new Set(this.#instancesByPart.get(key)?.map(idOf));
-    return instances.filter((instance) => !knownIds.has(idOf(instance))).length;
+    const previousIds = new Set(this.#instancesByPart.get(key)?.map(idOf));
+    return instances.filter((instance) => !previousIds.has(idOf(instance))).length;
   }
 
   setChecks(checks: readonly ConsulCheck[]): boolean {
@@ -112,14 +112,14 @@ export class CatalogStore {
     const hosts = [...this.#changedHosts].map((hostname) => ({ hostname, instances: this.#instancesOf(hostname) }));
     this.#changedHosts.clear();
     for (const { hostname, instances } of hosts) {
-      if (instances.length === 0) this.#applied.delete(hostname);
-      else this.#applied.set(hostname, instances);
+      if (instances.length === 0) this.#appliedInstances.delete(hostname);
+      else this.#appliedInstances.set(hostname, instances);
     }
     return hosts;
   }
 
   *applied(): Iterable<AppliedHost> {
-    for (const [hostname, instances] of this.#applied) yield { hostname, instances };
+    for (const [hostname, instances] of this.#appliedInstances) yield { hostname, instances };
   }
 
   #instancesOf(hostname: string): readonly ConsulInstance[] {

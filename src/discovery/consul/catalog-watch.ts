@@ -49,7 +49,7 @@ const coarseReads = 20;
 
 export class CatalogWatch {
   readonly #options: CatalogWatchOptions;
-  readonly #stopped = new AbortController();
+  readonly #stopController = new AbortController();
   readonly #partWatches = new Map<PartKey, AbortController>();
   readonly #allowance: Allowance;
   #isReporting = false;
@@ -62,25 +62,25 @@ export class CatalogWatch {
     this.#coarseParts = [...options.from.parts.keys()];
     const isCoarse = options.order.strategy === 'coarse';
     for (const [key, index] of indexes) {
-      if (!key.includes('/')) this.#follow(key, index, this.#stopped.signal);
+      if (!key.includes('/')) this.#watchQuery(key, index, this.#stopController.signal);
       else if (!isCoarse) this.#followPart(key, index);
     }
   }
 
   stop(): void {
-    this.#stopped.abort();
+    this.#stopController.abort();
     for (const partWatch of this.#partWatches.values()) partWatch.abort();
   }
 
   #followPart(key: PartKey, index: number): void {
     const partStopped = new AbortController();
     this.#partWatches.set(key, partStopped);
-    this.#follow(key, index, partStopped.signal);
+    this.#watchQuery(key, index, partStopped.signal);
   }
 
-  #follow(key: QueryKey, fromIndex: number, signal: AbortSignal): void {
+  #watchQuery(key: QueryKey, fromIndex: number, signal: AbortSignal): void {
     this.#run(key, fromIndex, signal).catch((error: unknown) => {
-      if (signal.aborted || this.#stopped.signal.aborted) return;
+      if (signal.aborted || this.#stopController.signal.aborted) return;
       this.#end({ type: 'query.failed', failure: failureIn(error), draw: Math.random() });
     });
   }
@@ -94,13 +94,13 @@ export class CatalogWatch {
       while (!this.#allowance.take()) await sleep(paceWaitMs, undefined, { signal });
       if (signal.aborted) return;
       const isNew = response.index !== index;
-      if (response.index < index && !isOfMissingNode(key, response)) {
+      if (response.index < index && !isAboutMissingNode(key, response)) {
         this.#end({ type: 'index.regressed', query: key });
         return;
       }
       index = response.index;
       if (isNew) {
-        if (await this.#take(key, response, signal)) this.#onChange();
+        if (await this.#applyResponse(key, response, signal)) this.#onChange();
         pauseMs = firstPauseMs;
       } else if (performance.now() - sentAt < minQueryMs) {
         await sleep(pauseMs, undefined, { signal });
@@ -116,7 +116,7 @@ export class CatalogWatch {
     return response;
   }
 
-  async #take(key: QueryKey, response: ConsulResponse, signal: AbortSignal): Promise<boolean> {
+  async #applyResponse(key: QueryKey, response: ConsulResponse, signal: AbortSignal): Promise<boolean> {
     const { store } = this.#options;
     const wasRestricted = store.reading.restricted;
     store.setRestricted(response.restricted);
@@ -131,9 +131,9 @@ export class CatalogWatch {
         return store.setChecks(failingChecks(body));
       case 'nodes': {
         const names = nodeNames(body);
-        const isOther = store.setNodes(names);
-        if (order.strategy === 'nodes') return (await this.#followOnly(names.map(nodePart), signal)) || isOther;
-        return order.strategy === 'coarse' ? (await this.#readAll(this.#coarseParts, signal)) || isOther : isOther;
+        const isChanged = store.setNodes(names);
+        if (order.strategy === 'nodes') return (await this.#followOnly(names.map(nodePart), signal)) || isChanged;
+        return order.strategy === 'coarse' ? (await this.#readAll(this.#coarseParts, signal)) || isChanged : isChanged;
       }
       case 'services': {
         const keys = meshServices(body).map(servicePart);
@@ -164,45 +164,45 @@ export class CatalogWatch {
   async #followOnly(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, from } = this.#options;
     const current = new Set(keys);
-    let isOther = false;
-    for (const [key, over] of this.#partWatches) {
+    let isChanged = false;
+    for (const [key, partWatch] of this.#partWatches) {
       if (current.has(key)) continue;
-      over.abort();
+      partWatch.abort();
       this.#partWatches.delete(key);
       from.sizes.delete(key);
-      isOther = store.setPart(key, undefined) || isOther;
+      isChanged = store.setPart(key, undefined) || isChanged;
     }
-    const added = keys.filter((key) => !this.#partWatches.has(key));
-    await forEachConcurrently(added, coarseReads, async (key) => {
+    const addedKeys = keys.filter((key) => !this.#partWatches.has(key));
+    await forEachConcurrently(addedKeys, coarseReads, async (key) => {
       const { body, index, restricted } = await this.#get(key, { signal });
       if (signal.aborted) return;
       store.setRestricted(restricted);
-      isOther = (await this.#takePart(key, instancesIn(key, body), signal)) || isOther;
+      isChanged = (await this.#takePart(key, instancesIn(key, body), signal)) || isChanged;
       this.#followPart(key, index);
     });
-    return isOther;
+    return isChanged;
   }
 
   /** Reads all services, because the coarse strategy does not know which ones changed. */
   async #readAll(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, from } = this.#options;
-    let isOther = false;
+    let isChanged = false;
     const previous = this.#coarseParts;
     this.#coarseParts = keys;
     const now = new Set(keys);
     for (const key of previous) {
       if (now.has(key)) continue;
       from.sizes.delete(key);
-      isOther = store.setPart(key, undefined) || isOther;
+      isChanged = store.setPart(key, undefined) || isChanged;
     }
     await forEachConcurrently(keys, Math.min(coarseReads, this.#options.order.maxConnections), async (key) => {
       const { body, restricted } = await this.#get(key, { signal });
       if (signal.aborted) return;
       store.setRestricted(restricted);
-      isOther = (await this.#takePart(key, instancesIn(key, body), signal)) || isOther;
+      isChanged = (await this.#takePart(key, instancesIn(key, body), signal)) || isChanged;
     });
     // Reports the change before the delay, because the next response may arrive immediately.
-    if (isOther) this.#onChange();
+    if (isChanged) this.#onChange();
     await sleep(coarseIntervalMs, undefined, { signal });
     return false;
   }
@@ -213,7 +213,7 @@ export class CatalogWatch {
     // Combines responses that one change causes at the same time.
     setImmediate(() => {
       this.#isReporting = false;
-      if (!this.#stopped.signal.aborted)
+      if (!this.#stopController.signal.aborted)
         this.#options.report({ type: 'catalog.changed', reading: this.#options.store.reading });
     });
   }
@@ -228,6 +228,6 @@ export class CatalogWatch {
  * The response for a missing node has index 1, which does not indicate lost data. The list of nodes determines
  * whether the node exists.
  */
-function isOfMissingNode(key: QueryKey, { body }: ConsulResponse): boolean {
+function isAboutMissingNode(key: QueryKey, { body }: ConsulResponse): boolean {
   return key.startsWith('node/') && instancesIn(key, body) === undefined;
 }

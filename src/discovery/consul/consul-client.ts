@@ -75,14 +75,14 @@ export class ConsulClient {
         'user-agent': 'pilot-discovery',
         ...(await this.#access.headers(query.signal)),
       };
-      const received = await this.#send({ path: this.#target(path, query), headers, query, body });
+      const receivedResponse = await this.#send({ path: this.#target(path, query), headers, query, body });
       return {
         body: parsed(body.text()),
         bytes: body.bytes,
-        index: indexOf(received),
+        index: indexOf(receivedResponse),
         restricted:
-          received['x-consul-results-filtered-by-acls'] === 'true' ||
-          (!this.#access.hasToken && received['x-consul-default-acl-policy'] === 'deny'),
+          receivedResponse['x-consul-results-filtered-by-acls'] === 'true' ||
+          (!this.#access.hasToken && receivedResponse['x-consul-default-acl-policy'] === 'deny'),
       };
     } catch (error) {
       const failure = error instanceof ConsulError ? error : new ConsulError(failureOf(error));
@@ -111,9 +111,9 @@ export class ConsulClient {
     const timeoutMs = query.index === undefined ? plainTimeoutMs : blockingTimeoutMs;
     if (this.#transport !== 'HTTP/1.1') {
       try {
-        const received = await this.#sendHttp2(request, timeoutMs);
+        const receivedResponse = await this.#sendHttp2(request, timeoutMs);
         this.#transport = 'HTTP/2';
-        return received;
+        return receivedResponse;
       } catch (error) {
         if (!isWithoutHttp2(error)) throw error;
         this.#transport = 'HTTP/1.1';
@@ -127,19 +127,19 @@ export class ConsulClient {
 
   async #sendHttp2({ path, headers, query, body }: SentRequest, timeoutMs: number): Promise<IncomingHttpHeaders> {
     this.#http2 ??= new ConnectionPool(this.#access, connectTimeoutMs);
-    let received: IncomingHttpHeaders = {};
+    let receivedHeaders: IncomingHttpHeaders = {};
     const reader = {
       isMidway: false,
       hasTextErrors: true,
       headers: (responseHeaders: IncomingHttpHeaders): void => {
-        received = responseHeaders;
+        receivedHeaders = responseHeaders;
       },
       data: (chunk: Buffer): void => body.push(Buffer.from(chunk)),
     };
     const limits = { responseMs: timeoutMs, totalMs: timeoutMs + connectTimeoutMs, idleMs: timeoutMs };
-    const sent = () => ({ ...headers, ':method': 'GET', ':path': path });
-    await this.#http2.send({ headers: sent }, reader, limits, query.signal);
-    return received;
+    const requestHeaders = () => ({ ...headers, ':method': 'GET', ':path': path });
+    await this.#http2.send({ headers: requestHeaders }, reader, limits, query.signal);
+    return receivedHeaders;
   }
 
   #target(path: string, { index, consistent, filter }: ConsulQuery): string {
@@ -151,8 +151,8 @@ export class ConsulClient {
       searchParams.set('index', `${index}`);
       searchParams.set('wait', `${maxWaitMs / 1_000}s`);
     }
-    const below = this.#access.server.pathname.replace(/\/+$/, '');
-    return `${below}/v1/${path}${searchParams.size === 0 ? '' : `?${searchParams}`}`;
+    const basePath = this.#access.server.pathname.replace(/\/+$/, '');
+    return `${basePath}/v1/${path}${searchParams.size === 0 ? '' : `?${searchParams}`}`;
   }
 }
 

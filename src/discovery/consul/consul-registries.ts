@@ -14,10 +14,10 @@ export interface ConsulRegistriesOptions {
 export class ConsulRegistries {
   readonly #options: ConsulRegistriesOptions;
   readonly #datacenters = new Map<string, ConsulDatacenter>();
-  #offered: ((offers: readonly RegistryOffer[]) => void) | undefined;
+  #onOffers: ((offers: readonly RegistryOffer[]) => void) | undefined;
   /** `undefined` until the list of datacenters is known. */
   #offers: readonly RegistryOffer[] | undefined;
-  #followed: readonly string[] = [];
+  #followedRegistries: readonly string[] = [];
   #settings: RegistryOptions | undefined;
   #revision = 0;
 
@@ -25,11 +25,11 @@ export class ConsulRegistries {
     this.#options = options;
   }
 
-  readonly offers: RegistryOffers = (offered) => {
-    this.#offered = offered;
-    if (this.#offers !== undefined) offered(this.#offers);
+  readonly offers: RegistryOffers = (onOffers) => {
+    this.#onOffers = onOffers;
+    if (this.#offers !== undefined) onOffers(this.#offers);
     return () => {
-      this.#offered = undefined;
+      this.#onOffers = undefined;
     };
   };
 
@@ -39,7 +39,7 @@ export class ConsulRegistries {
   }
 
   get views(): readonly DatacenterView[] {
-    return this.#followed.map((name) => this.datacenter(name).view);
+    return this.#followedRegistries.map((name) => this.datacenter(name).view);
   }
 
   /** Call when the mesh configuration changed, because registries depend on it. */
@@ -66,13 +66,13 @@ export class ConsulRegistries {
   }
 
   /** Offers exactly these datacenters as registries. */
-  publish(followed: readonly string[]): void {
+  publish(followedRegistries: readonly string[]): void {
     for (const [name, datacenter] of this.#datacenters) {
-      if (followed.includes(name)) continue;
+      if (followedRegistries.includes(name)) continue;
       datacenter.close();
       this.#datacenters.delete(name);
     }
-    this.#followed = followed;
+    this.#followedRegistries = followedRegistries;
     this.#offerRegistries();
   }
 
@@ -82,7 +82,7 @@ export class ConsulRegistries {
       this.#settings = settings;
       this.#revision++;
     }
-    this.#offers = this.#followed.map((name): RegistryOffer => {
+    this.#offers = this.#followedRegistries.map((name): RegistryOffer => {
       const datacenter = this.datacenter(name);
       const { provider, cluster } = datacenter.shard;
       return {
@@ -91,6 +91,6 @@ export class ConsulRegistries {
       };
     });
     // Deferred until the chart's current transition has ended.
-    queueMicrotask(() => this.#offers && this.#offered?.(this.#offers));
+    queueMicrotask(() => this.#offers && this.#onOffers?.(this.#offers));
   }
 }

@@ -66,10 +66,12 @@ export class ConsulRegistry extends MemoryRegistry {
   #setWorkloads(hostname: string, instances: readonly ConsulInstance[]): void {
     const now = new Map(instances.map((instance) => [instance.address || instance.node.address, instance]));
     for (const address of this.#addresses.get(hostname) ?? []) {
-      const remaining = this.#workloads.get(address)?.without(hostname);
-      if (now.has(address) || remaining === undefined) continue;
+      const remainingWorkloads = this.#workloads.get(address)?.without(hostname);
+      if (now.has(address) || remainingWorkloads === undefined) continue;
       this.#workloads =
-        remaining.size === 0 ? this.#workloads.without(address) : this.#workloads.with(address, remaining);
+        remainingWorkloads.size === 0
+          ? this.#workloads.without(address)
+          : this.#workloads.with(address, remainingWorkloads);
     }
     if (now.size === 0) this.#addresses.delete(hostname);
     else this.#addresses.set(hostname, new Set(now.keys()));
@@ -83,9 +85,9 @@ export class ConsulRegistry extends MemoryRegistry {
 }
 
 /** Returns the workload of the first service by name, because several services can share an address. */
-function firstOf(byHost: PersistentMap<KnownWorkload> | undefined): KnownWorkload | undefined {
-  if (byHost === undefined) return undefined;
+function firstOf(workloadsByHost: PersistentMap<KnownWorkload> | undefined): KnownWorkload | undefined {
+  if (workloadsByHost === undefined) return undefined;
   let first: readonly [string, KnownWorkload] | undefined;
-  for (const entry of byHost) if (first === undefined || entry[0] < first[0]) first = entry;
+  for (const entry of workloadsByHost) if (first === undefined || entry[0] < first[0]) first = entry;
   return first?.[1];
 }

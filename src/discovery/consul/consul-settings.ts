@@ -101,7 +101,7 @@ export interface ConsulAccess extends ClusterAccess {
 
 export function consulAccess(settings: ConsulSettings): ConsulAccess {
   const { server, tokenFile, token, caFile, certificateFile, keyFile, serverName } = settings;
-  let cached: string | undefined;
+  let cachedToken: string | undefined;
   return {
     server,
     hasToken: tokenFile !== '' || token !== '',
@@ -114,12 +114,12 @@ export function consulAccess(settings: ConsulSettings): ConsulAccess {
         ...(!settings.verifiesCertificate && { rejectUnauthorized: false }),
       })),
     headers: async (): Promise<Readonly<Record<string, string>>> => {
-      if (tokenFile !== '') cached ??= headerText(readCredentialFile(tokenFile).trim(), tokenFile);
-      else if (token !== '') cached ??= headerText(token, 'CONSUL_HTTP_TOKEN');
-      return cached === undefined ? {} : { 'x-consul-token': cached };
+      if (tokenFile !== '') cachedToken ??= headerText(readCredentialFile(tokenFile).trim(), tokenFile);
+      else if (token !== '') cachedToken ??= headerText(token, 'CONSUL_HTTP_TOKEN');
+      return cachedToken === undefined ? {} : { 'x-consul-token': cachedToken };
     },
     invalidateCredentials: () => {
-      cached = undefined;
+      cachedToken = undefined;
     },
   };
 }

@@ -48,13 +48,13 @@ function exchange(agent: HttpAgent, options: Http1Request): Promise<IncomingHttp
   const { server, path, headers, timeoutMs, body, signal } = options;
   return new Promise((resolve, reject) => {
     const fail = (reason: string, status = 0): void => {
-      settle();
+      markSettled();
       request.destroy();
       reject(new ConsulError({ reason, status }));
     };
     const timer = setTimeout(() => fail(`no complete response in ${timeoutMs} ms`), timeoutMs);
     const onAbort = (): void => fail('cancelled');
-    const settle = (): void => {
+    const markSettled = (): void => {
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
     };
@@ -74,7 +74,7 @@ function exchange(agent: HttpAgent, options: Http1Request): Promise<IncomingHttp
         if (!response.complete) fail('the connection closed before the end of the response');
       });
       response.once('end', () => {
-        settle();
+        markSettled();
         const status = response.statusCode ?? 0;
         if (status === 200) return resolve(response.headers);
         reject(new ConsulError({ reason: `HTTP status ${status}: ${oneLine(body.text())}`, status }));

@@ -126,13 +126,17 @@ export class ClusterWrites {
     const { injection } = this.#writes;
     const servesWebhooks = options.webhooksAddress !== undefined && options.securePort?.files === undefined;
     const { signer } = clusterSigning;
-    const shared = this.#sharedRoot();
+    const sharedRoot = this.#sharedRoot();
     const presence = presenceLeaseOf(identity)!;
     return new Elections({
       ...{ server, leaseServer, namespace, identity, presence },
       duties: dutiesOf({
         ...{ informers, revision, rootConfigMap, distribution: this.#distribution },
-        ...{ ...(signing && { signing }), ...(shared && { shared }), ...(dnsSecrets && { dnsSecrets }) },
+        ...{
+          ...(signing && { signing }),
+          ...(sharedRoot && { shared: sharedRoot }),
+          ...(dnsSecrets && { dnsSecrets }),
+        },
         ...(signer && { registrar: signer }),
         ...(injection && deploysGateways && { injection }),
         ...(servesWebhooks && { webhooks: { namespace, hosts } }),
@@ -171,7 +175,7 @@ function partitioned<T>(
   all: ReadonlyMap<string, T>,
   isFirst: (key: string) => boolean,
 ): readonly [ReadonlyMap<string, T>, ReadonlyMap<string, T>] {
-  const [first, second] = [new Map<string, T>(), new Map<string, T>()];
-  for (const [key, value] of all) (isFirst(key) ? first : second).set(key, value);
-  return [first, second];
+  const [first, secondMap] = [new Map<string, T>(), new Map<string, T>()];
+  for (const [key, value] of all) (isFirst(key) ? first : secondMap).set(key, value);
+  return [first, secondMap];
 }

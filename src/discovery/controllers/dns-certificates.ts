@@ -56,7 +56,7 @@ const writePeriodMs = 60_000;
 export class DnsCertificates implements Duty {
   readonly lease: string;
   readonly #options: DnsCertificatesOptions;
-  readonly #due = new DueKeys();
+  readonly #dueKeys = new DueKeys();
   readonly #writes = new Map<string, { readonly since: number; count: number }>();
   #isSynced = false;
 
@@ -70,8 +70,8 @@ export class DnsCertificates implements Duty {
     });
   }
 
-  watch(due: () => void): () => void {
-    const stop = this.#due.watch(due);
+  watch(onDue: () => void): () => void {
+    const stop = this.#dueKeys.watch(onDue);
     const timer = setInterval(() => this.check(), checkIntervalMs);
     timer.unref();
     const stopClock = watchClockSteps(() => this.check());
@@ -83,7 +83,7 @@ export class DnsCertificates implements Duty {
   }
 
   get isDue(): boolean {
-    return this.#due.isDue;
+    return this.#dueKeys.isDue;
   }
 
   /** Call when the mesh configuration, the authority or the time changed. */
@@ -91,24 +91,24 @@ export class DnsCertificates implements Duty {
     if (!this.#isSynced) return;
     for (const certificate of this.#options.certificates()) {
       if (this.#isWriteLimitReached(certificate) || this.#problemOf(certificate) === undefined) continue;
-      this.#due.add(certificate.secretName);
+      this.#dueKeys.add(certificate.secretName);
     }
   }
 
-  writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
+  writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     const certificates = this.#options.certificates();
-    return this.#due.write(
+    return this.#dueKeys.write(
       run,
       () => (this.#isSynced ? certificates.map(({ secretName }) => secretName) : []),
       (name) =>
         this.#write(
           certificates.find(({ secretName }) => secretName === name),
-          gate,
+          writeGate,
         ),
     );
   }
 
-  async #write(certificate: DnsCertificate | undefined, gate: WriteGate): Promise<boolean> {
+  async #write(certificate: DnsCertificate | undefined, writeGate: WriteGate): Promise<boolean> {
     if (
       certificate === undefined ||
       this.#isWriteLimitReached(certificate) ||
@@ -118,11 +118,12 @@ export class DnsCertificates implements Duty {
     const { namespace } = this.#options.secrets;
     const current = this.#secretOf(certificate);
     const data = await this.#createData(certificate);
-    const where = { resource: resourceOf('Secret'), namespace, name: certificate.secretName };
-    if (current === undefined) await gate.write({ ...where, verb: 'create', object: { type: dnsSecretType, data } });
+    const secretRef = { resource: resourceOf('Secret'), namespace, name: certificate.secretName };
+    if (current === undefined)
+      await writeGate.write({ ...secretRef, verb: 'create', object: { type: dnsSecretType, data } });
     else {
       const version = current.metadata.resourceVersion ?? '';
-      await gate.write({ ...where, verb: 'patch', version, fields: { data } });
+      await writeGate.write({ ...secretRef, verb: 'patch', version, fields: { data } });
     }
     this.#noteWritten(certificate);
     return true;
@@ -137,8 +138,8 @@ export class DnsCertificates implements Duty {
 
   #noteWritten({ secretName }: DnsCertificate): void {
     const now = this.#options.now().getTime();
-    const configured = new Set(this.#options.certificates().map((dnsCertificate) => dnsCertificate.secretName));
-    for (const name of this.#writes.keys()) if (!configured.has(name)) this.#writes.delete(name);
+    const configuredNames = new Set(this.#options.certificates().map((dnsCertificate) => dnsCertificate.secretName));
+    for (const name of this.#writes.keys()) if (!configuredNames.has(name)) this.#writes.delete(name);
     const synced = this.#writes.get(secretName);
     const passedMs = now - (synced?.since ?? Number.NaN);
     if (synced !== undefined && passedMs >= 0 && passedMs < writePeriodMs) synced.count++;

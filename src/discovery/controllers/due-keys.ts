@@ -7,22 +7,22 @@ import { ApiError } from '../kubernetes/api-failure.ts';
 const maxConcurrentWrites = 4;
 
 export class DueKeys {
-  readonly #due = new Set<string>();
-  readonly #failed = new Set<string>();
+  readonly #dueKeys = new Set<string>();
+  readonly #failedKeys = new Set<string>();
   readonly #watchers = new Set<() => void>();
 
   add(key: string): void {
-    this.#due.add(key);
-    for (const due of this.#watchers) due();
+    this.#dueKeys.add(key);
+    for (const notifyDue of this.#watchers) notifyDue();
   }
 
-  watch(due: () => void): () => void {
-    this.#watchers.add(due);
-    return () => void this.#watchers.delete(due);
+  watch(onDue: () => void): () => void {
+    this.#watchers.add(onDue);
+    return () => void this.#watchers.delete(onDue);
   }
 
   get isDue(): boolean {
-    return this.#due.size > 0;
+    return this.#dueKeys.size > 0;
   }
 
   /**
@@ -36,26 +36,26 @@ export class DueKeys {
     all: () => Iterable<string>,
     write: (key: string) => Promise<boolean>,
   ): Promise<DutyReport> {
-    const keys = new Set([...this.#due, ...(run.retry ? this.#failed : []), ...(run.anew ? all() : [])]);
-    this.#due.clear();
-    let [written, failed, reason] = [0, 0, ''];
+    const keys = new Set([...this.#dueKeys, ...(run.retry ? this.#failedKeys : []), ...(run.anew ? all() : [])]);
+    this.#dueKeys.clear();
+    let [writtenCount, failedCount, reason] = [0, 0, ''];
     const remainingKeys = keys.values();
     const lane = async (): Promise<void> => {
       for (const key of remainingKeys) {
-        this.#failed.delete(key);
+        this.#failedKeys.delete(key);
         try {
-          if (await write(key)) written++;
+          if (await write(key)) writtenCount++;
         } catch (error) {
-          failed++;
+          failedCount++;
           reason = messageOf(error);
-          this.#failed.add(key);
+          this.#failedKeys.add(key);
           if (error instanceof ApiError && error.failure.kind === 'aborted') return;
         }
       }
     };
     await Promise.all(Array.from({ length: maxConcurrentWrites }, lane));
     // These keys remain because the term ended.
-    for (const key of remainingKeys) this.#failed.add(key);
-    return { written, failed, reason };
+    for (const key of remainingKeys) this.#failedKeys.add(key);
+    return { written: writtenCount, failed: failedCount, reason };
   }
 }

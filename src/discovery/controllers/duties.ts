@@ -82,8 +82,8 @@ function gatewayDuties({ informers, injection, revision, status, identity }: Dut
     ...{ ...injection, informers, revision, failures, server: status.server, identity },
     lease,
   });
-  const ofGateways = duties.filter((duty) => duty.lease === lease);
-  return [...duties.filter((duty) => duty.lease !== lease), new JointDuty(deployments, ...ofGateways)];
+  const leaseDuties = duties.filter((duty) => duty.lease === lease);
+  return [...duties.filter((duty) => duty.lease !== lease), new JointDuty(deployments, ...leaseDuties)];
 }
 
 function dnsDuties({ signing, dnsSecrets, registrar, mesh, onMesh, revision }: DutySources): Duty[] {

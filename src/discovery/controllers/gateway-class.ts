@@ -22,41 +22,46 @@ const spec = { controllerName, description: 'Gateways that this control plane co
 export class GatewayClassDuty implements Duty {
   readonly lease: string;
   readonly #informers: GatewayClassOptions['informers'];
-  readonly #due = new DueKeys();
+  readonly #dueKeys = new DueKeys();
 
   constructor({ informers, lease }: GatewayClassOptions) {
     this.lease = lease;
     this.#informers = informers;
     informers.addReader(classes, (changes) => {
       if (changes.some(({ event, key }) => event === 'delete' && key === `/${defaultClass}`))
-        this.#due.add(defaultClass);
+        this.#dueKeys.add(defaultClass);
     });
     informers.addReader(customResourceDefinitions, (changes) => {
-      if (changes.some(({ event, key }) => event !== 'delete' && key === definition)) this.#due.add(defaultClass);
+      if (changes.some(({ event, key }) => event !== 'delete' && key === definition)) this.#dueKeys.add(defaultClass);
     });
   }
 
-  watch(due: () => void): () => void {
-    return this.#due.watch(due);
+  watch(onDue: () => void): () => void {
+    return this.#dueKeys.watch(onDue);
   }
 
   get isDue(): boolean {
-    return this.#due.isDue;
+    return this.#dueKeys.isDue;
   }
 
-  writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
-    return this.#due.write(
+  writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
+    return this.#dueKeys.write(
       run,
       () => [defaultClass],
-      (name) => this.#write(name, gate),
+      (name) => this.#write(name, writeGate),
     );
   }
 
-  async #write(name: string, gate: WriteGate): Promise<boolean> {
+  async #write(name: string, writeGate: WriteGate): Promise<boolean> {
     const isDefined = this.#informers.storeOf(customResourceDefinitions).get(definition) !== undefined;
     if (!isDefined || this.#informers.storeOf(classes).get(`/${name}`) !== undefined) return false;
     try {
-      await gate.write({ verb: 'create', resource: this.#informers.servedResource(classes), name, object: { spec } });
+      await writeGate.write({
+        verb: 'create',
+        resource: this.#informers.servedResource(classes),
+        name,
+        object: { spec },
+      });
       return true;
     } catch (error) {
       // Another writer has created the class.

@@ -12,8 +12,8 @@ export class JointDuty implements Duty {
     this.#duties = [first, ...otherDuties];
   }
 
-  watch(due: () => void): () => void {
-    const stops = this.#duties.map((duty) => duty.watch(due));
+  watch(onDue: () => void): () => void {
+    const stops = this.#duties.map((duty) => duty.watch(onDue));
     return () => {
       for (const stop of stops) stop();
     };
@@ -24,8 +24,8 @@ export class JointDuty implements Duty {
   }
 
   /** Runs all duties concurrently, so that none waits for writes of another. */
-  async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
-    const reports = await Promise.all(this.#duties.map((duty) => duty.writeDue(run, gate)));
+  async writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
+    const reports = await Promise.all(this.#duties.map((duty) => duty.writeDue(run, writeGate)));
     return {
       written: reports.reduce((sum, { written }) => sum + written, 0),
       failed: reports.reduce((sum, { failed }) => sum + failed, 0),

@@ -54,7 +54,7 @@ export class RejectionEvents implements Duty {
     namespaceOf: ({ key }) => parseConfigKey(key).namespace,
   });
   /** Last Event by object. The same Event is not written again, even if the object was valid in the meantime. */
-  readonly #written = new Map<string, string>();
+  readonly #writtenEvents = new Map<string, string>();
   /** Times of recent Events, by namespace and whether they are warnings. */
   readonly #times = new Map<string, number[]>();
   readonly #watchers = new Set<() => void>();
@@ -83,40 +83,41 @@ export class RejectionEvents implements Duty {
   #add(rejection: EventRejection): void {
     const { key } = rejection;
     this.#queue.add(key, rejection, false, this.#options.now());
-    for (const due of this.#watchers) due();
+    for (const notifyDue of this.#watchers) notifyDue();
   }
 
   /** Replaces all warnings about objects that take only partial effect. Unchanged warnings are not written again. */
   setWarnings(warningsByObject: ReadonlyMap<string, ObjectWarning>): void {
     for (const [key, { text, reason }] of warningsByObject) {
-      const isOfCluster = parseConfigKey(key).namespace !== '' && kindsWithWarningEvents.has(parseConfigKey(key).kind);
-      if (isOfCluster && this.#warned.get(key) !== text) this.#add({ key, message: text, reason, isWarning: true });
+      const isEventTarget =
+        parseConfigKey(key).namespace !== '' && kindsWithWarningEvents.has(parseConfigKey(key).kind);
+      if (isEventTarget && this.#warned.get(key) !== text) this.#add({ key, message: text, reason, isWarning: true });
     }
     this.#warned = new Map([...warningsByObject].map(([key, { text }]) => [key, text]));
   }
 
-  watch(due: () => void): () => void {
-    this.#watchers.add(due);
-    return () => void this.#watchers.delete(due);
+  watch(onDue: () => void): () => void {
+    this.#watchers.add(onDue);
+    return () => void this.#watchers.delete(onDue);
   }
 
   get isDue(): boolean {
     return !this.#isForbidden && this.#queue.isDue(this.#options.now());
   }
 
-  async writeDue({ retry, anew }: DutyRun, gate: WriteGate): Promise<DutyReport> {
+  async writeDue({ retry, anew }: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     const { now } = this.#options;
     if (anew) this.#isForbidden = false;
     if (retry) this.#queue.retry(now());
     const tried = new Set<string>();
-    let [written, reason] = [0, ''];
-    while (gate.isOpen && !this.#isForbidden) {
+    let [writtenCount, reason] = [0, ''];
+    while (writeGate.isOpen && !this.#isForbidden) {
       const next = this.#queue.take(now(), (key) => !tried.has(key));
       if (next === undefined) break;
       const [key, rejection] = next;
       tried.add(key);
       try {
-        if (await this.#write(rejection, gate)) written++;
+        if (await this.#write(rejection, writeGate)) writtenCount++;
       } catch (error) {
         reason = messageOf(error);
         const { kind, code } = failureOf(error);
@@ -126,22 +127,22 @@ export class RejectionEvents implements Duty {
         if (kind !== 'status' || code === 429) break;
       }
     }
-    return { written, failed: this.#queue.failed, reason: this.#queue.failed === 0 ? '' : reason };
+    return { written: writtenCount, failed: this.#queue.failed, reason: this.#queue.failed === 0 ? '' : reason };
   }
 
   /**
    * @returns whether an Event was written
    * @throws ApiError
    */
-  async #write({ key, message, reason, isWarning = false }: EventRejection, gate: WriteGate): Promise<boolean> {
+  async #write({ key, message, reason, isWarning = false }: EventRejection, writeGate: WriteGate): Promise<boolean> {
     const { kind, namespace, name } = parseConfigKey(key);
     const object = this.#options.objectOf(kind, `${namespace}/${name}`);
     if (object === undefined) return false;
     const { identity, time } = this.#options;
     const event = warningEventOf(object, { kind, message, reason, identity, at: time() });
-    if (this.#written.get(key) === event.metadata.name || !this.#takeSlot(namespace, isWarning)) return false;
+    if (this.#writtenEvents.get(key) === event.metadata.name || !this.#takeSlot(namespace, isWarning)) return false;
     try {
-      await gate.write({ verb: 'create', resource: events, namespace, name: event.metadata.name, object: event });
+      await writeGate.write({ verb: 'create', resource: events, namespace, name: event.metadata.name, object: event });
     } catch (error) {
       // Another replica or an earlier process wrote the Event.
       if (failureOf(error).code !== 409) throw error;
@@ -166,9 +167,9 @@ export class RejectionEvents implements Duty {
   }
 
   #remember(key: string, event: string): void {
-    this.#written.delete(key);
-    this.#written.set(key, event);
-    if (this.#written.size > maxQueued) this.#written.delete(this.#written.keys().next().value!);
+    this.#writtenEvents.delete(key);
+    this.#writtenEvents.set(key, event);
+    if (this.#writtenEvents.size > maxQueued) this.#writtenEvents.delete(this.#writtenEvents.keys().next().value!);
   }
 
   #forbid(reason: string): void {

@@ -49,7 +49,7 @@ const ignoredNamespaces = ['kube-public', 'kube-node-lease', 'local-path-storage
 export class RootCertificates implements Duty {
   readonly lease: string;
   readonly #options: RootCertificatesOptions;
-  readonly #due = new DueKeys();
+  readonly #dueKeys = new DueKeys();
   readonly #repaired = new Map<string, number>();
 
   constructor(options: RootCertificatesOptions) {
@@ -78,24 +78,24 @@ export class RootCertificates implements Duty {
     });
   }
 
-  watch(due: () => void): () => void {
-    return this.#due.watch(due);
+  watch(onDue: () => void): () => void {
+    return this.#dueKeys.watch(onDue);
   }
 
   get isDue(): boolean {
-    return this.#due.isDue;
+    return this.#dueKeys.isDue;
   }
 
-  writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
-    return this.#due.write(
+  writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
+    return this.#dueKeys.write(
       run,
       () => this.#all(),
-      (namespace) => this.#write(namespace, gate),
+      (namespace) => this.#write(namespace, writeGate),
     );
   }
 
   #add(namespace: string): void {
-    if (!ignoredNamespaces.includes(namespace)) this.#due.add(namespace);
+    if (!ignoredNamespaces.includes(namespace)) this.#dueKeys.add(namespace);
   }
 
   *#all(): Iterable<string> {
@@ -106,25 +106,30 @@ export class RootCertificates implements Duty {
   }
 
   /** @returns whether a write was necessary */
-  async #write(namespace: string, gate: WriteGate): Promise<boolean> {
+  async #write(namespace: string, writeGate: WriteGate): Promise<boolean> {
     const { informers, configMap: name, roots, selectors, now } = this.#options;
     const pem = roots();
     const of = informers.storeOf(namespaces).get(`/${namespace}`);
     if (pem === undefined || of === undefined || of.metadata.deletionTimestamp !== undefined) return false;
     // A namespace that leaves the mesh keeps its ConfigMap, as in Istio.
     if (!isDiscovered(namespace, of.metadata.labels, selectors())) return false;
-    const existing = informers.storeOf(rootConfigMapsOf(name).name).get(`${namespace}/${name}`);
+    const existingConfigMap = informers.storeOf(rootConfigMapsOf(name).name).get(`${namespace}/${name}`);
     const fields = { metadata: { labels: { [label]: 'true' } }, data: { [rootKey]: pem } };
-    const where = { resource: configMaps, namespace, name };
+    const configMapRef = { resource: configMaps, namespace, name };
     try {
-      if (existing === undefined) {
-        await gate.write({ ...where, verb: 'create', object: fields });
+      if (existingConfigMap === undefined) {
+        await writeGate.write({ ...configMapRef, verb: 'create', object: fields });
         return true;
       }
-      if (isUnchanged(existing, pem)) return false;
+      if (isUnchanged(existingConfigMap, pem)) return false;
       if (now() - (this.#repaired.get(namespace) ?? Number.NEGATIVE_INFINITY) < disputeMs)
         throw reasonError('OBJECT_DISPUTED', `another controller overwrites ConfigMap ${namespace}/${name}`);
-      await gate.write({ ...where, verb: 'patch', version: existing.metadata.resourceVersion ?? '', fields });
+      await writeGate.write({
+        ...configMapRef,
+        verb: 'patch',
+        version: existingConfigMap.metadata.resourceVersion ?? '',
+        fields,
+      });
       this.#repaired.set(namespace, now());
       return true;
     } catch (error) {

@@ -55,24 +55,24 @@ export class RootRotation implements Duty {
     this.#options = options;
   }
 
-  watch(due: () => void): () => void {
+  watch(onDue: () => void): () => void {
     return this.#options.authority.watchDue(() => {
-      if (this.isDue) due();
+      if (this.isDue) onDue();
     });
   }
 
   get isDue(): boolean {
-    const due = this.#due();
-    return due !== undefined && due.read !== this.#processed;
+    const dueStep = this.#findDueStep();
+    return dueStep !== undefined && dueStep.read !== this.#processed;
   }
 
-  async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
-    const due = this.#due();
-    const isTried = due?.read === this.#processed && !run.retry && !run.anew;
-    if (due === undefined || isTried) return nothingDue;
-    this.#processed = due.read;
+  async writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
+    const dueStep = this.#findDueStep();
+    const isTried = dueStep?.read === this.#processed && !run.retry && !run.anew;
+    if (dueStep === undefined || isTried) return nothingDue;
+    this.#processed = dueStep.read;
     try {
-      await this.#write(due, gate);
+      await this.#write(dueStep, writeGate);
       return { ...nothingDue, written: 1 };
     } catch (error) {
       return { written: 0, failed: 1, reason: explainInOneLine(error) };
@@ -80,19 +80,19 @@ export class RootRotation implements Duty {
   }
 
   /** Derived from the newest version, because the API server rejects writes based on an older one. */
-  #due(): Due | undefined {
+  #findDueStep(): Due | undefined {
     const read = this.#options.authority.read;
     if (read === undefined || read.last.isPluggedIn || read.current.isPluggedIn) return undefined;
     const { last, current } = read;
     const now = this.#options.now();
     if (last !== current) {
       const unknownAuthority = last.materials.get(last.journal.signer)!;
-      const knownJournal = current.materials.get(current.journal.signer)!;
+      const signerMaterial = current.materials.get(current.journal.signer)!;
       const journal = rotationTo(unknownAuthority.id, current.journal, now.getTime());
       const isPutBack = journal === current.journal;
       const materials = isPutBack
         ? current.materials
-        : new Map([knownJournal, unknownAuthority].map((material) => [material.id, material]));
+        : new Map([signerMaterial, unknownAuthority].map((material) => [material.id, material]));
       return { step: { journal, createsRoot: false }, completesOrder: false, materials, read: last };
     }
     const step = nextStep(last.journal, this.#factsOf(last, now));
@@ -114,22 +114,22 @@ export class RootRotation implements Duty {
     };
   }
 
-  async #write({ step, completesOrder, materials, read }: Due, gate: WriteGate): Promise<void> {
+  async #write({ step, completesOrder, materials, read }: Due, writeGate: WriteGate): Promise<void> {
     const { namespace, name } = this.#options;
     const annotations: Record<string, string | null> = completesOrder ? { [orderAnnotation]: null } : {};
-    const written = step && (await this.#written(step, materials));
-    if (written !== undefined) annotations[rotationAnnotation] = annotationOf(written.journal);
-    await gate.write({
+    const writtenStep = step && (await this.#writeStep(step, materials));
+    if (writtenStep !== undefined) annotations[rotationAnnotation] = annotationOf(writtenStep.journal);
+    await writeGate.write({
       ...{ verb: 'patch', resource: resourceOf('Secret'), namespace, name, version: read.version },
-      fields: { metadata: { annotations }, ...(written && { data: withoutAbsent(written.data) }) },
+      fields: { metadata: { annotations }, ...(writtenStep && { data: nullForAbsent(writtenStep.data) }) },
     });
   }
 
-  async #written(
+  async #writeStep(
     { journal, createsRoot }: RotationStep,
-    knownMaterials: ReadonlyMap<string, AuthorityMaterial>,
+    materialsByName: ReadonlyMap<string, AuthorityMaterial>,
   ): Promise<{ journal: SharedJournal; data: Record<string, string | undefined> }> {
-    const materials = new Map(knownMaterials);
+    const materials = new Map(materialsByName);
     let nextJournal = journal;
     if (createsRoot) {
       const next = await this.#options.authority.generateRoot();
@@ -142,6 +142,6 @@ export class RootRotation implements Duty {
 }
 
 /** Replaces `undefined` by null, which removes a key in a merge patch. */
-function withoutAbsent(data: Readonly<Record<string, string | undefined>>): Record<string, string | null> {
+function nullForAbsent(data: Readonly<Record<string, string | undefined>>): Record<string, string | null> {
   return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, value ?? null]));
 }

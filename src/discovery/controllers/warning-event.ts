@@ -23,11 +23,11 @@ export function warningEventOf(
   { kind, message, reason, identity, at }: WarningSubject,
 ) {
   const { namespace, name, uid, resourceVersion } = metadata;
-  const about = createHash('sha256').update(`${uid} ${message}`).digest('hex').slice(0, 16);
+  const messageHash = createHash('sha256').update(`${uid} ${message}`).digest('hex').slice(0, 16);
   const component = 'chartpilot';
   return {
     ...{ apiVersion: 'v1', kind: 'Event' },
-    metadata: { namespace, name: `${name.slice(0, maxNameLength - about.length - 1)}.${about}` },
+    metadata: { namespace, name: `${name.slice(0, maxNameLength - messageHash.length - 1)}.${messageHash}` },
     involvedObject: { apiVersion, kind, namespace, name, uid, resourceVersion },
     type: 'Warning',
     reason,

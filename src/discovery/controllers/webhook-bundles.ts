@@ -70,47 +70,47 @@ interface Change {
 export class WebhookBundles implements Duty {
   readonly lease: string;
   readonly #options: WebhookBundlesOptions;
-  readonly #followed: ReturnType<typeof webhookConfigurationsOf>;
-  readonly #due = new DueKeys();
+  readonly #followedConfigurations: ReturnType<typeof webhookConfigurationsOf>;
+  readonly #dueKeys = new DueKeys();
   /** Time of the last write, by configuration and field. */
-  readonly #written = new Map<string, number>();
+  readonly #writtenCounts = new Map<string, number>();
 
   constructor(options: WebhookBundlesOptions) {
     this.#options = options;
     this.lease = options.lease;
-    this.#followed = webhookConfigurationsOf(options.revision);
-    for (const { resource, name } of this.#followed) {
+    this.#followedConfigurations = webhookConfigurationsOf(options.revision);
+    for (const { resource, name } of this.#followedConfigurations) {
       options.informers.addReader(name, (changes) => {
         for (const { event, key } of changes) {
           if (event === 'delete') this.#forget(`${resource.plural}${key}`);
-          else this.#due.add(`${resource.plural}${key}`);
+          else this.#dueKeys.add(`${resource.plural}${key}`);
         }
       });
     }
     options.onRoots(() => {
-      this.#written.clear();
-      for (const key of this.#all()) this.#due.add(key);
+      this.#writtenCounts.clear();
+      for (const key of this.#all()) this.#dueKeys.add(key);
     });
   }
 
-  watch(due: () => void): () => void {
-    return this.#due.watch(due);
+  watch(onDue: () => void): () => void {
+    return this.#dueKeys.watch(onDue);
   }
 
   get isDue(): boolean {
-    return this.#due.isDue;
+    return this.#dueKeys.isDue;
   }
 
-  writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
-    return this.#due.write(
+  writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
+    return this.#dueKeys.write(
       run,
       () => this.#all(),
-      (key) => this.#write(key, gate),
+      (key) => this.#write(key, writeGate),
     );
   }
 
   #forget(key: string): void {
-    for (const field of changedFields) this.#written.delete(`${key}/${field}`);
+    for (const field of changedFields) this.#writtenCounts.delete(`${key}/${field}`);
   }
 
   get #revision(): string {
@@ -118,31 +118,31 @@ export class WebhookBundles implements Duty {
   }
 
   *#all(): Iterable<string> {
-    for (const { resource, name } of this.#followed) {
+    for (const { resource, name } of this.#followedConfigurations) {
       for (const [key] of this.#options.informers.storeOf(name).entries()) yield `${resource.plural}${key}`;
     }
   }
 
   /** @returns whether a write was necessary */
-  async #write(key: string, gate: WriteGate): Promise<boolean> {
+  async #write(key: string, writeGate: WriteGate): Promise<boolean> {
     const { informers, roots, now } = this.#options;
     const [plural = '', name = ''] = key.split('/');
-    const { resource, name: followed } = this.#followed.find(
+    const { resource, name: configurationName } = this.#followedConfigurations.find(
       (followedResource) => followedResource.resource.plural === plural,
     )!;
-    const object = informers.storeOf(followed).get(`/${name}`);
+    const object = informers.storeOf(configurationName).get(`/${name}`);
     const pem = roots();
     if (object === undefined || pem === undefined) return false;
     if (object.metadata.labels?.[revisionLabel] !== this.#revision) return false;
     const change = await this.#changeOf(resource, object, Buffer.from(pem).toString('base64'));
     if (change === undefined) return false;
     const { field, webhooks } = change;
-    if (now() - (this.#written.get(`${key}/${field}`) ?? Number.NEGATIVE_INFINITY) < disputeMs)
+    if (now() - (this.#writtenCounts.get(`${key}/${field}`) ?? Number.NEGATIVE_INFINITY) < disputeMs)
       throw reasonError('OBJECT_DISPUTED', `another controller overwrites ${field} of ${resource.kind} ${name}`);
     try {
       const version = object.metadata.resourceVersion ?? '';
-      await gate.write({ verb: 'patch', resource, name, version, fields: { webhooks } });
-      this.#written.set(`${key}/${field}`, now());
+      await writeGate.write({ verb: 'patch', resource, name, version, fields: { webhooks } });
+      this.#writtenCounts.set(`${key}/${field}`, now());
       return true;
     } catch (error) {
       if (statusOf(error) === 404) return false;
@@ -165,7 +165,7 @@ export class WebhookBundles implements Duty {
     let isChanged = false;
     const changedEntries = entries.map((entry: unknown) => {
       const clientConfig = isObject(entry) ? entry.clientConfig : undefined;
-      if (!isObject(entry) || !isObject(clientConfig) || !this.#isOwn(clientConfig)) return entry;
+      if (!isObject(entry) || !isObject(clientConfig) || !this.#isOwnService(clientConfig)) return entry;
       if (clientConfig.caBundle === caBundle) return entry;
       isChanged = true;
       return { ...entry, clientConfig: { ...clientConfig, caBundle } };
@@ -180,15 +180,15 @@ export class WebhookBundles implements Duty {
   async #withProvedPolicy({ metadata, webhooks }: KubernetesObject): Promise<readonly unknown[] | undefined> {
     if (!Array.isArray(webhooks) || metadata.annotations?.[failurePolicyAnnotation] === 'keep') return undefined;
     const { server, namespace } = this.#options;
-    const about = { namespace, revision: this.#revision };
+    const eventFields = { namespace, revision: this.#revision };
     let isChanged = false;
     const changedEntries: unknown[] = [];
     for (const entry of webhooks) {
-      const isOwn = isObject(entry) && isObject(entry.clientConfig) && this.#isOwn(entry.clientConfig);
-      const unproved = isOwn ? unprovedEntry(entry) : undefined;
+      const isOwnWebhook = isObject(entry) && isObject(entry.clientConfig) && this.#isOwnService(entry.clientConfig);
+      const unproved = isOwnWebhook ? unprovedEntry(entry) : undefined;
       if (unproved === undefined) changedEntries.push(entry);
       else {
-        await proveValidation(server, unproved, about);
+        await proveValidation(server, unproved, eventFields);
         changedEntries.push({ ...entry, failurePolicy: 'Fail' });
         isChanged = true;
       }
@@ -197,7 +197,7 @@ export class WebhookBundles implements Duty {
   }
 
   /** Whether the entry calls a service of this namespace, or a URL with a name in this certificate. Other entries have other roots. */
-  #isOwn({ service, url }: Readonly<Record<string, unknown>>): boolean {
+  #isOwnService({ service, url }: Readonly<Record<string, unknown>>): boolean {
     const { namespace, hosts } = this.#options;
     if (isObject(service)) return service.namespace === namespace && hosts.includes(`${service.name}.${namespace}.svc`);
     return typeof url === 'string' && hosts.includes(URL.parse(url)?.hostname ?? '');

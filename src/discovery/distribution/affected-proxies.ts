@@ -33,8 +33,8 @@ const listOf: Readonly<Record<string, Exclude<keyof WorkloadPolicies, 'id' | 'pe
 /** Types that the object affects. Empty if it does not affect the shape. */
 export function affectedTypes(config: Config, shape: ProxyShape, context: PushContext): ReadonlySet<PushedType> {
   if (!mayApply(config, shape, context)) return noTypes;
-  const seen = { shape, context };
-  return typesToPush({ forced: false, keys: pushedKeysOf(config) }, seen, seen);
+  const seenProxy = { shape, context };
+  return typesToPush({ forced: false, keys: pushedKeysOf(config) }, seenProxy, seenProxy);
 }
 
 /** Whether the object applies to the shape. A changed policy is pushed to its whole namespace, but applies only to selected workloads. */

@@ -20,10 +20,10 @@ export class ChangedObjects {
   }
 
   /** Objects changed between two versions. `undefined` if unknown, because the history is too short or a push was forced. */
-  between(after: number, until: number): ReadonlySet<string> | undefined {
+  between(afterNumber: number, untilNumber: number): ReadonlySet<string> | undefined {
     const [oldest] = this.#steps;
-    if (oldest === undefined || after < oldest.number - 1) return undefined;
-    const steps = this.#steps.filter(({ number }) => number > after && number <= until);
+    if (oldest === undefined || afterNumber < oldest.number - 1) return undefined;
+    const steps = this.#steps.filter(({ number }) => number > afterNumber && number <= untilNumber);
     if (steps.some(({ forced }) => forced)) return undefined;
     return new Set(steps.flatMap(({ changed }) => [...changed]));
   }

@@ -48,8 +48,11 @@ export class ClusterObjects implements StatusObjects {
     this.#options.limits?.onLimited((key, limitedEntry) => {
       if (!hasStatus(key.slice(0, key.indexOf('/')))) return;
       const generation = limitedEntry?.config.generation;
-      const isKnown = limitedEntry !== undefined && generation !== undefined;
-      listener(key, isKnown ? { generation, text: limitedEntry.problem.message, reason: 'LimitExceeded' } : undefined);
+      const isCurrentlyKnown = limitedEntry !== undefined && generation !== undefined;
+      listener(
+        key,
+        isCurrentlyKnown ? { generation, text: limitedEntry.problem.message, reason: 'LimitExceeded' } : undefined,
+      );
     });
   }
 }
@@ -72,6 +75,6 @@ export function problemsText(errors: readonly ConfigProblem[]): string {
   const texts = errors
     .slice(0, maxErrors)
     .map(({ field, ...problem }) => (field === '' ? '' : `${field}: `) + codedMessage(problem));
-  const more = errors.length - texts.length;
-  return proxyText([...texts, ...(more > 0 ? [`and ${more} more`] : [])].join('; '), maxErrorLength);
+  const omittedCount = errors.length - texts.length;
+  return proxyText([...texts, ...(omittedCount > 0 ? [`and ${omittedCount} more`] : [])].join('; '), maxErrorLength);
 }

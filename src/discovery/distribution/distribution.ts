@@ -51,13 +51,13 @@ export class ObjectDistribution {
   readonly #steps = new ChangedObjects();
   /** Objects that are not in the last push context yet, with the time of the change. */
   readonly #unpublished = new Map<string, number>();
-  readonly #followed = new Map<string, FollowedObject>();
+  readonly #followedObjects = new Map<string, FollowedObject>();
   /** Recent objects that all proxies have applied. */
   readonly #complete = new Map<string, ObjectProgress>();
   readonly #errors = new Map<string, ObjectError>();
   readonly #warnings = new ObjectWarnings();
   readonly #watchers = new Set<() => void>();
-  readonly #due = new DueObjects();
+  readonly #dueObjects = new DueObjects();
   readonly #ownCounts: OwnCounts;
   readonly #causes: RejectionCauseFinder;
   readonly #startedAt: number;
@@ -76,14 +76,14 @@ export class ObjectDistribution {
     this.#ownCounts = new OwnCounts(options.revision ?? '');
     this.#causes = new RejectionCauseFinder({
       ...{ options, steps: this.#steps },
-      isRejected: (key) => this.#followed.get(key)?.reported?.rejection !== undefined,
+      isRejected: (key) => this.#followedObjects.get(key)?.reported?.rejection !== undefined,
     });
     options.objects.onErrors((key, error) => this.#setError(key, error));
   }
 
   /** Call when objects were merged from their sources. Those in `touched` may have changed. */
-  objectsComposed(touched: Iterable<string>, changedKeys: ReadonlySet<string>): void {
-    for (const key of touched) {
+  objectsComposed(touchedKeys: Iterable<string>, changedKeys: ReadonlySet<string>): void {
+    for (const key of touchedKeys) {
       if (!hasStatus(kindOf(key))) continue;
       if (changedKeys.has(key)) this.#unpublished.set(key, this.#options.now());
       else this.#updateGeneration(key);
@@ -98,15 +98,15 @@ export class ObjectDistribution {
     const objects = new Set<string>();
     for (const key of this.#unpublished.keys()) {
       const config = configs.byKey.get(key);
-      const isIn = forced || config === undefined || isNamed(config, changed);
-      if (!isIn) continue;
+      const isIncluded = forced || config === undefined || isNamed(config, changed);
+      if (!isIncluded) continue;
       objects.add(key);
-      this.#due.resetLimit(key);
+      this.#dueObjects.resetLimit(key);
       // A change while the push context is built belongs to the next one, unless it has no effect.
       const now = this.#options.configs().byKey.get(key);
       if (now === config || (now && config && !needsPush(config, now))) this.#unpublished.delete(key);
       // Skips objects of the first push, because their statuses may already be correct.
-      if (!isFirst) this.#follow(key, now !== undefined && !this.#unpublished.has(key) ? now : config, number);
+      if (!isFirst) this.#followObject(key, now !== undefined && !this.#unpublished.has(key) ? now : config, number);
     }
     this.#steps.add({ context, forced, changed: new Set([...changed, ...objects]) });
     if (objects.size > 0 || this.#mustCompareAll) this.#notifyWatchers();
@@ -132,25 +132,25 @@ export class ObjectDistribution {
     const complete = this.#complete.get(key);
     // A replica that does not write statuses counts only its own proxies.
     const isCounted = complete !== undefined && !this.#options.otherReplicas?.isWriter;
-    if (!this.#followed.has(key) && !isCounted) {
-      this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
+    if (!this.#followedObjects.has(key) && !isCounted) {
+      this.#followObject(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
     }
-    const followed = this.#followed.get(key);
+    const followedObject = this.#followedObjects.get(key);
     // The last count is reported until the next one.
-    if (followed !== undefined && complete !== undefined) {
-      followed.distribution = complete;
-      followed.reported = complete;
+    if (followedObject !== undefined && complete !== undefined) {
+      followedObject.distribution = complete;
+      followedObject.reported = complete;
     }
-    if (followed !== undefined && followed.distribution === undefined) followed.mustReport = true;
-    else this.#due.add(key, true, this.#options.now());
+    if (followedObject !== undefined && followedObject.distribution === undefined) followedObject.mustReport = true;
+    else this.#dueObjects.add(key, true, this.#options.now());
     this.#notifyWatchers();
   }
 
   /** Counts a complete object again, because its status does not contain current counts of this replica. */
   recount(key: string): void {
     const latest = this.#latest;
-    if (latest === undefined || this.#followed.has(key) || this.#unpublished.has(key)) return;
-    this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
+    if (latest === undefined || this.#followedObjects.has(key) || this.#unpublished.has(key)) return;
+    this.#followObject(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
     this.#notifyWatchers();
   }
 
@@ -159,7 +159,7 @@ export class ObjectDistribution {
     // Statuses may contain warnings of an earlier process.
     if (!this.#warnings.isKnown) this.compareAllStatuses();
     const changedKeys = this.#warnings.replace(warningsByObject);
-    for (const key of changedKeys) this.#due.add(key, true, this.#options.now());
+    for (const key of changedKeys) this.#dueObjects.add(key, true, this.#options.now());
     if (changedKeys.length > 0) this.#notifyWatchers();
   }
 
@@ -177,11 +177,11 @@ export class ObjectDistribution {
   }
 
   onDue(listener: DueListener): void {
-    this.#due.onDue(listener);
+    this.#dueObjects.onDue(listener);
   }
 
   findingsOf(key: string): ObjectFindings {
-    const distribution = this.#followed.get(key)?.distribution ?? this.#complete.get(key);
+    const distribution = this.#followedObjects.get(key)?.distribution ?? this.#complete.get(key);
     const error = this.#errors.get(key);
     const warning = this.#warnings.isKnown ? (this.#warnings.of(key) ?? 'none') : undefined;
     const config = this.#options.configs().byKey.get(key);
@@ -194,7 +194,7 @@ export class ObjectDistribution {
 
   /** Objects that not all proxies have applied, or that are invalid or take only partial effect. */
   get unfinished(): Iterable<string> {
-    return new Set([...this.#followed.keys(), ...this.#errors.keys(), ...this.#warnings.keys]);
+    return new Set([...this.#followedObjects.keys(), ...this.#errors.keys(), ...this.#warnings.keys]);
   }
 
   /** Returns counts for the replica that writes the statuses. */
@@ -207,16 +207,17 @@ export class ObjectDistribution {
     const start = this.#options.now();
     this.#isNotified = false;
     if (this.#mustCompareAll && this.#latest !== undefined) await this.#followAll(workTurns);
-    const awaited = this.#followUnnamed();
+    const awaitedCount = this.#followUnnamed();
     const traceUntil = performance.now() + maxTraceMs;
     const isTraced = this.#rejections.trace(
       (proxy, typeUrl) => this.#causes.causeOf(proxy, typeUrl),
       () => performance.now() < traceUntil,
     );
     await this.#checkComplete();
-    if (this.#followed.size > 0 || !this.#rejections.isEmpty) await this.#compare(workTurns);
-    this.#due.flush();
-    const unfinished = this.#followed.size + awaited + (isTraced ? 0 : 1) + (this.#checkAt === undefined ? 0 : 1);
+    if (this.#followedObjects.size > 0 || !this.#rejections.isEmpty) await this.#compare(workTurns);
+    this.#dueObjects.flush();
+    const unfinished =
+      this.#followedObjects.size + awaitedCount + (isTraced ? 0 : 1) + (this.#checkAt === undefined ? 0 : 1);
     return { unfinished, tookMs: Math.ceil(this.#options.now() - start) };
   }
 
@@ -230,7 +231,7 @@ export class ObjectDistribution {
       this.#checkAt = undefined;
       return;
     }
-    if (this.#followed.size > 0 || this.#checkAt !== undefined) await otherReplicas.refresh();
+    if (this.#followedObjects.size > 0 || this.#checkAt !== undefined) await otherReplicas.refresh();
     for (const [key, generation] of otherReplicas.incomplete()) {
       if (this.#complete.get(key)?.generation === generation) this.recount(key);
     }
@@ -239,16 +240,16 @@ export class ObjectDistribution {
 
   /** Tracks changed ServiceEntries that no push names. @returns the number of those that a push may still name */
   #followUnnamed(): number {
-    let awaited = 0;
+    let awaitedCount = 0;
     for (const [key, since] of this.#unpublished) {
       if (kindOf(key) !== 'ServiceEntry' || this.#latest === undefined) continue;
-      if (this.#options.now() - since < unnamedWaitMs) awaited++;
+      if (this.#options.now() - since < unnamedWaitMs) awaitedCount++;
       else {
         this.#unpublished.delete(key);
-        this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(this.#latest.version));
+        this.#followObject(key, this.#options.configs().byKey.get(key), numberOfVersion(this.#latest.version));
       }
     }
-    return awaited;
+    return awaitedCount;
   }
 
   async #followAll(workTurns: Turns): Promise<void> {
@@ -258,12 +259,12 @@ export class ObjectDistribution {
     for (const kind of statusKinds) {
       for (const config of set[kind as keyof ConfigSet] as readonly Config[]) {
         const key = configKeyText(config);
-        if (!this.#followed.has(key) && !this.#unpublished.has(key) && !this.#isStatusCurrent(key, config))
-          this.#follow(key, config, number);
+        if (!this.#followedObjects.has(key) && !this.#unpublished.has(key) && !this.#isStatusCurrent(key, config))
+          this.#followObject(key, config, number);
         await workTurns.rest();
       }
     }
-    for (const key of this.#errors.keys()) this.#due.add(key, false, this.#options.now());
+    for (const key of this.#errors.keys()) this.#dueObjects.add(key, false, this.#options.now());
   }
 
   /** Whether the status states for this generation only that all proxies have applied the object. */
@@ -274,8 +275,8 @@ export class ObjectDistribution {
     const generation = generationOf(config);
     const warns = conditions.has(partialCondition);
     if (this.#warnings.isKnown && warns !== (this.#warnings.of(key) !== undefined)) return false;
-    const isAlone = conditions.size === (warns ? 2 : 1);
-    return isAlone && reconciled?.status === 'True' && reconciled.observedGeneration === generation;
+    const isOnlyCondition = conditions.size === (warns ? 2 : 1);
+    return isOnlyCondition && reconciled?.status === 'True' && reconciled.observedGeneration === generation;
   }
 
   async #compare(workTurns: Turns): Promise<void> {
@@ -289,34 +290,38 @@ export class ObjectDistribution {
     const context = this.#latest;
     if (context === undefined) return;
     const evaluateKey = (key: string): void => {
-      const followed = this.#followed.get(key);
-      if (followed === undefined) return;
-      const { config, number } = followed;
+      const followedObject = this.#followedObjects.get(key);
+      if (followedObject === undefined) return;
+      const { config, number } = followedObject;
       const count = progress.countOf((shape) => affectedTypes(config, shape, context), number);
-      this.#evaluateObject(key, followed, count, rejections.get(key));
+      this.#evaluateObject(key, followedObject, count, rejections.get(key));
     };
     // Evaluates all rejected and recent objects, and a part of the others.
-    const remainingKeys = [...this.#followed.keys()];
+    const remainingKeys = [...this.#followedObjects.keys()];
     const first = new Set([...[...rejections.keys()].slice(0, maxRejected), ...remainingKeys.splice(-maxNewest)]);
     for (const key of first) {
       evaluateKey(key);
       await workTurns.rest();
     }
-    const until = performance.now() + maxEvaluationMs;
-    for (let remainingCount = remainingKeys.length; remainingCount > 0 && performance.now() < until; remainingCount--) {
+    const deadline = performance.now() + maxEvaluationMs;
+    for (
+      let remainingCount = remainingKeys.length;
+      remainingCount > 0 && performance.now() < deadline;
+      remainingCount--
+    ) {
       this.#next = (this.#next + 1) % remainingKeys.length;
       evaluateKey(remainingKeys[this.#next]!);
       await workTurns.rest();
     }
   }
 
-  #follow(key: string, config: Config | undefined, number: number): void {
+  #followObject(key: string, config: Config | undefined, number: number): void {
     const generation = config && generationOf(config);
-    const previous = this.#followed.get(key);
-    this.#followed.delete(key);
+    const previous = this.#followedObjects.get(key);
+    this.#followedObjects.delete(key);
     this.#complete.delete(key);
     if (config === undefined || generation === undefined) return;
-    this.#followed.set(key, {
+    this.#followedObjects.set(key, {
       ...{ config, generation, number, mustReport: previous?.mustReport ?? false },
       ...{ followedAt: this.#options.now(), reportedAt: this.#options.now() },
       ...{ distribution: undefined, reported: undefined },
@@ -325,53 +330,58 @@ export class ObjectDistribution {
 
   /** Tracks a complete object again when a proxy rejects it. Such a proxy has not applied the latest push context. */
   #followRejected(key: string): void {
-    if (this.#followed.has(key) || this.#latest === undefined) return;
+    if (this.#followedObjects.has(key) || this.#latest === undefined) return;
     const config = this.#options.configs().byKey.get(key);
     if (config !== undefined && !this.#unpublished.has(key)) {
-      this.#follow(key, config, numberOfVersion(this.#latest.version));
+      this.#followObject(key, config, numberOfVersion(this.#latest.version));
     }
   }
 
   #evaluateObject(
     key: string,
-    followed: FollowedObject,
+    followedObject: FollowedObject,
     count: ProxyCount,
     rejections: RejectionsOfObject | undefined,
   ): void {
-    const { generation, reported } = followed;
+    const { generation, reported } = followedObject;
     const { resource, reason } = rejections?.cause ?? { resource: '', reason: '' };
     const rejection = rejections && { proxies: rejections.proxies, of: count.concerned, resource, reason };
     const ownCount = { generation, ...count };
     this.#ownCounts.note(key, ownCount, this.#options.now());
-    const total = totalOf(key, ownCount, this.#options.otherReplicas, followed.followedAt);
+    const total = totalOf(key, ownCount, this.#options.otherReplicas, followedObject.followedAt);
     if (total === undefined) return;
     const isThere = total.concerned > 0;
     const now: ObjectProgress = { generation, ...total, ...(rejection && { rejection }) };
-    if (!isThere && now.unreported && this.#hasNoStatus(key, followed)) {
-      if (this.#options.now() - followed.reportedAt >= settlingMs) this.#followed.delete(key);
+    if (!isThere && now.unreported && this.#hasNoStatus(key, followedObject)) {
+      if (this.#options.now() - followedObject.reportedAt >= settlingMs) this.#followedObjects.delete(key);
       return;
     }
     // The proxies that rejected the object have disconnected and no other proxy has accepted it, so the problem is not resolved.
     const isUnresolved = reported?.rejection !== undefined && rejection === undefined && !(isThere && isComplete(now));
-    if (isUnresolved && !followed.mustReport) return;
-    followed.distribution = now;
-    if (isComplete(now)) this.#setComplete(key, followed, now);
-    else if (followed.mustReport || this.#isWorthReporting(followed, now)) {
-      this.#reportDue(key, followed, now, followed.mustReport || now.rejection !== undefined);
+    if (isUnresolved && !followedObject.mustReport) return;
+    followedObject.distribution = now;
+    if (isComplete(now)) this.#setComplete(key, followedObject, now);
+    else if (followedObject.mustReport || this.#isWorthReporting(followedObject, now)) {
+      this.#reportDue(key, followedObject, now, followedObject.mustReport || now.rejection !== undefined);
     }
   }
 
-  #setComplete(key: string, followed: FollowedObject, now: ObjectProgress): void {
+  #setComplete(key: string, followedObject: FollowedObject, now: ObjectProgress): void {
     if (now.concerned === 0) {
-      if (this.#options.now() - this.#startedAt < settlingMs && followed.reported === undefined && !followed.mustReport)
+      if (
+        this.#options.now() - this.#startedAt < settlingMs &&
+        followedObject.reported === undefined &&
+        !followedObject.mustReport
+      )
         return;
-      if (this.#hasNoStatus(key, followed)) {
-        this.#followed.delete(key);
+      if (this.#hasNoStatus(key, followedObject)) {
+        this.#followedObjects.delete(key);
         return;
       }
     }
-    if (followed.mustReport || !isSame(followed.reported, now)) this.#reportDue(key, followed, now, true);
-    this.#followed.delete(key);
+    if (followedObject.mustReport || !isSame(followedObject.reported, now))
+      this.#reportDue(key, followedObject, now, true);
+    this.#followedObjects.delete(key);
     setBounded(this.#complete, key, now, maxComplete);
     if (this.#options.otherReplicas?.isWriter) this.#checkAt = this.#options.now() + presenceMs;
   }
@@ -385,25 +395,25 @@ export class ObjectDistribution {
     return !isSame(reported, now) && this.#options.now() - reportedAt >= minUpdateIntervalMs;
   }
 
-  #reportDue(key: string, followed: FollowedObject, now: ObjectProgress, isUrgent: boolean): void {
-    followed.reported = now;
-    followed.reportedAt = this.#options.now();
-    followed.mustReport = false;
-    this.#due.add(key, isUrgent, this.#options.now());
+  #reportDue(key: string, followedObject: FollowedObject, now: ObjectProgress, isUrgent: boolean): void {
+    followedObject.reported = now;
+    followedObject.reportedAt = this.#options.now();
+    followedObject.mustReport = false;
+    this.#dueObjects.add(key, isUrgent, this.#options.now());
   }
 
   #setError(key: string, error: ObjectError | undefined): void {
-    const had = this.#errors.delete(key);
+    const hadError = this.#errors.delete(key);
     if (error !== undefined) this.#errors.set(key, error);
-    else if (!had) return;
-    this.#due.add(key, true, this.#options.now());
+    else if (!hadError) return;
+    this.#dueObjects.add(key, true, this.#options.now());
     const config = this.#options.configs().byKey.get(key);
     if (error === undefined && !this.#unpublished.has(key) && this.#latest !== undefined) {
       // Required if the object is the same as before the error, because then nothing else changes.
-      this.#follow(key, config, numberOfVersion(this.#latest.version));
+      this.#followObject(key, config, numberOfVersion(this.#latest.version));
     }
-    const followed = this.#followed.get(key);
-    if (error === undefined && followed !== undefined) followed.mustReport = true;
+    const followedObject = this.#followedObjects.get(key);
+    if (error === undefined && followedObject !== undefined) followedObject.mustReport = true;
     this.#notifyWatchers();
   }
 
@@ -412,15 +422,20 @@ export class ObjectDistribution {
     const config = this.#options.configs().byKey.get(key);
     const latest = this.#latest;
     if (this.#unpublished.has(key) || config === undefined || latest === undefined || !hasStatus(config.kind)) return;
-    const followed = this.#followed.get(key);
+    const followedObject = this.#followedObjects.get(key);
     const generation = generationOf(config);
-    const isSame = followed?.config.uid === config.uid;
-    if (followed !== undefined && isSame && generation !== undefined && !needsPush(followed.config, config)) {
-      if (followed.generation === generation) return;
-      followed.generation = generation;
-      followed.followedAt = this.#options.now();
+    const isSameObject = followedObject?.config.uid === config.uid;
+    if (
+      followedObject !== undefined &&
+      isSameObject &&
+      generation !== undefined &&
+      !needsPush(followedObject.config, config)
+    ) {
+      if (followedObject.generation === generation) return;
+      followedObject.generation = generation;
+      followedObject.followedAt = this.#options.now();
     } else if (this.#isStatusCurrent(key, config)) return;
-    else this.#follow(key, config, numberOfVersion(latest.version));
+    else this.#followObject(key, config, numberOfVersion(latest.version));
     this.#notifyWatchers();
   }
 

@@ -12,7 +12,7 @@ const maxTrackedObjects = 4_096;
 export class DueObjects {
   readonly #listeners = new Set<DueListener>();
   readonly #urgentUpdates = new Map<string, { readonly since: number; count: number }>();
-  #due = new Map<string, boolean>();
+  #dueKeys = new Map<string, boolean>();
 
   onDue(listener: DueListener): void {
     this.#listeners.add(listener);
@@ -27,7 +27,7 @@ export class DueObjects {
         : { since: now, count: 0 };
     if (isUrgent) urgentUpdates.count++;
     setBounded(this.#urgentUpdates, key, urgentUpdates, maxTrackedObjects);
-    this.#due.set(key, isUrgent && urgentUpdates.count <= maxUrgentUpdates);
+    this.#dueKeys.set(key, isUrgent && urgentUpdates.count <= maxUrgentUpdates);
   }
 
   /** Resets the limit, because the object has a new version. */
@@ -36,9 +36,9 @@ export class DueObjects {
   }
 
   flush(): void {
-    const due = this.#due;
-    this.#due = new Map();
-    for (const [urgent, keys] of Map.groupBy(due.keys(), (key) => due.get(key)!)) {
+    const dueKeys = this.#dueKeys;
+    this.#dueKeys = new Map();
+    for (const [urgent, keys] of Map.groupBy(dueKeys.keys(), (key) => dueKeys.get(key)!)) {
       for (const listener of this.#listeners) listener(keys, urgent);
     }
   }

@@ -20,35 +20,35 @@ export interface RejectionsOfObject {
 const maxCauses = 1_000;
 
 export class EnvoyRejections<Proxy extends FollowedProxy> {
-  readonly #byProxy = new Map<Proxy, Map<string, TypeRejection>>();
+  readonly #rejectionsByProxy = new Map<Proxy, Map<string, TypeRejection>>();
   readonly #causes = new Map<string, RejectionCause>();
 
   get isEmpty(): boolean {
-    return this.#byProxy.size === 0;
+    return this.#rejectionsByProxy.size === 0;
   }
 
   /** @returns whether the cause must be traced */
   add(proxy: Proxy, typeUrl: string): boolean {
     if (!isTraced(typeUrl)) return false;
-    const rejectionsOfProxy = this.#byProxy.get(proxy) ?? new Map<string, TypeRejection>();
+    const rejectionsOfProxy = this.#rejectionsByProxy.get(proxy) ?? new Map<string, TypeRejection>();
     const previousRejection = rejectionsOfProxy.get(typeUrl);
     // Moves the proxy to the end, so that a proxy that rejects repeatedly does not delay others.
-    if (previousRejection?.isTraced === true) this.#byProxy.delete(proxy);
-    this.#byProxy.set(proxy, rejectionsOfProxy);
+    if (previousRejection?.isTraced === true) this.#rejectionsByProxy.delete(proxy);
+    this.#rejectionsByProxy.set(proxy, rejectionsOfProxy);
     // Keeps the previous cause until the new one is traced, because it is usually the same.
     rejectionsOfProxy.set(typeUrl, { cause: previousRejection?.cause, isTraced: false });
     return true;
   }
 
   remove(proxy: Proxy, typeUrl: string): boolean {
-    const rejectionsOfProxy = this.#byProxy.get(proxy);
+    const rejectionsOfProxy = this.#rejectionsByProxy.get(proxy);
     if (rejectionsOfProxy?.delete(typeUrl) !== true) return false;
-    if (rejectionsOfProxy.size === 0) this.#byProxy.delete(proxy);
+    if (rejectionsOfProxy.size === 0) this.#rejectionsByProxy.delete(proxy);
     return true;
   }
 
   disconnected(proxy: Proxy): boolean {
-    return this.#byProxy.delete(proxy);
+    return this.#rejectionsByProxy.delete(proxy);
   }
 
   /**
@@ -59,9 +59,9 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
    */
   trace(causeOf: (proxy: Proxy, typeUrl: string) => RejectionCause | undefined, hasTime: () => boolean): boolean {
     const causesByShape = new Map<ProxyShape, Map<string, RejectionCause | undefined>>();
-    for (const [proxy, types] of this.#byProxy) {
-      for (const [typeUrl, rejected] of types) {
-        if (rejected.isTraced) continue;
+    for (const [proxy, types] of this.#rejectionsByProxy) {
+      for (const [typeUrl, typeRejection] of types) {
+        if (typeRejection.isTraced) continue;
         const watch = proxy.watches[typeUrl];
         if (watch === undefined) {
           types.delete(typeUrl);
@@ -75,8 +75,8 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
           if (!hasTime()) return false;
           causesOfShape.set(key, this.#intern(causeOf(proxy, typeUrl)));
         }
-        rejected.cause = causesOfShape.get(key);
-        rejected.isTraced = true;
+        typeRejection.cause = causesOfShape.get(key);
+        typeRejection.isTraced = true;
       }
     }
     return true;
@@ -84,7 +84,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
 
   byObject(): ReadonlyMap<string, RejectionsOfObject> {
     const rejectionsByObject = new Map<string, { proxies: Set<Proxy>; readonly counts: Map<RejectionCause, number> }>();
-    for (const [proxy, types] of this.#byProxy) {
+    for (const [proxy, types] of this.#rejectionsByProxy) {
       for (const { cause } of types.values()) {
         for (const key of cause?.keys ?? []) {
           const objectRejections = rejectionsByObject.get(key) ?? {
@@ -108,8 +108,8 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
   #intern(cause: RejectionCause | undefined): RejectionCause | undefined {
     if (cause === undefined) return undefined;
     const key = JSON.stringify(cause);
-    const same = this.#causes.get(key);
-    if (same !== undefined) return same;
+    const cachedCauses = this.#causes.get(key);
+    if (cachedCauses !== undefined) return cachedCauses;
     setBounded(this.#causes, key, cause, maxCauses);
     return cause;
   }
@@ -117,7 +117,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
 
 /** Returns the most frequent cause, or the first of several. */
 function findMostFrequent(counts: ReadonlyMap<RejectionCause, number>): RejectionCause {
-  let best: [RejectionCause, number] | undefined;
-  for (const entry of counts) if (best === undefined || entry[1] > best[1]) best = entry;
-  return best![0];
+  let bestCause: [RejectionCause, number] | undefined;
+  for (const entry of counts) if (bestCause === undefined || entry[1] > bestCause[1]) bestCause = entry;
+  return bestCause![0];
 }

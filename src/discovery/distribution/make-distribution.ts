@@ -26,8 +26,16 @@ export interface DistributionParts extends Pick<ObjectDistributionOptions, 'conf
   readonly log: Pick<Logger, 'warn'>;
 }
 
-export function makeDistribution(parts: DistributionParts) {
-  const { cluster, options, limits, isWriter, onReplicasChanged: replicasChanged, log, ...objectOptions } = parts;
+export function makeDistribution(distributionParts: DistributionParts) {
+  const {
+    cluster,
+    options,
+    limits,
+    isWriter,
+    onReplicasChanged: replicasChanged,
+    log,
+    ...objectOptions
+  } = distributionParts;
   const { server, informers, sources, identity } = cluster;
   const now = (): number => performance.now();
   const otherReplicas = new OtherReplicas({

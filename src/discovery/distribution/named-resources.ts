@@ -10,9 +10,9 @@ const maxMessageLength = 2_048;
  */
 export function namesIn(message: string, names: Iterable<string>): string[] {
   const text = message.slice(0, maxMessageLength);
-  const foundNames: string[] = [];
-  for (const name of names) if (name !== '' && isNamed(text, name)) foundNames.push(name);
-  return foundNames;
+  const objectNames: string[] = [];
+  for (const name of names) if (name !== '' && isNamed(text, name)) objectNames.push(name);
+  return objectNames;
 }
 
 function isNamed(text: string, name: string): boolean {

@@ -74,18 +74,18 @@ export const ownConditions: readonly string[] = [
 
 /** Condition types that the findings determine. Other {@link ownConditions} stay unchanged. */
 export function decidedConditions({ distribution, error, warning }: ObjectFindings): readonly string[] {
-  const isDistributionKnown = distribution !== undefined || error !== undefined;
-  return ownConditions.filter((type) => (type === partialCondition ? warning !== undefined : isDistributionKnown));
+  const hasDistribution = distribution !== undefined || error !== undefined;
+  return ownConditions.filter((type) => (type === partialCondition ? warning !== undefined : hasDistribution));
 }
 
 /**
  * Returns the conditions to set. The caller must remove other {@link decidedConditions}.
  *
- * @param isRejectedElsewhere another replica's `Rejected` condition is kept and this replica adds none
+ * @param isRejectedByOtherReplica another replica's `Rejected` condition is kept and this replica adds none
  */
 export function conditionsOf(
   { distribution, error, warning }: ObjectFindings,
-  isRejectedElsewhere = false,
+  isRejectedByOtherReplica = false,
 ): readonly ObjectCondition[] {
   const conditions: ObjectCondition[] = [];
   if (warning !== undefined && warning !== 'none') {
@@ -99,9 +99,9 @@ export function conditionsOf(
       { type: reconciledCondition, status: 'False', reason: reason ?? 'Invalid', message: effect, observedGeneration },
       { type: invalidCondition, status: 'True', reason: reason ?? 'InvalidObject', message: text, observedGeneration },
     );
-  } else if (distribution !== undefined) conditions.push(buildReconciled(distribution, isRejectedElsewhere));
+  } else if (distribution !== undefined) conditions.push(buildReconciled(distribution, isRejectedByOtherReplica));
   // The rejection is about the applied version, even if a later version is invalid.
-  const rejection = isRejectedElsewhere ? undefined : rejectedConditionOf(distribution);
+  const rejection = isRejectedByOtherReplica ? undefined : rejectedConditionOf(distribution);
   return rejection === undefined ? conditions : [...conditions, rejection];
 }
 
@@ -111,15 +111,15 @@ export function rejectedConditionOf(distribution: ObjectProgress | undefined): O
 
 const notApplied = 'The object does not apply; its last valid version applies, if there was one.';
 
-const rejectedElsewhere = ', proxies of another replica reject it';
+const otherReplicaText = ', proxies of another replica reject it';
 
-function buildReconciled(distribution: ObjectProgress, isRejectedElsewhere: boolean): ObjectCondition {
+function buildReconciled(distribution: ObjectProgress, isRejectedByOtherReplica: boolean): ObjectCondition {
   const { upToDate, concerned, rejection, generation, unreported } = distribution;
-  const counted = `${upToDate}/${concerned} proxies up to date`;
-  const complete = isComplete(distribution) && !isRejectedElsewhere;
-  const isRejected = rejection !== undefined || isRejectedElsewhere;
+  const countText = `${upToDate}/${concerned} proxies up to date`;
+  const complete = isComplete(distribution) && !isRejectedByOtherReplica;
+  const isRejected = rejection !== undefined || isRejectedByOtherReplica;
   if (unreported !== undefined && !isRejected && upToDate === concerned) {
-    const message = `${counted}; replicas ${namesText(unreported)} have not reported yet`;
+    const message = `${countText}; replicas ${namesText(unreported)} have not reported yet`;
     const condition = { type: reconciledCondition, status: 'Unknown', reason: unreportedReason } as const;
     return { ...condition, message, observedGeneration: generation };
   }
@@ -127,7 +127,7 @@ function buildReconciled(distribution: ObjectProgress, isRejectedElsewhere: bool
     type: reconciledCondition,
     status: complete ? 'True' : 'False',
     reason: complete ? (concerned === 0 ? 'NoProxies' : 'UpToDate') : isRejected ? 'Rejected' : pendingReason,
-    message: `${counted}${rejection === undefined && isRejected ? rejectedElsewhere : ''}`,
+    message: `${countText}${rejection === undefined && isRejected ? otherReplicaText : ''}`,
     observedGeneration: generation,
   };
 }
@@ -135,8 +135,8 @@ function buildReconciled(distribution: ObjectProgress, isRejectedElsewhere: bool
 const maxNamedReplicas = 5;
 
 function namesText(names: readonly string[]): string {
-  const more = names.length > maxNamedReplicas ? ` and ${names.length - maxNamedReplicas} more` : '';
-  return `${names.slice(0, maxNamedReplicas).join(', ')}${more}`;
+  const omittedText = names.length > maxNamedReplicas ? ` and ${names.length - maxNamedReplicas} more` : '';
+  return `${names.slice(0, maxNamedReplicas).join(', ')}${omittedText}`;
 }
 
 function buildRejected(

@@ -28,12 +28,12 @@ export class ObjectWarnings {
     const previous = this.#warningsByObject ?? new Map<string, ObjectWarning>();
     this.#warningsByObject = warningsByObject;
     return [
-      ...[...warningsByObject].flatMap(([key, warning]) => (isSame(previous.get(key), warning) ? [] : [key])),
+      ...[...warningsByObject].flatMap(([key, warning]) => (areWarningsEqual(previous.get(key), warning) ? [] : [key])),
       ...[...previous.keys()].filter((key) => !warningsByObject.has(key)),
     ];
   }
 }
 
-function isSame(a: ObjectWarning | undefined, b: ObjectWarning): boolean {
+function areWarningsEqual(a: ObjectWarning | undefined, b: ObjectWarning): boolean {
   return a !== undefined && a.generation === b.generation && a.reason === b.reason && a.text === b.text;
 }

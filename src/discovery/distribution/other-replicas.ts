@@ -96,7 +96,7 @@ export class OtherReplicas implements OtherReplicaCounts {
     const [unreported, uncounted]: [string[], string[]] = [[], []];
     for (const sighting of this.#sightings.values()) {
       const count = sighting.report?.counts.get(key);
-      if (sighting.endedAt !== undefined || this.#isOfOtherRevision(sighting)) uncounted.push(sighting.identity);
+      if (sighting.endedAt !== undefined || this.#isOtherRevision(sighting)) uncounted.push(sighting.identity);
       else if (count?.generation !== generation) unreported.push(sighting.identity);
       else {
         total.upToDate += count.upToDate;
@@ -108,14 +108,14 @@ export class OtherReplicas implements OtherReplicaCounts {
 
   *incomplete(): Iterable<readonly [key: string, generation: number]> {
     for (const sighting of this.#sightings?.values() ?? []) {
-      if (sighting.endedAt !== undefined || this.#isOfOtherRevision(sighting)) continue;
+      if (sighting.endedAt !== undefined || this.#isOtherRevision(sighting)) continue;
       for (const [key, { generation, upToDate, concerned }] of sighting.report?.counts ?? []) {
         if (upToDate < concerned) yield [key, generation];
       }
     }
   }
 
-  #isOfOtherRevision({ report }: Sighting): boolean {
+  #isOtherRevision({ report }: Sighting): boolean {
     return report !== undefined && report.revision !== this.#options.revision;
   }
 
@@ -134,9 +134,9 @@ export class OtherReplicas implements OtherReplicaCounts {
     const nextSightings = new Map<string, Sighting>();
     for (const lease of presenceLeaseList)
       nextSightings.set(lease.metadata.name, this.#sightingOf(lease, observedAt, nextSightings.size));
-    for (const [name, knownSighting] of previous)
+    for (const [name, previousEntry] of previous)
       if (!nextSightings.has(name))
-        nextSightings.set(name, { ...knownSighting, endedAt: knownSighting.endedAt ?? observedAt });
+        nextSightings.set(name, { ...previousEntry, endedAt: previousEntry.endedAt ?? observedAt });
     return new Map(
       [...nextSightings].filter(([, { endedAt }]) => endedAt === undefined || observedAt - endedAt < reconnectMs),
     );
@@ -145,18 +145,21 @@ export class OtherReplicas implements OtherReplicaCounts {
   #sightingOf({ metadata, spec }: KubernetesObject, observedAt: number, index: number): Sighting {
     const { name, resourceVersion: version = '', annotations } = metadata;
     const previousSighting = this.#sightings?.get(name);
-    const holder = isObject(spec) ? spec.holderIdentity : undefined;
-    const isValid = typeof holder === 'string' && plainIdentity.test(holder) && presenceLeaseOf(holder) === name;
-    const identity = isValid ? holder : (previousSighting?.identity ?? name);
+    const holderIdentity = isObject(spec) ? spec.holderIdentity : undefined;
+    const isValid =
+      typeof holderIdentity === 'string' &&
+      plainIdentity.test(holderIdentity) &&
+      presenceLeaseOf(holderIdentity) === name;
+    const identity = isValid ? holderIdentity : (previousSighting?.identity ?? name);
     const since = previousSighting?.version === version ? previousSighting.since : observedAt;
-    const isAlive = holder !== '' && observedAt - since < this.#options.leaseMs;
-    const ended = !isAlive && { endedAt: previousSighting?.endedAt ?? observedAt };
+    const isAlive = holderIdentity !== '' && observedAt - since < this.#options.leaseMs;
+    const endedFields = !isAlive && { endedAt: previousSighting?.endedAt ?? observedAt };
     return {
       version,
       identity,
       since,
       ...this.#reportIn(name, annotations?.[reportAnnotation], previousSighting, index),
-      ...ended,
+      ...endedFields,
     };
   }
 

@@ -56,18 +56,18 @@ export class ProxyProgress {
    * @param number number of the first context that contains the object
    */
   countOf(typesOf: (shape: ProxyShape) => ReadonlySet<PushedType>, number: number): ProxyCount {
-    let [upToDate, concerned] = [0, 0];
+    let [upToDateCount, affectedCount] = [0, 0];
     for (const [shape, levels] of this.#levels) {
       const types = typesOf(shape);
       if (types.size === 0) continue;
       for (const level of levels.values()) {
         // A proxy that watches none of the types has nothing to acknowledge.
         if (!intersects(types, level.types)) continue;
-        concerned += level.count;
-        if (hasAll(level, types, number)) upToDate += level.count;
+        affectedCount += level.count;
+        if (hasAll(level, types, number)) upToDateCount += level.count;
       }
     }
-    return { upToDate, concerned };
+    return { upToDate: upToDateCount, concerned: affectedCount };
   }
 }
 
@@ -75,7 +75,7 @@ function progressLevelOf(
   watches: Watches,
   all: number,
 ): Pick<ProgressLevel, 'behind' | 'types'> & { readonly key: string } {
-  const behind = new Map<PushedType, number>();
+  const pendingTypes = new Map<PushedType, number>();
   const types = new Set<PushedType>();
   let key = `${all}`;
   for (const typeUrl in watches) {
@@ -86,10 +86,10 @@ function progressLevelOf(
     key += ` ${type}`;
     if (isAcknowledged(watch)) continue;
     const number = numberOfVersion(watch.versionAcked);
-    behind.set(type, number);
+    pendingTypes.set(type, number);
     key += `:${number}`;
   }
-  return { key, behind, types };
+  return { key, behind: pendingTypes, types };
 }
 
 function isAcknowledged(watch: Watch): boolean {

@@ -62,7 +62,11 @@ export class RejectionCauseFinder {
   #isKnownRejected(key: string): boolean {
     if (this.#finderParts.isRejected(key)) return true;
     const config = this.#finderParts.options.configs().byKey.get(key);
-    const reported = this.#finderParts.options.objects.statusOf(key)?.conditions.get('Rejected');
-    return reported !== undefined && config !== undefined && reported.observedGeneration === generationOf(config);
+    const reportedCondition = this.#finderParts.options.objects.statusOf(key)?.conditions.get('Rejected');
+    return (
+      reportedCondition !== undefined &&
+      config !== undefined &&
+      reportedCondition.observedGeneration === generationOf(config)
+    );
   }
 }

@@ -61,8 +61,8 @@ export function isTraced(typeUrl: string): boolean {
  * Attributes a NACK to the sources of the resources that it names, preferring objects that changed since the last ACK. If it names no resource, only
  * changed objects are possible causes. `undefined` if the cause is unknown.
  */
-export function findCause(rejected: RejectedResponse): RejectionCause | undefined {
-  const { typeUrl, reason, names, generate, changed } = rejected;
+export function findCause(rejection: RejectedResponse): RejectionCause | undefined {
+  const { typeUrl, reason, names, generate, changed } = rejection;
   const isShort = names === '*' || names.length <= maxUnnamedResources;
   const namedResources = names === '*' ? undefined : namesIn(reason, names);
   if (namedResources?.length === 0 && !isShort) return undefined;
@@ -75,17 +75,17 @@ export function findCause(rejected: RejectedResponse): RejectionCause | undefine
   const isNamed = matchingNames.length > 0 || candidates.length === 1;
   const of = (isCause: (key: string) => boolean): readonly GeneratedResource[] =>
     candidates.filter(({ objects }) => objects().some(isCause));
-  const chosen = [
-    (key: string) => rejected.isKnownRejected(key) && (changed?.has(key) ?? true),
+  const chosenCandidates = [
+    (key: string) => rejection.isKnownRejected(key) && (changed?.has(key) ?? true),
     (key: string) => changed?.has(key) ?? false,
-    rejected.isKnownRejected,
+    rejection.isKnownRejected,
     // Patches of EnvoyFilters, unlike other objects, were not validated when they were read.
     (key: string) => isNamed && key.startsWith('EnvoyFilter/'),
     () => isNamed,
   ].find((isCause) => of(isCause).length > 0);
-  if (chosen === undefined) return undefined;
-  const causes = of(chosen);
-  const keys = new Set(causes.flatMap(({ objects }) => objects().filter(chosen)));
+  if (chosenCandidates === undefined) return undefined;
+  const causes = of(chosenCandidates);
+  const keys = new Set(causes.flatMap(({ objects }) => objects().filter(chosenCandidates)));
   return {
     typeUrl,
     resource: resourceText(
@@ -102,6 +102,6 @@ const maxNames = 3;
 /** Names resources in a text that contains no name from the proxy. */
 function resourceText(typeUrl: string, names: readonly string[]): string {
   const shownNames = names.slice(0, maxNames).join(', ');
-  const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : '';
-  return proxyText(`${typeNames.get(typeUrl)} ${shownNames}${more}`);
+  const omittedText = names.length > maxNames ? ` and ${names.length - maxNames} more` : '';
+  return proxyText(`${typeNames.get(typeUrl)} ${shownNames}${omittedText}`);
 }

@@ -44,7 +44,7 @@ export class OwnCounts {
   note(key: string, { generation, upToDate, concerned }: ReportedCount, notedAt: number): void {
     const previous = this.#counts.get(key);
     const count = { generation, upToDate, concerned };
-    const report = previous !== undefined && isSame(previous, count) ? previous.report : 0;
+    const report = previous !== undefined && areCountsEqual(previous, count) ? previous.report : 0;
     setLimited(this.#counts, key, { ...count, notedAt, report });
   }
 
@@ -100,9 +100,9 @@ export function mergeCounts(
   previous: ReadonlyMap<string, ReportedCount>,
   report: ReadonlyMap<string, ReportedCount>,
 ): ReadonlyMap<string, ReportedCount> {
-  const merged = new Map(previous);
-  for (const [key, count] of report) setLimited(merged, key, count);
-  return merged;
+  const mergedCounts = new Map(previous);
+  for (const [key, count] of report) setLimited(mergedCounts, key, count);
+  return mergedCounts;
 }
 
 /** Beyond {@link maxReportedObjects}, removes the oldest entry. */
@@ -127,7 +127,7 @@ function isCount(value: unknown): value is WrittenCount {
   );
 }
 
-function isSame(one: ReportedCount, other: ReportedCount): boolean {
+function areCountsEqual(one: ReportedCount, other: ReportedCount): boolean {
   return one.generation === other.generation && one.upToDate === other.upToDate && one.concerned === other.concerned;
 }
 

@@ -96,7 +96,7 @@ export class Elections {
   machine(charts: ElectionCharts = { leader: leaderMachine, writer: electedWriterMachine }): typeof electionsMachine {
     const electedWriter = electedWriterWithEffects(
       {
-        watch: (lease, due) => this.#watch(lease, due),
+        watch: (lease, onDue) => this.#watch(lease, onDue),
         write: (run) => this.#writeDuty(run),
       },
       charts.writer,
@@ -142,7 +142,7 @@ export class Elections {
       if (election.seen?.record !== sighting.record) election.seen = { record: sighting.record, at: now() };
       return { ...sighting, draw: draw() };
     } catch (error) {
-      if (statusOf(error) !== 404) return this.#failed(error);
+      if (statusOf(error) !== 404) return this.#failedResult(error);
       election.lease = undefined;
       election.seen = undefined;
       return { outcome: 'absent', draw: draw() };
@@ -153,32 +153,32 @@ export class Elections {
     const { leaseServer, namespace, times, draw, now } = this.#options;
     const election = this.#electionOf(name);
     const previous = version === '' ? undefined : election.lease;
-    const leftMs = operation === 'claim' && previous !== undefined ? this.#leftMs(election, previous) : 0;
-    if (leftMs > 0) return { outcome: 'early', leftMs, draw: draw() };
+    const remainingMs = operation === 'claim' && previous !== undefined ? this.#remainingMs(election, previous) : 0;
+    if (remainingMs > 0) return { outcome: 'early', leftMs: remainingMs, draw: draw() };
     // An aborted request may have read another version of the Lease than the one that the chart refers to.
     if (previous?.metadata.resourceVersion !== (version === '' ? undefined : version)) {
       return { outcome: 'conflict', draw: draw() };
     }
     const body = this.#bodyOf(name, operation, previous);
-    const sent = now();
-    const where = { resource: leases, namespace, body, timeoutMs: times.requestLimitMs };
+    const sentAt = now();
+    const leaseRequest = { resource: leases, namespace, body, timeoutMs: times.requestLimitMs };
     try {
       const lease = await leaseServer.request(
-        previous === undefined ? { method: 'POST', ...where } : { method: 'PUT', name, ...where },
+        previous === undefined ? { method: 'POST', ...leaseRequest } : { method: 'PUT', name, ...leaseRequest },
         signal,
       );
       election.lease = lease;
-      const tookMs = elapsedMs(sent, now());
+      const tookMs = elapsedMs(sentAt, now());
       return {
         outcome: 'taken',
         version: lease.metadata.resourceVersion ?? '',
-        sent: { ...sent },
+        sent: { ...sentAt },
         tookMs,
         draw: draw(),
       };
     } catch (error) {
       const isConflict = statusOf(error) === 409 || (statusOf(error) === 404 && previous !== undefined);
-      return isConflict ? { outcome: 'conflict', draw: draw() } : this.#failed(error);
+      return isConflict ? { outcome: 'conflict', draw: draw() } : this.#failedResult(error);
     }
   }
 
@@ -186,7 +186,7 @@ export class Elections {
    * Remaining time of another holder. The chart has waited for it, but its timer started too early if this process was suspended when the record
    * arrived. Measured with the monotonic clock, which stops in a suspended machine and so never overstates the elapsed time.
    */
-  #leftMs({ seen }: Election, lease: KubernetesObject): number {
+  #remainingMs({ seen }: Election, lease: KubernetesObject): number {
     const { identity, times, now } = this.#options;
     const { holder, leaseMs, record } = sightingOf(lease, identity, times.leaseMs);
     if (holder !== 'another' || seen?.record !== record) return 0;
@@ -209,7 +209,7 @@ export class Elections {
     return previous === undefined ? { ...typed, metadata, ...leaseSpec } : leaseSpec;
   }
 
-  #failed(error: unknown): Extract<LeaseWriteResult, { outcome: 'failed' }> {
+  #failedResult(error: unknown): Extract<LeaseWriteResult, { outcome: 'failed' }> {
     const failure = error instanceof ApiError ? error.failure : undefined;
     const retryAfterMs = failure?.kind === 'status' ? (failure.retryAfterMs ?? 0) : 0;
     return { outcome: 'failed', reason: failure?.message ?? String(error), retryAfterMs, draw: this.#options.draw() };

@@ -21,14 +21,14 @@ export function microTime(unixMs: number): string {
 export function sightingOf(lease: KubernetesObject, identity: string, defaultLeaseMs: number): SeenLease {
   const spec = specOf(lease);
   const { holderIdentity, leaseDurationSeconds: seconds, acquireTime, renewTime, leaseTransitions } = spec;
-  const holder = typeof holderIdentity === 'string' ? holderIdentity : '';
+  const holderName = typeof holderIdentity === 'string' ? holderIdentity : '';
   const leaseMs = typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : defaultLeaseMs;
   return {
     outcome: 'seen',
     version: lease.metadata.resourceVersion ?? '',
-    record: JSON.stringify([holder, seconds, acquireTime, renewTime, leaseTransitions]),
-    holder: holder === '' ? 'nobody' : holder === identity ? 'this one' : 'another',
-    identity: holder,
+    record: JSON.stringify([holderName, seconds, acquireTime, renewTime, leaseTransitions]),
+    holder: holderName === '' ? 'nobody' : holderName === identity ? 'this one' : 'another',
+    identity: holderName,
     leaseMs: Math.min(leaseMs, maxLeaseMs),
   };
 }

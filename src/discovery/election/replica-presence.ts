@@ -33,14 +33,14 @@ export async function presenceLeases(
   namespace: string,
 ): Promise<readonly KubernetesObject[]> {
   const signal = AbortSignal.timeout(listLimitMs);
-  const found: KubernetesObject[] = [];
+  const foundLeases: KubernetesObject[] = [];
   let next: string | undefined;
   for (let page = 0; page < maxPages; page++) {
     const options = { namespace, limit: maxLeasesPerPage, ...(next !== undefined && { continue: next }) };
-    const { items, continue: after } = await server.list(leases, options, signal);
-    found.push(...items.filter(({ metadata }) => isPresenceLease(metadata.name)));
-    if (after === undefined) return found;
-    next = after;
+    const { items, continue: continueToken } = await server.list(leases, options, signal);
+    foundLeases.push(...items.filter(({ metadata }) => isPresenceLease(metadata.name)));
+    if (continueToken === undefined) return foundLeases;
+    next = continueToken;
   }
   throw new Error(
     `namespace ${namespace} has more than ${maxLeasesPerPage * maxPages} Leases, the limit for reading replicas: delete Leases that are not used`,

@@ -64,7 +64,7 @@ interface WriteTerm {
 export class WriteGate {
   readonly #options: WriteGateOptions;
   #term: WriteTerm | undefined;
-  #running = 0;
+  #runningWrites = 0;
   readonly #idle: (() => void)[] = [];
   /** Writes that were not sent or were aborted because they were outside the term. */
   rejected = 0;
@@ -74,9 +74,9 @@ export class WriteGate {
   }
 
   /** Starts or extends a term after a successful acquisition or renewal of the Lease, which was sent at `sent`. */
-  extend(sent: ClockReading, termMs: number): void {
-    if (this.#term === undefined) this.#term = { ended: new AbortController(), sent, termMs };
-    else Object.assign(this.#term, { sent, termMs });
+  extend(sentAt: ClockReading, termMs: number): void {
+    if (this.#term === undefined) this.#term = { ended: new AbortController(), sent: sentAt, termMs };
+    else Object.assign(this.#term, { sent: sentAt, termMs });
   }
 
   /** Rejects further writes. Waits for running ones, or aborts them with `giveUp`. Aborted writes may still be applied. */
@@ -92,7 +92,7 @@ export class WriteGate {
   }
 
   async idle(): Promise<void> {
-    if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    if (this.#runningWrites > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
   /**
@@ -102,7 +102,7 @@ export class WriteGate {
   async write(order: WriteOrder): Promise<KubernetesObject> {
     const term = this.#term;
     if (term === undefined || !this.#isWithin(term)) throw this.#reject();
-    this.#running++;
+    this.#runningWrites++;
     try {
       // A write that waits until the next term is not permitted, because it is based on an outdated state.
       const permit = (): boolean => this.#term === term && this.#isWithin(term);
@@ -112,8 +112,8 @@ export class WriteGate {
       if (error instanceof ApiError && error.failure.kind === 'aborted') this.rejected++;
       throw error;
     } finally {
-      this.#running--;
-      if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve();
+      this.#runningWrites--;
+      if (this.#runningWrites === 0) for (const resolve of this.#idle.splice(0)) resolve();
     }
   }
 
@@ -129,7 +129,7 @@ export class WriteGate {
 
 export function requestOf(order: WriteOrder): ApiRequest {
   const { verb, resource, namespace, name } = order;
-  const where = { resource, ...(namespace !== undefined && { namespace }) };
+  const leasePath = { resource, ...(namespace !== undefined && { namespace }) };
   const metadata = (of: Readonly<Record<string, unknown>>, overrides: object): object => ({
     ...(typeof of.metadata === 'object' && of.metadata),
     ...overrides,
@@ -139,7 +139,7 @@ export function requestOf(order: WriteOrder): ApiRequest {
     case 'create': {
       const { object } = order;
       const namedMetadata = metadata(object, { name, ...(namespace !== undefined && { namespace }) });
-      return { method: 'POST', ...where, body: { ...object, ...typed, metadata: namedMetadata } };
+      return { method: 'POST', ...leasePath, body: { ...object, ...typed, metadata: namedMetadata } };
     }
     case 'update': {
       const { object, version, subresource } = order;
@@ -148,7 +148,7 @@ export function requestOf(order: WriteOrder): ApiRequest {
         ...(namespace !== undefined && { namespace }),
       });
       const body = { ...object, ...typed, metadata: namedMetadata };
-      return { method: 'PUT', ...where, name, body, ...(subresource !== undefined && { subresource }) };
+      return { method: 'PUT', ...leasePath, name, body, ...(subresource !== undefined && { subresource }) };
     }
     case 'patch': {
       const { fields, version, subresource } = order;
@@ -156,7 +156,7 @@ export function requestOf(order: WriteOrder): ApiRequest {
       return {
         method: 'PATCH',
         patch: 'merge',
-        ...where,
+        ...leasePath,
         name,
         body,
         ...(subresource !== undefined && { subresource }),
@@ -167,12 +167,12 @@ export function requestOf(order: WriteOrder): ApiRequest {
       const read = version === undefined ? {} : { resourceVersion: requireVersion(version) };
       const body = { ...object, ...typed, metadata: metadata(object, read) };
       const query = { fieldManager, force: `${version !== undefined}` };
-      return { method: 'PATCH', patch: 'apply', ...where, name, body, query };
+      return { method: 'PATCH', patch: 'apply', ...leasePath, name, body, query };
     }
     case 'delete': {
       const preconditions = { resourceVersion: requireVersion(order.version) };
       const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions };
-      return { method: 'DELETE', ...where, name, body };
+      return { method: 'DELETE', ...leasePath, name, body };
     }
   }
 }

@@ -20,19 +20,19 @@ const typePrefix = 'type.googleapis.com/';
 export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
   const sections = isObject(dump) && Array.isArray(dump.configs) ? dump.configs : undefined;
   if (sections === undefined) throw new ChartpilotError('REQUEST_FAILED', 'response must be a config_dump of Envoy');
-  const omitted: string[] = [];
+  const omittedTypes: string[] = [];
   const all = <Desc extends DescMessage>(schema: Desc): MessageShape<Desc>[] =>
     resourcesOf(sections, `${typePrefix}${schema.typeName}`).flatMap((json) => {
       try {
         return [
-          fromJson(schema, withoutUnknownTypes(json, typeRegistry()), {
+          fromJson(schema, omitUnknownTypes(json, typeRegistry()), {
             registry: typeRegistry(),
             ignoreUnknownFields: true,
           }),
         ];
       } catch (error) {
         const { name, cluster_name: clusterName } = json as { name?: string; cluster_name?: string };
-        omitted.push(`${schema.typeName} ${name ?? clusterName ?? ''}: ${messageOf(error)}`);
+        omittedTypes.push(`${schema.typeName} ${name ?? clusterName ?? ''}: ${messageOf(error)}`);
         return [];
       }
     });
@@ -41,7 +41,7 @@ export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
     routes: new Map(all(RouteConfigurationSchema).map((routes) => [routes.name, routes])),
     clusters: new Map(all(ClusterSchema).map((cluster) => [cluster.name, cluster])),
     endpoints: new Map(all(ClusterLoadAssignmentSchema).map((assignment) => [assignment.clusterName, assignment])),
-    omitted,
+    omitted: omittedTypes,
   };
 }
 
@@ -60,14 +60,14 @@ function resourcesOf(value: unknown, type: string): JsonValue[] {
 }
 
 /** Replaces extensions of unknown types with empty ones, because they do not affect routing. */
-function withoutUnknownTypes(value: JsonValue, registry: Registry): JsonValue {
-  if (Array.isArray(value)) return value.map((item) => withoutUnknownTypes(item, registry));
+function omitUnknownTypes(value: JsonValue, registry: Registry): JsonValue {
+  if (Array.isArray(value)) return value.map((item) => omitUnknownTypes(item, registry));
   if (!isObject(value)) return value;
   const type = value['@type'];
   if (typeof type === 'string' && registry.getMessage(type.replace(typePrefix, '')) === undefined) {
     return { '@type': `${typePrefix}google.protobuf.Empty` };
   }
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, withoutUnknownTypes(item as JsonValue, registry)]),
+    Object.entries(value).map(([key, item]) => [key, omitUnknownTypes(item as JsonValue, registry)]),
   );
 }

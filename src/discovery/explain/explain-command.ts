@@ -58,7 +58,7 @@ export async function runExplain(explainQuery: ExplainQuery): Promise<ExplainRes
       : await fromRunning(explainQuery, explainQuery.from);
   const sources = new ConfigOrigins(configuration.mesh?.configOf ?? (() => undefined));
   const target = explainQuery.node?.id ?? explainQuery.from ?? '';
-  const written = (result: object, text: () => string): ExplainResult => ({
+  const buildOutput = (result: object, text: () => string): ExplainResult => ({
     text:
       explainQuery.format === 'json'
         ? jsonText({ ...result, ...configuration.pending })
@@ -67,11 +67,11 @@ export async function runExplain(explainQuery: ExplainQuery): Promise<ExplainRes
   });
   if (explainQuery.url === undefined) {
     const overview = overviewOf(configuration.configuration, sources);
-    return written(overview, () => overviewText(target, overview));
+    return buildOutput(overview, () => overviewText(target, overview));
   }
   const question: Question = questionOf({ ...explainQuery, url: explainQuery.url }, configuration.addressOf);
   const textExplanation = describeExplanation(explain(configuration.configuration, question), sources);
-  return written(textExplanation, () => explanationText(`${explainQuery.url} at ${target}`, textExplanation));
+  return buildOutput(textExplanation, () => explanationText(`${explainQuery.url} at ${target}`, textExplanation));
 }
 
 /** Explains a proxyless client from files only: it has no admin interface and requests resources by name. */

@@ -19,7 +19,7 @@ import {
 
 /** Returns the generated messages themselves, because their origins are recorded by identity. */
 export function generatedConfiguration(shape: ProxyShape, push: PushContext): ProxyConfiguration {
-  const clusters = byName<Cluster>(buildClusters(shape, push));
+  const clusters = messagesByName<Cluster>(buildClusters(shape, push));
   const listeners = buildListeners(shape, push).map(({ message }) => message as Listener);
   const requestedNames = [...clusters.values()].flatMap(({ name, edsClusterConfig: eds }) =>
     eds ? [eds.serviceName || name] : [],
@@ -27,15 +27,15 @@ export function generatedConfiguration(shape: ProxyShape, push: PushContext): Pr
   return {
     listeners,
     clusters,
-    routes: byName<RouteConfiguration>(buildRoutes(shape, push, [...new Set(listeners.flatMap(routeNames))])),
-    endpoints: byName<ClusterLoadAssignment>(buildEndpoints(shape, push, [...new Set(requestedNames)])),
+    routes: messagesByName<RouteConfiguration>(buildRoutes(shape, push, [...new Set(listeners.flatMap(routeNames))])),
+    endpoints: messagesByName<ClusterLoadAssignment>(buildEndpoints(shape, push, [...new Set(requestedNames)])),
     // This command does not fetch keys from a jwksUri.
     lacksFetchedKeys: true,
     explainEndpoints: (cluster) => explainEndpoints(cluster, shape, push),
   };
 }
 
-function byName<Message>(resources: readonly EnvoyResource[]): Map<string, Message> {
+function messagesByName<Message>(resources: readonly EnvoyResource[]): Map<string, Message> {
   return new Map(resources.map(({ name, message }) => [name, message as Message]));
 }
 

@@ -40,8 +40,8 @@ export function questionOf(
   const encrypted = url.protocol === 'https:' || url.protocol === 'tls:';
   const isHttp = url.protocol === 'http:' || url.protocol === 'https:';
   const http2 = flags.http2 === true;
-  const givenAddress = flags.address === undefined ? undefined : ipAddress('--address', flags.address);
-  const address = givenAddress ?? (isIP(host) === 0 ? addressOf(host) : host);
+  const addressFlag = flags.address === undefined ? undefined : ipAddress('--address', flags.address);
+  const address = addressFlag ?? (isIP(host) === 0 ? addressOf(host) : host);
   const sni = (flags.sni ?? (isIP(host) === 0 ? host : undefined))?.toLowerCase();
   return {
     direction: flags.inbound ? 'inbound' : 'outbound',

@@ -40,11 +40,11 @@ export function describeExplanation(explanation: Explanation, sources: ConfigOri
   };
   const steps: ExplanationStep[] = [];
   if (listener) {
-    const through = listener.through && `handed over by ${listener.through.name}`;
+    const handOverText = listener.through && `handed over by ${listener.through.name}`;
     steps.push({
       what: 'listener',
       name: listener.listener.name,
-      ...(through && { note: through }),
+      ...(handOverText && { note: handOverText }),
       from: originsFrom(listener.listener),
     });
   }
@@ -52,7 +52,7 @@ export function describeExplanation(explanation: Explanation, sources: ConfigOri
     steps.push({
       what: 'filter chain',
       name: chainName(chain, listener?.listener),
-      ...noted(matchText(chain)),
+      ...noteField(matchText(chain)),
       from: originsFrom(chain),
     });
   if (virtualHost) {
@@ -73,11 +73,11 @@ export function describeExplanation(explanation: Explanation, sources: ConfigOri
   return { steps, filters, outcome };
 }
 
-/** @param more lines to print before the outcome */
+/** @param otherLines lines to print before the outcome */
 export function explanationText(
   heading: string,
   { steps, filters, outcome }: ExplanationText,
-  more: readonly string[] = [],
+  otherLines: readonly string[] = [],
 ): string {
   const lines = [heading];
   for (const { what, name, note, missingEndpoints, from } of steps) {
@@ -86,7 +86,7 @@ export function explanationText(
     for (const source of from) lines.push(`${' '.repeat(14)}← ${sourceText(source)}`);
   }
   if (filters.length > 0) lines.push(`${'filters'.padEnd(13)} ${filters.join(', ')}`);
-  lines.push(...more, `${'outcome'.padEnd(13)} ${outcomeText(outcome)}`);
+  lines.push(...otherLines, `${'outcome'.padEnd(13)} ${outcomeText(outcome)}`);
   return `${lines.join('\n')}\n`;
 }
 
@@ -142,7 +142,7 @@ function chainName(chain: FilterChain, listener: Listener | undefined): string {
   return chain === listener?.defaultFilterChain ? `${name} (default filter chain)` : name;
 }
 
-function noted(note: string): { note?: string } {
+function noteField(note: string): { note?: string } {
   return note === '' ? {} : { note };
 }
 

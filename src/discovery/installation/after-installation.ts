@@ -36,9 +36,9 @@ export function membersOf(
   const names = [revision || 'default', ...tagsOf(mutating, namespace, revision)];
   return namespaces.right
     .filter(({ metadata: { labels = {} } }) => {
-      const { 'istio-injection': injection, [revisionLabel]: chosen } = labels;
+      const { 'istio-injection': injection, [revisionLabel]: chosenRevision } = labels;
       if (injection !== undefined) return injection === 'enabled' && names.includes('default');
-      return chosen !== undefined && names.includes(chosen);
+      return chosenRevision !== undefined && names.includes(chosenRevision);
     })
     .map(({ metadata }) => metadata.name);
 }
@@ -157,11 +157,11 @@ function bundleFinding(
 ): ClusterFinding {
   const check = 'webhook';
   const next = `The elected replica writes the bundle. Run: kubectl -n ${namespace} logs -l app=istiod --tail 100`;
-  const empty = webhooks.filter(({ clientConfig }) => !clientConfig.caBundle);
-  if (empty.length > 0)
+  const emptyBundles = webhooks.filter(({ clientConfig }) => !clientConfig.caBundle);
+  if (emptyBundles.length > 0)
     return error(
       check,
-      `${name}: ${empty.length} of ${webhooks.length} entries have no caBundle, so the API server cannot call them`,
+      `${name}: ${emptyBundles.length} of ${webhooks.length} entries have no caBundle, so the API server cannot call them`,
       next,
     );
   const bundles = [...new Set(webhooks.map(({ clientConfig }) => clientConfig.caBundle!))];
@@ -201,9 +201,9 @@ function namespaceFindings(
       ? ok(check, `in the mesh: ${members.join(', ')}`)
       : warning(check, 'no namespace is in the mesh', `Run: ${run}`),
   ];
-  const knownRevisions = E.isRight(mutating) ? revisionsOf(mutating.right) : undefined;
+  const installedRevisions = E.isRight(mutating) ? revisionsOf(mutating.right) : undefined;
   for (const { metadata } of namespaces.right) {
-    const problem = labelProblem(metadata, knownRevisions);
+    const problem = labelProblem(metadata, installedRevisions);
     if (problem !== undefined)
       findings.push(
         warning(
@@ -227,17 +227,17 @@ function revisionsOf(configurations: readonly WebhookConfigurationFacts[]): Read
 
 function labelProblem(
   { labels = {} }: ObjectMeta,
-  knownRevisions: ReadonlySet<string> | undefined,
+  installedRevisions: ReadonlySet<string> | undefined,
 ): string | undefined {
   const { 'istio-injection': injection, [revisionLabel]: revision } = labels;
   if (injection !== undefined && revision !== undefined)
     return `label istio-injection=${injection} takes precedence over ${revisionLabel}=${revision}`;
   if (injection !== undefined && !['enabled', 'disabled'].includes(injection))
     return `label istio-injection=${injection} has no effect: must be enabled or disabled`;
-  if (knownRevisions === undefined) return undefined;
-  if (revision !== undefined && !knownRevisions.has(revision))
+  if (installedRevisions === undefined) return undefined;
+  if (revision !== undefined && !installedRevisions.has(revision))
     return `label ${revisionLabel}=${revision} names a revision that does not exist: its pods have no sidecar`;
-  if (injection === 'enabled' && !knownRevisions.has('default'))
+  if (injection === 'enabled' && !installedRevisions.has('default'))
     return 'label istio-injection=enabled needs the revision or tag default, which does not exist';
   return undefined;
 }
@@ -245,17 +245,17 @@ function labelProblem(
 function podFindings(namespace: string, pods: ReadResult<readonly PodFacts[]>): ClusterFinding[] {
   const check = 'pods';
   if (E.isLeft(pods)) return [unknown(check, pods.left)];
-  const running = pods.right.filter(({ status }) => !['Succeeded', 'Failed'].includes(status?.phase ?? ''));
-  const candidates = running.filter(({ spec, metadata: { labels = {}, annotations = {} } }) => {
+  const runningPods = pods.right.filter(({ status }) => !['Succeeded', 'Failed'].includes(status?.phase ?? ''));
+  const candidates = runningPods.filter(({ spec, metadata: { labels = {}, annotations = {} } }) => {
     return spec.hostNetwork !== true && labels[injectLabel] !== 'false' && annotations[injectLabel] !== 'false';
   });
-  const without = candidates.filter((pod) => proxyOf(pod) === undefined).map(({ metadata }) => metadata.name);
-  if (without.length === 0) return [ok(check, `${namespace}: all ${candidates.length} pods have a sidecar`)];
-  const names = `${without.slice(0, 5).join(', ')}${without.length > 5 ? ', …' : ''}`;
+  const uninjectedPods = candidates.filter((pod) => proxyOf(pod) === undefined).map(({ metadata }) => metadata.name);
+  if (uninjectedPods.length === 0) return [ok(check, `${namespace}: all ${candidates.length} pods have a sidecar`)];
+  const names = `${uninjectedPods.slice(0, 5).join(', ')}${uninjectedPods.length > 5 ? ', …' : ''}`;
   return [
     warning(
       check,
-      `${namespace}: ${without.length} of ${candidates.length} pods have no sidecar: ${names}`,
+      `${namespace}: ${uninjectedPods.length} of ${candidates.length} pods have no sidecar: ${names}`,
       `They are older than the label. Run: kubectl -n ${namespace} rollout restart deployment`,
     ),
   ];
@@ -268,12 +268,12 @@ const proxyOf = ({ spec: { containers, initContainers = [] } }: PodFacts) =>
 function versionFindings({ injector, admitted, pods }: InstalledFacts, members: readonly string[]): ClusterFinding[] {
   const check = 'versions';
   if (E.isLeft(injector)) return [unknown(check, injector.left)];
-  const configured = imageOf(injector.right);
+  const configuredImage = imageOf(injector.right);
   const current = new Set<string>();
   const findings = members.flatMap((member) => {
     const pod = admitted.get(member) ?? E.left('');
     // Prefers the image of the dry run, because a ProxyConfig may select its type.
-    const expected = (E.isRight(pod) ? proxyOf(pod.right)?.image : undefined) ?? configured;
+    const expected = (E.isRight(pod) ? proxyOf(pod.right)?.image : undefined) ?? configuredImage;
     if (expected === undefined) return [];
     current.add(expected);
     const list = pods.get(member)!;

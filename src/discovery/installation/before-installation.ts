@@ -95,10 +95,10 @@ function permissionFindings(missingPermissions: ReadResult<readonly RequiredPerm
   if (missingPermissions.right.length === 0) return [ok(check, 'this user may create all objects of the chart')];
   return missingPermissions.right.map(({ verb, group, resource, namespace }) => {
     const missingText = `${verb} ${resource}${group === '' ? '' : `.${group}`}`;
-    const where = namespace === undefined ? '' : ` in namespace ${namespace}`;
+    const namespaceText = namespace === undefined ? '' : ` in namespace ${namespace}`;
     return error(
       check,
-      `this user may not ${missingText}${where}`,
+      `this user may not ${missingText}${namespaceText}`,
       'Install as an administrator (ClusterRole cluster-admin).',
     );
   });
@@ -186,7 +186,7 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
   const outdatedNodes = suitable.filter(
     (node) => (minorVersionOf(info(node).kubeletVersion) ?? 0) < nativeSidecarVersion,
   );
-  const [otherNodes, strange] = [
+  const [otherNodes, unexpectedNodes] = [
     nodes.right.filter((node) => !linux.includes(node)),
     linux.filter((node) => !suitable.includes(node)),
   ];
@@ -209,11 +209,11 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
           ),
         ]
       : []),
-    ...(strange.length > 0
+    ...(unexpectedNodes.length > 0
       ? [
           warning(
             check,
-            `no image for the processor of: ${nodeNames(strange)}`,
+            `no image for the processor of: ${nodeNames(unexpectedNodes)}`,
             'Keep pods of the mesh off them (nodeSelector kubernetes.io/arch).',
           ),
         ]
@@ -234,16 +234,16 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
 function validatorFindings({ validating }: ClusterFacts, { namespace, revision }: Installation): ClusterFinding[] {
   const check = 'validation';
   if (E.isLeft(validating)) return [unknown(check, validating.left)];
-  const foreign = validating.right.flatMap(({ metadata, webhooks = [] }) => {
-    const isOfRevision = metadata.labels?.[revisionLabel] === (revision || 'default');
+  const foreignWebhooks = validating.right.flatMap(({ metadata, webhooks = [] }) => {
+    const isOwnRevision = metadata.labels?.[revisionLabel] === (revision || 'default');
     return webhooks
       .filter(
         ({ name, clientConfig: { service } }) =>
-          name.endsWith('validation.istio.io') && !(isOfRevision && service?.namespace === namespace),
+          name.endsWith('validation.istio.io') && !(isOwnRevision && service?.namespace === namespace),
       )
       .map(({ clientConfig: { service } }) => ({ name: metadata.name, service }));
   });
-  return [...new Map(foreign.map((webhook) => [webhook.name, webhook])).values()].map(({ name, service }) =>
+  return [...new Map(foreignWebhooks.map((webhook) => [webhook.name, webhook])).values()].map(({ name, service }) =>
     warning(
       check,
       `ValidatingWebhookConfiguration ${name} of ${service?.namespace ?? 'another'}/${service?.name ?? 'server'} also reviews objects of Istio's kinds`,

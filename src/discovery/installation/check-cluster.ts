@@ -29,16 +29,16 @@ export async function checkCluster(server: Pick<ApiServer, 'request'>, options: 
     facts.deployments.right.some(({ metadata }) => metadata.name === planeName(revision));
   const phase = options.phase ?? (isInstalled ? 'after installation' : 'before installation');
   const members = membersOf(facts, options);
-  const common = { phase, namespace, revision };
+  const commonFields = { phase, namespace, revision };
   if (phase === 'before installation') {
     const missingPermissions = await reader.missingRights(rightsToInstall(options));
     const dryRunNamespaces = members.length > 0 ? members.slice(0, maxDryRuns) : ['default'];
-    const admitted = await Promise.all(
+    const admittedPods = await Promise.all(
       dryRunNamespaces.map(async (dryRunNamespace) =>
         redirectionFinding(dryRunNamespace, await reader.admittedPod(dryRunNamespace, redirectingPod())),
       ),
     );
-    return { ...common, findings: [...beforeInstallation(facts, missingPermissions, options), ...admitted] };
+    return { ...commonFields, findings: [...beforeInstallation(facts, missingPermissions, options), ...admittedPods] };
   }
   const [installed, ...pods] = await Promise.all([
     reader.installed(namespace, { service: planeName(revision), injector: injectorMapName(revision), members }),
@@ -46,12 +46,12 @@ export async function checkCluster(server: Pick<ApiServer, 'request'>, options: 
       .slice(0, maxDryRuns)
       .map(async (member) => [member, await reader.admittedPod(member, ordinaryPod())] as const),
   ]);
-  const admitted = new Map(pods);
+  const admittedPods = new Map(pods);
   return {
-    ...common,
+    ...commonFields,
     findings: [
       versionFinding(facts.version),
-      ...afterInstallation(facts, { ...installed, admitted }, options, now),
+      ...afterInstallation(facts, { ...installed, admitted: admittedPods }, options, now),
       ...pods.map(([member, pod]) => injectionFinding(member, pod)),
       ...injectionConflicts(facts, options),
     ],

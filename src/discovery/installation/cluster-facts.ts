@@ -236,8 +236,8 @@ export class FactReader {
           ...(next !== '' && { continue: next }),
           ...(labelSelector !== undefined && { labelSelector }),
         };
-        const where = namespace === undefined ? {} : { namespace };
-        const list = await this.#server.request({ method: 'GET', resource, ...where, query }, this.#signal);
+        const location = namespace === undefined ? {} : { namespace };
+        const list = await this.#server.request({ method: 'GET', resource, ...location, query }, this.#signal);
         objects.push(...(list.items as readonly KubernetesObject[]));
         next = String((list.metadata as { continue?: unknown }).continue ?? '');
         if (next === '') break;

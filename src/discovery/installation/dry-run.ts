@@ -27,26 +27,26 @@ export function ordinaryPod(): object {
   return { metadata, spec: { containers: [{ name: 'application', image }] } };
 }
 
-export function redirectionFinding(namespace: string, admitted: ReadResult<unknown>): ClusterFinding {
-  if (E.isRight(admitted))
+export function redirectionFinding(namespace: string, admittedPod: ReadResult<unknown>): ClusterFinding {
+  if (E.isRight(admittedPod))
     return ok(check, `namespace ${namespace} accepts pods whose init container redirects their traffic`);
-  if (isForbiddenToUser(admitted.left)) return unknown(check, admitted.left);
+  if (isForbiddenToUser(admittedPod.left)) return unknown(check, admittedPod.left);
   return error(
     check,
-    `namespace ${namespace} rejects pods whose init container redirects their traffic: ${admitted.left}`,
+    `namespace ${namespace} rejects pods whose init container redirects their traffic: ${admittedPod.left}`,
     `Set pod-security.kubernetes.io/enforce=privileged on the namespace, or install istio-cni and set cni.enabled=true.`,
   );
 }
 
-export function injectionFinding(namespace: string, admitted: ReadResult<PodFacts>): ClusterFinding {
+export function injectionFinding(namespace: string, admittedPod: ReadResult<PodFacts>): ClusterFinding {
   const name = 'injection';
-  if (E.isLeft(admitted)) {
-    if (isForbiddenToUser(admitted.left)) return unknown(name, admitted.left);
+  if (E.isLeft(admittedPod)) {
+    if (isForbiddenToUser(admittedPod.left)) return unknown(name, admittedPod.left);
     const next =
       'Follow the message; if the webhook cannot be called, see the findings about the Deployment and the Service.';
-    return error(name, `pods of namespace ${namespace} cannot be created: ${admitted.left}`, next);
+    return error(name, `pods of namespace ${namespace} cannot be created: ${admittedPod.left}`, next);
   }
-  const { containers, initContainers = [] } = admitted.right.spec;
+  const { containers, initContainers = [] } = admittedPod.right.spec;
   if ([...containers, ...initContainers].some(({ name }) => name === 'istio-proxy'))
     return ok(name, `pods of namespace ${namespace} are created with a sidecar`);
   return error(

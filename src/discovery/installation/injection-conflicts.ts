@@ -34,7 +34,7 @@ export function injectionConflicts(
 ): ClusterFinding[] {
   if (E.isLeft(mutating)) return [unknown(check, mutating.left)];
   if (E.isLeft(namespaces)) return [unknown(check, namespaces.left)];
-  const foreign = foreignInjectors(mutating.right, namespace, revision);
+  const foreignWebhooks = foreignInjectors(mutating.right, namespace, revision);
   const ownInjectors = webhookEntriesOf(revision);
   const labelled = namespaces.right.map(({ metadata: { name, labels = {} } }) => ({
     place: `namespace ${name}`,
@@ -46,7 +46,7 @@ export function injectionConflicts(
     ...{ place: 'namespaces that you add to the mesh', labels: memberLabels(revision) },
     pods: podLabels(revision),
   };
-  const findings = foreign.flatMap(({ name, entries, isIstioInjector }) => {
+  const findings = foreignWebhooks.flatMap(({ name, entries, isIstioInjector }) => {
     const conflictingPlaces = [...labelled, planned].filter(({ labels, pods }) =>
       pods.some(
         (pod) =>
@@ -55,11 +55,11 @@ export function injectionConflicts(
       ),
     );
     if (conflictingPlaces.length === 0) return [];
-    const where = `${conflictingPlaces
+    const placesText = `${conflictingPlaces
       .slice(0, 3)
       .map(({ place }) => place)
       .join(', ')}${conflictingPlaces.length > 3 ? ', …' : ''}`;
-    const message = `MutatingWebhookConfiguration ${name} selects the same pods: ${where}`;
+    const message = `MutatingWebhookConfiguration ${name} selects the same pods: ${placesText}`;
     const next = `Remove it (kubectl delete mutatingwebhookconfiguration ${name}) or its control plane, or install with --set revision=NAME and label namespaces ${revisionLabel}=NAME.`;
     return [
       isIstioInjector ? error(check, `${message}; they would have two sidecars`, next) : warning(check, message, next),
@@ -78,9 +78,9 @@ function foreignInjectors(
   revision: string,
 ): ForeignInjector[] {
   return configurations.flatMap(({ metadata: { name, labels = {} }, webhooks = [] }) => {
-    const isOfRevision = labels[revisionLabel] === (revision || 'default');
+    const isOwnRevision = labels[revisionLabel] === (revision || 'default');
     const entries = webhooks.filter(
-      (entry) => isInjector(entry, name) && !(isOfRevision && entry.clientConfig.service?.namespace === namespace),
+      (entry) => isInjector(entry, name) && !(isOwnRevision && entry.clientConfig.service?.namespace === namespace),
     );
     const isIstioInjector = entries.some((entry) => entry.name.endsWith('sidecar-injector.istio.io'));
     return entries.length === 0 ? [] : [{ name, entries, isIstioInjector }];

@@ -37,7 +37,7 @@ export class KeySets {
   readonly #fetch: Fetch;
   readonly #warn: Warn;
   #addresses: ReadonlyMap<string, KeyAddress> = new Map();
-  #rejected: ReadonlyMap<string, LimitedIssuers> = new Map();
+  #rejectedIssuers: ReadonlyMap<string, LimitedIssuers> = new Map();
   readonly #limitListeners: IssuerLimitListener[] = [];
   readonly #keys = new Map<string, string>();
   readonly #resolved = new WeakMap<Config, Resolved>();
@@ -63,15 +63,15 @@ export class KeySets {
 
   /** Reports only changes, because objects exceed a limit until they are edited. */
   #reportRejected(reasons: ReadonlyMap<string, string>, configs: readonly Config[]): void {
-    const previous = this.#rejected;
+    const previous = this.#rejectedIssuers;
     const now = new Map<string, LimitedIssuers>();
     for (const config of configs) {
       const key = configKeyText(config);
       const reason = reasons.get(key);
       if (reason === undefined) continue;
       const previousLimit = previous.get(key);
-      const isKnown = previousLimit?.original === config && previousLimit.problem.message === reason;
-      now.set(key, isKnown ? previousLimit : limitedIssuers(config, reason));
+      const isUnchanged = previousLimit?.original === config && previousLimit.problem.message === reason;
+      now.set(key, isUnchanged ? previousLimit : limitedIssuers(config, reason));
     }
     const [first] = [...now].filter(([key, { problem }]) => previous.get(key)?.problem.message !== problem.message);
     if (first !== undefined) {
@@ -83,7 +83,7 @@ export class KeySets {
       if (previous.get(key) === now.get(key)) continue;
       for (const listener of this.#limitListeners) listener(key, now.get(key));
     }
-    this.#rejected = now;
+    this.#rejectedIssuers = now;
   }
 
   /**
@@ -142,11 +142,11 @@ export class KeySets {
 
 function limitedIssuers(original: Config, message: string): LimitedIssuers {
   const { kind, namespace, name } = original;
-  const about = {
+  const problemFields = {
     severity: 'error',
     code: 'LIMIT_EXCEEDED',
     place: { source: '' },
     object: `${kind} ${namespace}/${name}`,
   } as const;
-  return { original, config: original, problem: { ...about, field: 'spec.jwtRules', message } };
+  return { original, config: original, problem: { ...problemFields, field: 'spec.jwtRules', message } };
 }

@@ -35,7 +35,7 @@ interface Named {
  */
 export function* selectKeySources(configs: readonly Config<RequestAuthentication>[]): Steps<KeySourceSelection> {
   const sourcesByName = new Map<string, Named>();
-  const byNamespace = new Map<string, Set<string>>();
+  const sourcesByNamespace = new Map<string, Set<string>>();
   for (const config of configs) {
     const user = configKeyText(config);
     for (const rule of config.spec.jwtRules) {
@@ -49,41 +49,41 @@ export function* selectKeySources(configs: readonly Config<RequestAuthentication
         Math.min(rule.timeoutMs ?? defaultTimeoutMs, maxFetchTimeoutMs),
       );
       sourcesByName.set(source.name, namedSource);
-      const namesOfNamespace = byNamespace.get(config.namespace) ?? new Set();
-      byNamespace.set(config.namespace, namesOfNamespace.add(source.name));
+      const namesOfNamespace = sourcesByNamespace.get(config.namespace) ?? new Set();
+      sourcesByNamespace.set(config.namespace, namesOfNamespace.add(source.name));
     }
   }
-  const admitted = admit(byNamespace);
+  const admittedSources = admit(sourcesByNamespace);
   const sources: KeySource[] = [];
   const addresses = new Map<string, KeyAddress>();
-  const rejected = new Map<string, string>();
+  const rejectedSources = new Map<string, string>();
   for (const [source, { address, users, timeoutMs }] of sourcesByName) {
     yield;
-    if (admitted.has(source)) {
+    if (admittedSources.has(source)) {
       sources.push({ source, timeoutMs, users: [...users] });
       addresses.set(source, address);
       continue;
     }
-    const isOfMesh = admitted.size >= maxSourcesOfMesh;
-    const limit = isOfMesh ? `${maxSourcesOfMesh} in the mesh` : `${maxSourcesOfNamespace} in its namespace`;
+    const isMeshLimit = admittedSources.size >= maxSourcesOfMesh;
+    const limit = isMeshLimit ? `${maxSourcesOfMesh} in the mesh` : `${maxSourcesOfNamespace} in its namespace`;
     for (const user of users)
-      rejected.set(
+      rejectedSources.set(
         user,
         `has issuers beyond the limit of ${limit}, whose tokens are rejected (LIMIT_EXCEEDED): remove issuers that are not needed`,
       );
   }
-  return { sources, addresses, rejected };
+  return { sources, addresses, rejected: rejectedSources };
 }
 
-function admit(byNamespace: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
-  const admitted = new Set<string>();
-  const lists = [...byNamespace.values()].map((sources) => [...sources].slice(0, maxSourcesOfNamespace));
+function admit(sourcesByNamespace: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
+  const admittedNames = new Set<string>();
+  const lists = [...sourcesByNamespace.values()].map((sources) => [...sources].slice(0, maxSourcesOfNamespace));
   for (let round = 0; round < maxSourcesOfNamespace; round++) {
     for (const list of lists) {
-      if (round < list.length && admitted.size < maxSourcesOfMesh) admitted.add(list[round]!);
+      if (round < list.length && admittedNames.size < maxSourcesOfMesh) admittedNames.add(list[round]!);
     }
   }
-  return admitted;
+  return admittedNames;
 }
 
 export interface NamedKeySource {

@@ -73,6 +73,7 @@ export function apiVersionOf({ group, version }: Pick<ApiResource, 'group' | 've
 export function pathOf(resource: ApiResource, namespace?: string): string {
   if (resource.path !== undefined) return resource.path;
   const root = resource.group === '' ? '/api' : `/apis/${resource.group}`;
-  const within = namespace === undefined || !resource.namespaced ? '' : `/namespaces/${encodeURIComponent(namespace)}`;
-  return `${root}/${resource.version}${within}/${resource.plural}`;
+  const namespacePath =
+    namespace === undefined || !resource.namespaced ? '' : `/namespaces/${encodeURIComponent(namespace)}`;
+  return `${root}/${resource.version}${namespacePath}/${resource.plural}`;
 }

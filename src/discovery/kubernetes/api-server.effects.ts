@@ -106,14 +106,14 @@ export class InformerEffects {
     watch: (order, report) => this.#watch(order, report),
     list: (order, report) => this.#list(order, report),
     check: (resource, report) => this.#check(resource, report),
-    handOver: (resource, absent) => this.#handOver(resource, absent),
+    handOver: (resource, isAbsent) => this.#handOver(resource, isAbsent),
   };
 
   constructor(options: InformerEffectsOptions) {
     this.#options = options;
     const { shares = new SharesOfKinds(), refused } = options;
     this.#kinds = new Map(
-      options.kinds.map((kind) => followed(kind, shares, refused)).map((kind) => [kind.name, kind]),
+      options.kinds.map((kind) => followedStore(kind, shares, refused)).map((kind) => [kind.name, kind]),
     );
     this.#refilledOf = new Map([...this.#kinds.values()].map((kind) => [kind, this.#refilled(kind)]));
     this.#refills = new Refills([...this.#refilledOf.values()]);
@@ -217,7 +217,7 @@ export class InformerEffects {
       ...(initial && { sendInitialEvents: true }),
       ...((!initial || basis === 'not older') && { resourceVersion: version }),
     };
-    return this.#begin(kind, notify, async (signal) => {
+    return this.#startWork(kind, notify, async (signal) => {
       const watchReading = new WatchReading(kind.store, initial, this.#options.now, (report, changes) => {
         // Readers are called even after an abort, because the changes are already in the store and the next full set
         // would not contain them.
@@ -236,7 +236,7 @@ export class InformerEffects {
   #list({ resource: name, basis, version }: SetOrder, notify: (report: ListReport) => void): () => void {
     const kind = this.#kindOf(name);
     const { selection, store } = kind;
-    return this.#begin(kind, notify, async (signal) => {
+    return this.#startWork(kind, notify, async (signal) => {
       store.beginSet();
       const options = {
         ...selection,
@@ -247,11 +247,11 @@ export class InformerEffects {
       for (;;) {
         const pageOptions = { ...options, ...(next !== undefined && { continue: next }) };
         let objects = 0;
-        const take = (item: KubernetesObject): void => {
+        const collect = (item: KubernetesObject): void => {
           if (!signal.aborted) objects = store.collect(item);
         };
         const page = await inServedVersion(kind, (resource) =>
-          this.#options.server.list(resource, pageOptions, signal, take),
+          this.#options.server.list(resource, pageOptions, signal, collect),
         );
         if (signal.aborted) return;
         notify({ type: 'page.received', objects });
@@ -263,7 +263,7 @@ export class InformerEffects {
 
   #check(name: ResourceName, notify: (report: CheckReport) => void): () => void {
     const kind = this.#kindOf(name);
-    return this.#begin(kind, notify, async (signal) => {
+    return this.#startWork(kind, notify, async (signal) => {
       const options = { ...kind.selection, metadataOnly: true, limit: 1 };
       const { resourceVersion } = await inServedVersion(kind, (resource) =>
         this.#options.server.list(resource, options, signal),
@@ -272,10 +272,10 @@ export class InformerEffects {
     });
   }
 
-  async #handOver(name: ResourceName, absent: boolean): Promise<{ objects: number }> {
+  async #handOver(name: ResourceName, isAbsent: boolean): Promise<{ objects: number }> {
     const kind = this.#kindOf(name);
     const { store, readers } = kind;
-    const changes = absent ? store.clear() : store.replace();
+    const changes = isAbsent ? store.clear() : store.replace();
     // Calls all readers synchronously, so that later watch events reach them after these changes.
     await Promise.all(readers.map((reader) => this.#notifyReader(reader, changes)));
     kind.isHandedOver = true;
@@ -325,7 +325,7 @@ export class InformerEffects {
    *
    * @returns a function that aborts it
    */
-  #begin(kind: FollowedStore, notify: ReportFailure, work: (signal: AbortSignal) => Promise<void>): () => void {
+  #startWork(kind: FollowedStore, notify: ReportFailure, work: (signal: AbortSignal) => Promise<void>): () => void {
     const abort = new AbortController();
     void this.#runReporting(kind, abort.signal, notify, work);
     return () => abort.abort();
@@ -366,16 +366,16 @@ export class InformerEffects {
   }
 }
 
-function followed(
+function followedStore(
   { resource, selection = {}, name = nameOf(resource), otherVersions = [], keeps, isOnDemand }: FollowedKind,
   shares: SharesOfKinds,
-  refused: InformerEffectsOptions['refused'],
+  onRefused: InformerEffectsOptions['refused'],
 ): FollowedStore {
   // Objects in a selected namespace belong to the control plane and are not limited.
   const isLimited = selection.namespace === undefined;
   const store = new ObjectStore({
     ...(isLimited && { shares: shares.of(resource.kind) }),
-    ...(refused && { refused: (key, reason) => refused(resource.kind, key, reason) }),
+    ...(onRefused && { refused: (key, reason) => onRefused(resource.kind, key, reason) }),
     ...(keeps && { keeps }),
     ...(isOnDemand && { isOnDemand }),
   });

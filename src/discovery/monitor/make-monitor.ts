@@ -47,10 +47,11 @@ export interface MonitorParts
   readonly log: Logger;
 }
 
-export function makeMonitor(parts: MonitorParts) {
-  const { options, version, state, cache, resources, access, trace, log, authority, configSources, consul } = parts;
+export function makeMonitor(monitorParts: MonitorParts) {
+  const { options, version, state, cache, resources, access, trace, log, authority, configSources, consul } =
+    monitorParts;
   const metrics = new DiscoveryMetrics({
-    ...parts,
+    ...monitorParts,
     configSources: () => configSources.statuses,
     ...(consul && { datacenters: () => consul.views }),
     nodes: () => resources.nodes,
@@ -68,7 +69,7 @@ export function makeMonitor(parts: MonitorParts) {
     secretOfCluster,
     unreachableCluster,
     describeInjection,
-  } = parts;
+  } = monitorParts;
   const sources: DebugSources = {
     ...{ state, resources, cache, history, certificateSources, disconnect, configSources },
     connections: () => withoutTools(connections()),
@@ -91,7 +92,7 @@ export function makeMonitor(parts: MonitorParts) {
   const debugAccess: DebugAccess = {
     token: access,
     localNeedsToken: options.debugLocalNeedsToken,
-    namespaceOf: callerNamespace(parts.authenticators),
+    namespaceOf: callerNamespace(monitorParts.authenticators),
     checksNamespace: options.debugNamespaceAuth,
     rootNamespace: () => state.mesh.rootNamespace,
     allowedNamespaces: options.debugNamespaces,
@@ -110,17 +111,17 @@ export function makeMonitor(parts: MonitorParts) {
         version,
         metrics,
         // Without a separate port, xDS is served on the HTTP port.
-        ...(options.grpcAddress === undefined && { grpc: parts.grpc }),
+        ...(options.grpcAddress === undefined && { grpc: monitorParts.grpc }),
         ...(options.servesDebug && { debug: { ...sources, access: debugAccess } }),
         logLevels: { log, localMayChange: options.localLogLevels },
-        opened: (opened) => {
-          orders = opened;
+        opened: (onOpened) => {
+          orders = onOpened;
         },
         access,
         profile: options.profile,
         heapSnapshots: options.heapSnapshots,
-        startCondition: () => progress.textWith(parts.awaited(), consul?.conditions),
-        unreadable: parts.unreadable,
+        startCondition: () => progress.textWith(monitorParts.awaited(), consul?.conditions),
+        unreadable: monitorParts.unreadable,
         conditions: () => [...configSources.conditions, ...(consul?.conditions ?? [])],
         ...(trace !== undefined && { trace }),
       }),

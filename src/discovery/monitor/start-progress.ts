@@ -5,20 +5,21 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 /** Derives the unmet condition from the state of the chart `discovery`. */
 export class StartProgress {
   #state = '';
-  #awaited = '';
+  #awaitedText = '';
 
   /** Unmet condition in one line; empty if unknown. */
   get text(): string {
     if (this.#state === '') return '';
-    return `not ready: ${this.#state}${this.#awaited}\n`;
+    return `not ready: ${this.#state}${this.#awaitedText}\n`;
   }
 
   /**
-   * @param awaited unmet condition of the cluster; empty without one
+   * @param awaitedText unmet condition of the cluster; empty without one
    * @param conditions problems of other registries, one per line
    */
-  textWith(awaited: string, conditions: readonly string[] = []): string {
-    const text = awaited === '' ? this.text : this.text.replace(/\n$/, ` (Kubernetes: waiting for ${awaited})\n`);
+  textWith(awaitedText: string, conditions: readonly string[] = []): string {
+    const text =
+      awaitedText === '' ? this.text : this.text.replace(/\n$/, ` (Kubernetes: waiting for ${awaitedText})\n`);
     return text + conditions.map((condition) => `${condition}\n`).join('');
   }
 
@@ -29,11 +30,11 @@ export class StartProgress {
   #note(record: TraceRecord): void {
     if (record.kind === 'transition' && record.actor === 'discovery') {
       this.#state = record.to.slice(record.to.lastIndexOf('.') + 1);
-      this.#awaited = '';
+      this.#awaitedText = '';
     } else if (record.kind === 'event' && record.to === 'discovery') {
       const { type, registries, sources } = record.event;
-      if (type === 'services.pending') this.#awaited = `, waiting for registry ${namesOf(registries)}`;
-      if (type === 'configs.pending') this.#awaited = `, waiting for configuration source ${namesOf(sources)}`;
+      if (type === 'services.pending') this.#awaitedText = `, waiting for registry ${namesOf(registries)}`;
+      if (type === 'configs.pending') this.#awaitedText = `, waiting for configuration source ${namesOf(sources)}`;
     }
   }
 }

@@ -18,13 +18,13 @@ export function clientNamespaces({
   acceptsOther,
   isRevoked,
 }: ClientNamespaceOptions): (socket: TLSSocket) => string | undefined {
-  const byCertificate: Authenticator = clientCertificate(isRevoked);
+  const certificateAuthenticator: Authenticator = clientCertificate(isRevoked);
   return (socket) => {
     const chain = chainOf(socket);
     if (chain.length === 0) return undefined;
     if (!socket.authorized && !acceptsOther(chain)) throw new Error('client certificate not accepted');
     const certificate: PeerCertificate = socket.getPeerCertificate();
-    const authentication = byCertificate.authenticate({ ...noPeer, certificate });
+    const authentication = certificateAuthenticator.authenticate({ ...noPeer, certificate });
     if (authentication instanceof Promise || 'failure' in authentication)
       throw new Error('client certificate not accepted');
     const workload = singleWorkloadOf(authentication.identities);

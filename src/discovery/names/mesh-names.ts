@@ -29,7 +29,7 @@ const maxAgeMs = 1_000;
 export class MeshNames {
   readonly #options: MeshNamesOptions;
   readonly #now: () => number;
-  readonly #cached = new Map<string, NamesOfNamespace>();
+  readonly #namesByNamespace = new Map<string, NamesOfNamespace>();
 
   constructor(options: MeshNamesOptions) {
     this.#options = options;
@@ -47,17 +47,17 @@ export class MeshNames {
     const context = this.#options.context();
     if (context === undefined) return undefined;
     const key = namespace ?? publicViewNamespace;
-    const cached = this.#cached.get(key);
-    if (cached !== undefined && (cached.context === context || this.#now() - cached.builtAt < maxAgeMs))
-      return cached.names;
+    const cachedNames = this.#namesByNamespace.get(key);
+    if (cachedNames !== undefined && (cachedNames.context === context || this.#now() - cachedNames.builtAt < maxAgeMs))
+      return cachedNames.names;
     const names = this.#build(context, key);
-    this.#cached.delete(key);
-    this.#cached.set(key, { context, builtAt: this.#now(), names });
-    for (const oldest of this.#cached.keys()) {
-      if (this.#cached.size <= maxNamespaces) break;
-      this.#cached.delete(oldest);
+    this.#namesByNamespace.delete(key);
+    this.#namesByNamespace.set(key, { context, builtAt: this.#now(), names });
+    for (const oldest of this.#namesByNamespace.keys()) {
+      if (this.#namesByNamespace.size <= maxNamespaces) break;
+      this.#namesByNamespace.delete(oldest);
     }
-    names.catch(() => this.#cached.delete(key));
+    names.catch(() => this.#namesByNamespace.delete(key));
     return names;
   }
 

@@ -42,7 +42,7 @@ export async function respondTo(
 function responseTo(
   query: DnsQuery,
   names: Awaited<ReturnType<MeshNames['visibleTo']>>,
-  isOfZone: (name: string) => boolean,
+  isInZone: (name: string) => boolean,
 ): { readonly result: NameResult; readonly response: Buffer } {
   const { message, name, addressType, questionEnd, type, isInternet } = query;
   const fail = (result: NameResult, code: 'SERVFAIL' | 'REFUSED' | 'NXDOMAIN') => ({
@@ -51,7 +51,7 @@ function responseTo(
   if (names === undefined) return fail('failed', 'SERVFAIL');
   if (!isInternet || (type >= firstMetaType && type !== anyType)) return fail('refused', 'REFUSED');
   const nameRecord = names.find(name);
-  if (nameRecord === undefined) return isOfZone(name) ? fail('nxdomain', 'NXDOMAIN') : fail('refused', 'REFUSED');
+  if (nameRecord === undefined) return isInZone(name) ? fail('nxdomain', 'NXDOMAIN') : fail('refused', 'REFUSED');
   // The name exists, but has no record of this type.
   if (addressType === undefined) return { result: 'answered', response: failure(message, 'NOERROR', questionEnd) };
   return { result: 'answered', response: buildResponse(query, nameRecord, maxTcpBytes) };

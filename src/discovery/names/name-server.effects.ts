@@ -8,6 +8,6 @@ export function nameServerWithEffects(
   address: ListenAddress,
   options: () => Omit<NameServerOptions, 'address' | 'failed'>,
 ) {
-  const port = optionalPort(address, (failed) => new NameServer({ ...options(), address, failed }));
+  const port = optionalPort(address, (onFailed) => new NameServer({ ...options(), address, failed: onFailed }));
   return nameServerMachine.provide({ actors: { port } });
 }

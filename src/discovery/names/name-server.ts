@@ -39,8 +39,8 @@ export class NameServerCounts {
     this.queries.set(result, (this.queries.get(result) ?? 0) + 1);
   }
 
-  close(why: ClosedBecause): void {
-    this.closed.set(why, (this.closed.get(why) ?? 0) + 1);
+  close(reason: ClosedBecause): void {
+    this.closed.set(reason, (this.closed.get(reason) ?? 0) + 1);
   }
 }
 
@@ -62,7 +62,7 @@ export class NameServer {
   readonly #connections = new Set<Socket>();
   readonly #bounds: ConnectionBounds<Socket>;
   #server: Server | undefined;
-  #unfollow: (() => void) | undefined;
+  #stopFollowing: (() => void) | undefined;
   #roots = '';
 
   constructor(options: NameServerOptions) {
@@ -77,7 +77,7 @@ export class NameServer {
   /** @returns address and port. Rejects if the port cannot be opened. */
   async open(): Promise<string> {
     const { address, followTls, failed } = this.#options;
-    this.#unfollow = followTls((tls) => this.#applyTls(tls));
+    this.#stopFollowing = followTls((tls) => this.#applyTls(tls));
     const server = this.#server!;
     try {
       server.listen({ port: address.port, ...(address.host !== '' && { host: address.host }) });
@@ -91,7 +91,7 @@ export class NameServer {
   }
 
   close(): void {
-    this.#unfollow?.();
+    this.#stopFollowing?.();
     this.#server?.close();
     for (const connection of this.#connections) connection.destroy();
   }
@@ -137,7 +137,7 @@ export class NameServer {
     const { names, namespaceOf, counts } = this.#options;
     socket.on('error', () => socket.destroy());
     serveDnsStream(socket, this.#limits, {
-      limited: (why) => counts.close(why),
+      limited: (reason) => counts.close(reason),
       query: (message, respond) => {
         let namespace: string | undefined;
         try {

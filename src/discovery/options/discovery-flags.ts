@@ -58,11 +58,11 @@ export function addressesOf(flags: DiscoveryFlags): {
 }
 
 /** Parses a flag with an optional value: `--profile`, `--profile=false`. */
-export function switchOf(flag: string, value: string | boolean | undefined, byDefault: boolean): boolean {
-  if (value === undefined || value === '') return byDefault;
-  const on = typeof value === 'boolean' ? value : booleanOf(value);
-  if (on === undefined) throw new ChartpilotError('FLAG_INVALID', `${flag}: must be true or false, got ${value}`);
-  return on;
+export function switchOf(flag: string, value: string | boolean | undefined, defaultValue: boolean): boolean {
+  if (value === undefined || value === '') return defaultValue;
+  const isOn = typeof value === 'boolean' ? value : booleanOf(value);
+  if (isOn === undefined) throw new ChartpilotError('FLAG_INVALID', `${flag}: must be true or false, got ${value}`);
+  return isOn;
 }
 
 /** Parses `alias1=cluster1,alias2=cluster2`. */

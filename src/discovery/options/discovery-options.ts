@@ -177,11 +177,11 @@ export function resolveDiscoveryOptions(
   openFiles = openFilesLimit() ?? Number.POSITIVE_INFINITY,
 ): DiscoveryOptions {
   const warnings: LogWarning[] = [];
-  const notes: LogEntry[] = [];
+  const optionNotes: LogEntry[] = [];
   const warn = (warning: LogWarning): void => void warnings.push(warning);
   const environment = new Environment(env, warn);
-  const unread = variablesWithoutEffect.filter((name) => environment.isSet(name));
-  if (unread.length > 0) warn({ event: 'option.withoutEffect', settings: unread.join(', ') });
+  const unreadVariables = variablesWithoutEffect.filter((name) => environment.isSet(name));
+  if (unreadVariables.length > 0) warn({ event: 'option.withoutEffect', settings: unreadVariables.join(', ') });
   mustBeNamespace('--namespace', flags.namespace);
   mustBeNamespace('--clusterRegistriesNamespace', flags.clusterRegistriesNamespace);
   mustBeHostname('--domain', flags.domain);
@@ -207,7 +207,7 @@ export function resolveDiscoveryOptions(
   const hasAuthority = mayHaveAuthority && isAuthorityConfigured(authority);
   const securePort = securePortOf(flags, {
     ...{ hasAuthority, mayHaveAuthority, warn },
-    note: (note) => void notes.push(note),
+    note: (note) => void optionNotes.push(note),
   });
   const registries = registryNames(flags.registries ?? 'Kubernetes', warn);
   const hasCluster =
@@ -225,7 +225,7 @@ export function resolveDiscoveryOptions(
   ] as const) {
     if (file === undefined || existsSync(file)) continue;
     // In a cluster, a ConfigMap usually replaces the file, so this is only a note.
-    if (registries.includes('Kubernetes')) notes.push({ event: 'option.fileMissing', setting, file });
+    if (registries.includes('Kubernetes')) optionNotes.push({ event: 'option.fileMissing', setting, file });
     else {
       warn({
         ...{ event: 'option.ignored', setting, value: file },
@@ -279,11 +279,11 @@ export function resolveDiscoveryOptions(
       debounceMaxMs: environment.timerMs('PILOT_DEBOUNCE_MAX', 10_000),
       debounceEndpoints: environment.boolean('PILOT_ENABLE_EDS_DEBOUNCE', true),
     },
-    pushThrottle: environment.number('PILOT_PUSH_THROTTLE', 0) || byProcessors(),
+    pushThrottle: environment.number('PILOT_PUSH_THROTTLE', 0) || processorDefault(),
     streamsPerSecond: environment.number('PILOT_MAX_REQUESTS_PER_SECOND', 0),
     maxConcurrentStreams: environment.number('ISTIO_GPRC_MAXSTREAMS', 100_000, 1),
     maxRequestBytes: environment.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
-    clientLimits: clientLimitsOf(environment, openFiles, (note) => void notes.push(note)),
+    clientLimits: clientLimitsOf(environment, openFiles, (note) => void optionNotes.push(note)),
     // The two HTTP ports share half of the file descriptors that are not reserved for xDS.
     httpConnections: Math.min(connectionsOfPort(openFiles), Math.max(1, Math.floor(filesBeside(openFiles) / 4))),
     configLimits,
@@ -309,7 +309,7 @@ export function resolveDiscoveryOptions(
       blocked: environment.list(blockedVariable),
       allowed: environment.list(allowedVariable),
     }),
-    notes,
+    notes: optionNotes,
     warnings,
   };
 }
@@ -398,7 +398,7 @@ function quarterOfMemory(): number {
 }
 
 /** Istio's default: `min(15 + 5 × processors, 100)`. */
-function byProcessors(): number {
+function processorDefault(): number {
   return Math.min(15 + 5 * availableParallelism(), 100);
 }
 

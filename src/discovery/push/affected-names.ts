@@ -47,11 +47,12 @@ export function changesVisibleServices(
   ];
   if (currentServices === previousServices) return false;
   const changedHosts = new Set(keys.filter(({ kind }) => kind === 'ServiceEntry').map(({ name }) => name));
-  const withoutChanged = (services: typeof currentServices) =>
+  const omitChanged = (services: typeof currentServices) =>
     services.filter(({ hostname }) => !changedHosts.has(hostname));
-  const [remainingCurrent, right] = [withoutChanged(currentServices), withoutChanged(previousServices)];
+  const [remainingCurrent, remainingPrevious] = [omitChanged(currentServices), omitChanged(previousServices)];
   return (
-    remainingCurrent.length !== right.length || remainingCurrent.some((service, index) => service !== right[index])
+    remainingCurrent.length !== remainingPrevious.length ||
+    remainingCurrent.some((service, index) => service !== remainingPrevious[index])
   );
 }
 

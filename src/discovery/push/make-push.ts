@@ -44,7 +44,7 @@ export function makePush({ options, settings, meshConfigs, cluster, keySets, log
     ...resourceParts,
     warn: (node, reason) => log.warn('proxy.degraded', { node, reason }),
   });
-  state.onPublished((published) => resources.published(published));
+  state.onPublished((publication) => resources.published(publication));
   return {
     state,
     cache,
@@ -62,7 +62,7 @@ export function makePush({ options, settings, meshConfigs, cluster, keySets, log
       });
       keySets.onLimited(listener);
     },
-    /** @param published receives the build time of each context in milliseconds */
-    actor: (published: (ms: number) => void) => pushWithEffects(state, published),
+    /** @param onPublished receives the build time of each context in milliseconds */
+    actor: (onPublished: (ms: number) => void) => pushWithEffects(state, onPublished),
   };
 }

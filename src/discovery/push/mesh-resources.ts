@@ -85,7 +85,7 @@ export interface SecretReader {
 export class MeshResources implements ResourceSource {
   readonly #options: MeshResourcesOptions;
   readonly #nodes = new Set<MeshNode>();
-  readonly #shared: SharedTables = {
+  readonly #sharedTables: SharedTables = {
     shapes: new ShapeTable(),
     typesToPush: new TypesToPushMemo(),
     history: new ContextHistory(),
@@ -97,7 +97,7 @@ export class MeshResources implements ResourceSource {
 
   /** Call before streams are notified. */
   published(published: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
-    this.#shared.history.add(published);
+    this.#sharedTables.history.add(published);
     this.#options.cache.carryOver(published);
   }
 
@@ -106,12 +106,12 @@ export class MeshResources implements ResourceSource {
     if (context === undefined) return { error: 'server is not ready to serve discovery information' };
     const parsed = parseNode(node, this.#options.clusterAliases);
     if (E.isLeft(parsed)) return { error: parsed.left };
-    const details = { ...secretOwnerOf(node, parsed.right), closed: () => this.#nodes.delete(opened) };
-    const isOfNamespace = details.secretNamespace === parsed.right.configNamespace;
-    const proxy = { ...parsed.right, ...(isOfNamespace && { isOfNamespace: true as const }) };
-    const opened: MeshNode = new MeshNode(proxy, context, this.#shared, this.#options, details);
-    this.#nodes.add(opened);
-    return { resources: opened };
+    const details = { ...secretOwnerOf(node, parsed.right), closed: () => this.#nodes.delete(openedNode) };
+    const isSecretNamespace = details.secretNamespace === parsed.right.configNamespace;
+    const proxy = { ...parsed.right, ...(isSecretNamespace && { isOfNamespace: true as const }) };
+    const openedNode: MeshNode = new MeshNode(proxy, context, this.#sharedTables, this.#options, details);
+    this.#nodes.add(openedNode);
+    return { resources: openedNode };
   }
 
   /** Nodes with this ID, one for each stream. */
@@ -155,7 +155,7 @@ export class MeshNode implements NodeResources {
   readonly proxy: Proxy;
   readonly #options: MeshResourcesOptions;
   readonly #details: NodeDetails;
-  readonly #shared: SharedTables;
+  readonly #sharedTables: SharedTables;
   #context: PushContext;
   #shape: ProxyShape;
   /** Set by the first request for a Secret. */
@@ -163,7 +163,7 @@ export class MeshNode implements NodeResources {
   #neededCredentials: readonly string[] = [];
   #isClosed = false;
   #watches = (): Watches => noWatches;
-  #rejected: Set<string> | undefined;
+  #rejectedTypes: Set<string> | undefined;
   #warning: string | undefined;
   /** Features that a proxyless client ignores, by type URL. */
   readonly #limitations = new Map<string, { readonly text: string; readonly all: readonly Limitation[] }>();
@@ -171,7 +171,7 @@ export class MeshNode implements NodeResources {
   constructor(
     proxy: Proxy,
     context: PushContext,
-    shared: SharedTables,
+    sharedTables: SharedTables,
     options: MeshResourcesOptions,
     details: NodeDetails,
   ) {
@@ -179,8 +179,8 @@ export class MeshNode implements NodeResources {
     this.#context = context;
     this.#options = options;
     this.#details = details;
-    this.#shared = shared;
-    this.#shape = shared.shapes.shapeOf(proxy, context);
+    this.#sharedTables = sharedTables;
+    this.#shape = sharedTables.shapes.shapeOf(proxy, context);
     this.#warn();
   }
 
@@ -215,8 +215,8 @@ export class MeshNode implements NodeResources {
   }
 
   rejected(typeUrl: string): void {
-    this.#rejected ??= new Set();
-    this.#rejected.add(typeUrl);
+    this.#rejectedTypes ??= new Set();
+    this.#rejectedTypes.add(typeUrl);
     this.#options.rejections?.rejected(this, typeUrl);
     this.#options.responses?.rejected(this, typeUrl);
   }
@@ -227,7 +227,7 @@ export class MeshNode implements NodeResources {
 
   acknowledged(typeUrl: string, version: string): void {
     this.#options.responses?.acknowledged(this, typeUrl, version);
-    if (this.#rejected?.delete(typeUrl)) this.#options.rejections?.accepted(this, typeUrl);
+    if (this.#rejectedTypes?.delete(typeUrl)) this.#options.rejections?.accepted(this, typeUrl);
   }
 
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined {
@@ -325,7 +325,7 @@ export class MeshNode implements NodeResources {
     const previous = { context: this.#context, shape: this.#shape };
     const context = this.#options.context() ?? previous.context;
     if (context === previous.context && !change.forced) return [];
-    const { shapes, history, typesToPush } = this.#shared;
+    const { shapes, history, typesToPush } = this.#sharedTables;
     // The order may not contain all changes since the node's context.
     const pair = typesToPush.pairOf(context, previous.context, history, change.configs);
     this.#context = context;
@@ -354,16 +354,16 @@ export class MeshNode implements NodeResources {
   /** gRPC itself does not report ignored features. */
   #updateLimitations(typeUrl: string, shape: ProxyShape, context: PushContext, names: readonly string[]): void {
     const all = grpcLimitations(typeUrl, shape, context, names);
-    const more = all.length - maxNamedObjects;
+    const omittedCount = all.length - maxNamedObjects;
     const unchecked = names.length - maxCheckedNames;
     const text = [
       ...all.slice(0, maxNamedObjects).map(limitationText),
-      ...(more > 0 ? [`and ${all.length === maxLimitations ? 'at least ' : ''}${more} more`] : []),
+      ...(omittedCount > 0 ? [`and ${all.length === maxLimitations ? 'at least ' : ''}${omittedCount} more`] : []),
       ...(unchecked > 0 ? [`${unchecked} resources are not checked, the limit is ${maxCheckedNames}`] : []),
     ].join('; ');
-    const isKnown = this.#limitations.get(typeUrl)?.text === text;
+    const isUnchanged = this.#limitations.get(typeUrl)?.text === text;
     this.#limitations.set(typeUrl, { text, all });
-    if (isKnown) return;
+    if (isUnchanged) return;
     if (text !== '') this.#options.warn?.(this.proxy.id, `gRPC without a proxy: ${text}`);
   }
 
@@ -374,15 +374,15 @@ export class MeshNode implements NodeResources {
     const objectNames = keys
       .slice(0, maxNamedObjects)
       .map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`);
-    const more = keys.length > objectNames.length ? ` and ${keys.length - objectNames.length} more` : '';
-    return `Wasm code of ${objectNames.join(', ')}${more} is not sent, and its failure policy applies: ${wasmUnsupportedReason(this.proxy.envoy)}`;
+    const omittedText = keys.length > objectNames.length ? ` and ${keys.length - objectNames.length} more` : '';
+    return `Wasm code of ${objectNames.join(', ')}${omittedText} is not sent, and its failure policy applies: ${wasmUnsupportedReason(this.proxy.envoy)}`;
   }
 
   close(): void {
     this.#details.closed();
     this.#isClosed = true;
     if (this.#neededCredentials.length > 0) this.#options.onCredentialsNeeded?.(this, []);
-    if (this.#rejected !== undefined) this.#options.rejections?.disconnected(this);
+    if (this.#rejectedTypes !== undefined) this.#options.rejections?.disconnected(this);
     this.#options.responses?.disconnected(this);
     this.#reader?.leave();
   }

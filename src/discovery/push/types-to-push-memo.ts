@@ -40,26 +40,27 @@ export class TypesToPushMemo {
     return types;
   }
 
-  /** @param ordered changed objects if the history does not contain both contexts */
+  /** @param changedKeys changed objects if the history does not contain both contexts */
   pairOf(
     current: PushContext,
     previous: PushContext,
     history: Pick<ContextHistory, 'between'>,
-    ordered: ReadonlySet<string>,
+    changedKeys: ReadonlySet<string>,
   ): ContextPair {
     const cachedPair = this.#pairs.find((pair) => pair.current === current && pair.previous === previous);
     if (cachedPair !== undefined) return cachedPair;
-    const recorded = history.between(previous, current);
-    const changes = recorded ?? { forced: false, changed: ordered };
+    const recordedChanges = history.between(previous, current);
+    const changes = recordedChanges ?? { forced: false, changed: changedKeys };
     const keys = [...changes.changed].map(parseConfigKey);
-    const onlyEndpoints = recorded !== undefined && !changes.forced && keys.every(({ kind }) => kind === 'Endpoints');
+    const onlyEndpoints =
+      recordedChanges !== undefined && !changes.forced && keys.every(({ kind }) => kind === 'Endpoints');
     const pair: ContextPair = {
       ...{ current, previous, changes, keys, resultsByShape: new Map() },
       endpointNamespaces: onlyEndpoints ? new Set(keys.map(({ namespace }) => namespace)) : undefined,
     };
     // Removes older pairs, which would keep their contexts in memory.
-    const remaining = this.#pairs.filter((other) => other.current === current);
-    this.#pairs = [pair, ...remaining.slice(0, maxPairs - 1)];
+    const remainingPairs = this.#pairs.filter((other) => other.current === current);
+    this.#pairs = [pair, ...remainingPairs.slice(0, maxPairs - 1)];
     return pair;
   }
 }

@@ -54,14 +54,14 @@ export class ObjectsOfControlPlane implements KnownObjects {
   constructor(
     { Pod, Namespace }: Pick<ConfigSet, 'Pod' | 'Namespace'>,
     { services, mesh }: Pick<PushContext, 'services' | 'mesh'>,
-    connected: Iterable<ConnectedWorkload> = [],
+    connectedWorkloads: Iterable<ConnectedWorkload> = [],
   ) {
-    this.connected = connected;
+    this.connected = connectedWorkloads;
     // Workloads of unselected namespaces can connect too.
     this.#hasAllNamespaces = mesh.discoverySelectors.length === 0;
-    const hasOtherClusters = new Set(services.flatMap(({ clusterVIPs = {} }) => Object.keys(clusterVIPs))).size > 1;
-    this.#knowsNamespaces = this.#hasAllNamespaces && !hasOtherClusters && areOfCluster(Namespace);
-    this.#namespacesWithPods = hasOtherClusters ? new Set() : new Set(Pod.map(({ namespace }) => namespace));
+    const hasSeveralClusters = new Set(services.flatMap(({ clusterVIPs = {} }) => Object.keys(clusterVIPs))).size > 1;
+    this.#knowsNamespaces = this.#hasAllNamespaces && !hasSeveralClusters && areOfCluster(Namespace);
+    this.#namespacesWithPods = hasSeveralClusters ? new Set() : new Set(Pod.map(({ namespace }) => namespace));
   }
 
   isComplete(kind: CheckedKind, namespace = ''): boolean {
@@ -81,16 +81,16 @@ export class ObjectsOfFiles implements KnownObjects {
   readonly areOfFiles = true;
   readonly #knownKeys = new Set<string>();
   readonly #namespaces = new Set<string>();
-  readonly #rejected = new Set<string>();
+  readonly #rejectedKeys = new Set<string>();
   readonly #unchecked = new Set<string>();
   readonly #hasNamespacesOfCluster: boolean;
 
   /**
    * @param hasMeshConfig whether extension providers are known
-   * @param rejected invalid objects, which exist and so are not missing
+   * @param rejectedKeys invalid objects, which exist and so are not missing
    */
-  constructor(configs: ConfigSet, hasMeshConfig: boolean, rejected: readonly ConfigKey[] = []) {
-    for (const { kind, namespace } of rejected) this.#rejected.add(`${kind} ${namespace}`).add(`${kind} `);
+  constructor(configs: ConfigSet, hasMeshConfig: boolean, rejectedKeys: readonly ConfigKey[] = []) {
+    for (const { kind, namespace } of rejectedKeys) this.#rejectedKeys.add(`${kind} ${namespace}`).add(`${kind} `);
     for (const [kind, all] of Object.entries(configs) as [string, readonly Config[]][]) {
       for (const { namespace } of all) {
         this.#knownKeys.add(`${kind} ${namespace}`);
@@ -110,7 +110,7 @@ export class ObjectsOfFiles implements KnownObjects {
     // Files with objects of a namespace are expected to contain its ReferenceGrants.
     const isKnown =
       kind === 'ReferenceGrant' ? this.#namespaces.has(namespace) : this.#knownKeys.has(`${kind} ${namespace}`);
-    if (isKnown && !this.#rejected.has(`${kind} ${namespace}`)) return true;
+    if (isKnown && !this.#rejectedKeys.has(`${kind} ${namespace}`)) return true;
     this.#unchecked.add(`${kind} ${namespace}`);
     return false;
   }
@@ -124,9 +124,9 @@ export class ObjectsOfFiles implements KnownObjects {
       if (kind === 'GatewayPod')
         return 'selectors of Gateway objects are not checked: the files contain no Pod of a gateway';
       const of = namespace === '' ? '' : ` of namespace ${namespace}`;
-      const written = kind === 'KubernetesGateway' ? 'Gateway (gateway.networking.k8s.io)' : kind;
-      const why = this.#rejected.has(text) ? 'the files contain an invalid one' : 'the files contain none';
-      return `references to ${written} objects${of} are not checked: ${why}`;
+      const kindText = kind === 'KubernetesGateway' ? 'Gateway (gateway.networking.k8s.io)' : kind;
+      const reason = this.#rejectedKeys.has(text) ? 'the files contain an invalid one' : 'the files contain none';
+      return `references to ${kindText} objects${of} are not checked: ${reason}`;
     });
   }
 }
@@ -166,10 +166,10 @@ export function objectOfService(
   { ServiceEntry, Service }: Pick<ConfigSet, 'ServiceEntry' | 'Service'>,
 ): Config | undefined {
   const objects: readonly Config[] = origin.kind === 'ServiceEntry' ? ServiceEntry : Service;
-  return byKey(objects).get(configKeyText(origin));
+  return configByKey(objects).get(configKeyText(origin));
 }
 
-const byKey = memoizeByObject(
+const configByKey = memoizeByObject(
   (configs: readonly Config[]): ReadonlyMap<string, Config> =>
     new Map(configs.map((config) => [configKeyText(config), config])),
 );

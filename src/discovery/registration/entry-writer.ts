@@ -43,10 +43,10 @@ export class EntryWriter {
    * @param connectedAt RFC 3339
    */
   async write(order: EntryOrder, claim: WorkloadClaim, connectedAt: string, signal: AbortSignal): Promise<EntryResult> {
-    const where: EntryLocation = { resource: entries, namespace: claim.namespace, name: claim.name };
+    const location: EntryLocation = { resource: entries, namespace: claim.namespace, name: claim.name };
     try {
-      const entry = await this.#read(where, signal);
-      const write = this.#writeFor(order, { claim, connectedAt, entry, where });
+      const entry = await this.#read(location, signal);
+      const write = this.#writeFor(order, { claim, connectedAt, entry, where: location });
       if (!('verb' in write)) return write;
       await this.#options.server.request({ ...requestOf(write), timeoutMs: responseMs }, signal);
       return { outcome: 'written' };
@@ -99,7 +99,7 @@ export class EntryWriter {
 
   #registrationWrite({ claim, connectedAt, entry, where }: Read): WriteOrder | EntryResult {
     const { controller, groupOf } = this.#options;
-    const connected: Connected = { controller, connectedAt };
+    const connection: Connected = { controller, connectedAt };
     if (entry !== undefined) {
       const problem = ownershipProblem(entry, claim);
       if (problem !== undefined) return { outcome: 'rejected', reason: problem };
@@ -123,7 +123,7 @@ export class EntryWriter {
     if (problem !== undefined || read === undefined || !('group' in read)) {
       return { outcome: 'rejected', reason: problem ?? '' };
     }
-    return { ...where, verb: 'create', object: entryOf(claim, read.group, connected) };
+    return { ...where, verb: 'create', object: entryOf(claim, read.group, connection) };
   }
 
   get #time(): string {
@@ -141,12 +141,12 @@ interface Read {
 /** `undefined` if the group can register the workload. */
 export function groupProblem(read: ReadGroup | undefined, claim: WorkloadClaim): string | undefined {
   const { namespace, group, name } = claim;
-  const failed = `auto-registration of WorkloadEntry ${namespace}/${name} failed:`;
-  if (read === undefined) return `${failed} cannot find WorkloadGroup ${namespace}/${group}`;
-  if ('problem' in read) return `${failed} WorkloadGroup ${namespace}/${group} is invalid: ${read.problem}`;
+  const failureText = `auto-registration of WorkloadEntry ${namespace}/${name} failed:`;
+  if (read === undefined) return `${failureText} cannot find WorkloadGroup ${namespace}/${group}`;
+  if ('problem' in read) return `${failureText} WorkloadGroup ${namespace}/${group} is invalid: ${read.problem}`;
   const account = read.group.spec.template.serviceAccount ?? '';
   if (account === '' || account === claim.serviceAccount) return undefined;
-  return `${failed} WorkloadGroup ${namespace}/${group} is for service account ${account}, got ${claim.serviceAccount}`;
+  return `${failureText} WorkloadGroup ${namespace}/${group} is for service account ${account}, got ${claim.serviceAccount}`;
 }
 
 /** Why the entry with this name does not belong to the workload, if so: a user wrote it, or it is for another group, address or account. */
@@ -166,12 +166,12 @@ function withHealth(status: unknown, { healthy, message }: WorkloadHealth, now: 
   const previous: unknown[] = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
   const conditionIndex = previous.findIndex((condition) => isObject(condition) && condition.type === 'Healthy');
   const healthCondition = previous[conditionIndex];
-  const reported = { status: healthy ? 'True' : 'False', message: message.slice(0, maxMessageLength) };
-  const isSameStatus = isObject(healthCondition) && healthCondition.status === reported.status;
-  if (isSameStatus && (healthCondition.message ?? '') === reported.message) return undefined;
-  const since = isSameStatus ? healthCondition.lastTransitionTime : now;
+  const reportedCondition = { status: healthy ? 'True' : 'False', message: message.slice(0, maxMessageLength) };
+  const isStatusUnchanged = isObject(healthCondition) && healthCondition.status === reportedCondition.status;
+  if (isStatusUnchanged && (healthCondition.message ?? '') === reportedCondition.message) return undefined;
+  const since = isStatusUnchanged ? healthCondition.lastTransitionTime : now;
   const condition = {
-    ...{ type: 'Healthy', ...reported, reason: healthy ? 'Healthy' : 'Unhealthy' },
+    ...{ type: 'Healthy', ...reportedCondition, reason: healthy ? 'Healthy' : 'Unhealthy' },
     ...{ lastProbeTime: now, lastTransitionTime: since ?? now },
   };
   return conditionIndex < 0 ? [...previous, condition] : previous.with(conditionIndex, condition);

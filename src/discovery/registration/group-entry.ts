@@ -47,7 +47,7 @@ export interface Connected {
 }
 
 /** Values of the workload override `metadata` of the group, which overrides the template. */
-export function entryOf(claim: WorkloadClaim, group: ValidGroup, connected: Connected): Record<string, unknown> {
+export function entryOf(claim: WorkloadClaim, group: ValidGroup, connection: Connected): Record<string, unknown> {
   const { address: _, ...template } = group.spec.template;
   const labels = { ...template.labels, ...group.spec.metadata?.labels, ...claim.labels };
   const spec: WorkloadEntry = {
@@ -64,8 +64,8 @@ export function entryOf(claim: WorkloadClaim, group: ValidGroup, connected: Conn
         ...group.spec.metadata?.annotations,
         [annotations.group]: claim.group,
         ...(claim.isProbed && { [annotations.healthChecks]: 'true' }),
-        [annotations.controller]: connected.controller,
-        [annotations.connectedAt]: connected.connectedAt,
+        [annotations.controller]: connection.controller,
+        [annotations.connectedAt]: connection.connectedAt,
       },
       // Kubernetes deletes the entry together with its owner, the group.
       ...(group.uid !== undefined && {

@@ -65,19 +65,19 @@ export class OrphanedEntries implements Duty {
   check(): void {
     const hasRecords = (this.#options.records?.leases.size ?? 0) > 0 || this.#entriesOfOthers().next().done !== true;
     this.#isDue = this.#checks++ % checksPerLeaseCheck === 0 || hasRecords;
-    if (this.#isDue) for (const due of this.#watchers) due();
+    if (this.#isDue) for (const notifyDue of this.#watchers) notifyDue();
   }
 
-  watch(due: () => void): () => void {
-    this.#watchers.add(due);
-    return () => void this.#watchers.delete(due);
+  watch(onDue: () => void): () => void {
+    this.#watchers.add(onDue);
+    return () => void this.#watchers.delete(onDue);
   }
 
   get isDue(): boolean {
     return this.#isDue;
   }
 
-  async writeDue({ anew }: Pick<DutyRun, 'anew'>, gate: WriteGate): Promise<DutyReport> {
+  async writeDue({ anew }: Pick<DutyRun, 'anew'>, writeGate: WriteGate): Promise<DutyReport> {
     this.#isDue = false;
     // Starts new observations in each term, because replicas cannot renew their Leases while the API server is unreachable.
     if (anew) this.#observations = new Map();
@@ -96,9 +96,9 @@ export class OrphanedEntries implements Duty {
     const report = { written: 0, failed: 0, reason: '' };
     for (const { metadata } of orphans.items()) {
       const { name, namespace = '', resourceVersion: version = '' } = metadata;
-      await tryDelete(gate, { resource: workloadEntries, namespace, name, version }, report);
+      await tryDelete(writeGate, { resource: workloadEntries, namespace, name, version }, report);
     }
-    await this.#deleteLeases(gate, report);
+    await this.#deleteLeases(writeGate, report);
     return report;
   }
 
@@ -147,12 +147,12 @@ export class OrphanedEntries implements Duty {
     return now() - observation.since >= leaseMs + graceMs;
   }
 
-  async #deleteLeases(gate: WriteGate, report: MutableReport): Promise<void> {
+  async #deleteLeases(writeGate: WriteGate, report: MutableReport): Promise<void> {
     const { namespace } = this.#options;
     const needed = new Set([...this.#entriesOfOthers()].map(([, lease]) => lease));
     for (const [name, { version }] of this.#observations) {
       if (version === undefined || needed.has(name) || !this.#hasExited(name)) continue;
-      await tryDelete(gate, { resource: leases, namespace, name, version }, report);
+      await tryDelete(writeGate, { resource: leases, namespace, name, version }, report);
     }
   }
 }
@@ -161,9 +161,9 @@ type MutableReport = { -readonly [K in keyof DutyReport]: DutyReport[K] };
 type Deletion = Omit<Extract<Parameters<WriteGate['write']>[0], { verb: 'delete' }>, 'verb'>;
 
 /** Ignores entries that were deleted or that changed in the meantime, which proves that they are in use. */
-async function tryDelete(gate: WriteGate, deletion: Deletion, report: MutableReport): Promise<void> {
+async function tryDelete(writeGate: WriteGate, deletion: Deletion, report: MutableReport): Promise<void> {
   try {
-    await gate.write({ ...deletion, verb: 'delete' });
+    await writeGate.write({ ...deletion, verb: 'delete' });
     report.written++;
   } catch (error) {
     if (statusOf(error) === 404 || statusOf(error) === 409) return;

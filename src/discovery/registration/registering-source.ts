@@ -21,17 +21,17 @@ export function registeringSource(
   { registrations, clusterAliases, healthChecks }: RegisteringSourceOptions,
 ): ResourceSource {
   return {
-    open: (node, refused) => {
-      if (!requestsRegistration(node)) return source.open(node, refused);
-      const claimed = claimOf(node, clusterAliases);
-      if ('code' in claimed) return refusalOf(claimed);
-      const claim = healthChecks ? claimed : { ...claimed, isProbed: false };
+    open: (node, onRefused) => {
+      if (!requestsRegistration(node)) return source.open(node, onRefused);
+      const claimResult = claimOf(node, clusterAliases);
+      if ('code' in claimResult) return refusalOf(claimResult);
+      const claim = healthChecks ? claimResult : { ...claimResult, isProbed: false };
       const rejection = registrations.rejectionOf(claim);
       if (rejection !== undefined) return refusalOf(rejection);
-      const opened = source.open(node, refused);
-      if ('error' in opened) return opened;
-      const connection = registrations.connect(claim, (reason) => refused?.(withRejectionCode(reason)));
-      return { resources: withReports(opened.resources, connection, healthChecks) };
+      const openedNode = source.open(node, onRefused);
+      if ('error' in openedNode) return openedNode;
+      const connection = registrations.connect(claim, (reason) => onRefused?.(withRejectionCode(reason)));
+      return { resources: withReports(openedNode.resources, connection, healthChecks) };
     },
   };
 }

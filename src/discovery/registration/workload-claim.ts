@@ -48,10 +48,10 @@ export function claimOf(
 ): WorkloadClaim | RegistrationRejection {
   const { AUTO_REGISTER_GROUP: group } = node.metadata;
   if (typeof group !== 'string' || !isObjectName(group)) {
-    return invalid(`metadata AUTO_REGISTER_GROUP must be the name of a WorkloadGroup, got ${quoted(group)}`);
+    return invalidClaim(`metadata AUTO_REGISTER_GROUP must be the name of a WorkloadGroup, got ${quoteValue(group)}`);
   }
   const parsed = parseNode(node, clusterAliases);
-  if (E.isLeft(parsed)) return invalid(parsed.left);
+  if (E.isLeft(parsed)) return invalidClaim(parsed.left);
   const { configNamespace: namespace, ipAddresses, network, locality, labels } = parsed.right;
   const address = ipAddresses[0]!.toLowerCase();
   const identity = identityIn(node, namespace);
@@ -62,13 +62,13 @@ export function claimOf(
     };
   }
   const invalidAddress = addressError(address);
-  if (invalidAddress !== undefined) return invalid(invalidAddress);
+  if (invalidAddress !== undefined) return invalidClaim(invalidAddress);
   if (JSON.stringify(labels).length > maxLabelCharacters)
-    return invalid(`metadata LABELS must have at most ${maxLabelCharacters} characters as JSON`);
+    return invalidClaim(`metadata LABELS must have at most ${maxLabelCharacters} characters as JSON`);
   const name = entryName(group, address, network);
   if (!isObjectName(name)) {
-    return invalid(
-      `the name of the WorkloadEntry (group, address and network) must be a valid object name, got ${quoted(name)}`,
+    return invalidClaim(
+      `the name of the WorkloadEntry (group, address and network) must be a valid object name, got ${quoteValue(name)}`,
     );
   }
   return {
@@ -105,8 +105,8 @@ function isProbed(config: unknown): boolean {
   return isObject(config) && isObject(config.readinessProbe);
 }
 
-function invalid(reason: string): RegistrationRejection {
+function invalidClaim(reason: string): RegistrationRejection {
   return { code: 'INVALID_ARGUMENT', reason };
 }
 
-const quoted = (value: unknown): string => JSON.stringify(value)?.slice(0, 100) ?? 'nothing';
+const quoteValue = (value: unknown): string => JSON.stringify(value)?.slice(0, 100) ?? 'nothing';

@@ -153,7 +153,10 @@ export class WorkloadRegistrations {
       {
         key: shareOf(workload.claim),
         run: async (settle) => settle(await this.#writer.write(order, workload.claim, workload.connectedAt, signal)),
-        reject: (waiting) => ({ outcome: 'failed', reason: `the write queue is full (${waiting} WorkloadEntries)` }),
+        reject: (waitingCount) => ({
+          outcome: 'failed',
+          reason: `the write queue is full (${waitingCount} WorkloadEntries)`,
+        }),
         cancelled: () => ({ outcome: 'failed', reason: 'the write was cancelled' }),
       },
       signal,

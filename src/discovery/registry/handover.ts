@@ -20,11 +20,11 @@ export class Handover implements XdsUpdater {
   /** Held updates by service. `undefined` while updates are forwarded. */
   #heldUpdates: Map<string, HeldUpdate> | undefined;
 
-  /** @param isHeld whether the registry replaces another one */
-  constructor(updater: XdsUpdater, onForwarded: () => void, isHeld: boolean) {
+  /** @param isHoldingBack whether the registry replaces another one */
+  constructor(updater: XdsUpdater, onForwarded: () => void, isHoldingBack: boolean) {
     this.#updater = updater;
     this.#onForwarded = onForwarded;
-    this.#heldUpdates = isHeld ? new Map() : undefined;
+    this.#heldUpdates = isHoldingBack ? new Map() : undefined;
   }
 
   servicesOf(hostname: string, namespace: string): readonly Service[] {
@@ -65,8 +65,8 @@ export class Handover implements XdsUpdater {
     this.#forward(() => this.#updater.removeShard(shard));
   }
 
-  pruneShard(shard: ShardKey, keep: (service: ServiceName) => boolean): void {
-    this.#forward(() => this.#updater.pruneShard(shard, keep));
+  pruneShard(shard: ShardKey, isKept: (service: ServiceName) => boolean): void {
+    this.#forward(() => this.#updater.pruneShard(shard, isKept));
   }
 
   /**

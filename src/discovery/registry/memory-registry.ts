@@ -26,10 +26,10 @@ export class MemoryRegistry extends ShardRegistry {
   /** Lookups find only proxies of the registry's own cluster. */
   get lookup(): ProxyLookup {
     const [addresses, { provider, clusterId }] = [this.#addresses, this];
-    const isElsewhere = (proxy: LookupSubject): boolean =>
+    const isInOtherCluster = (proxy: LookupSubject): boolean =>
       provider === 'Kubernetes' && proxy.clusterId !== '' && proxy.clusterId !== clusterId;
     return {
-      targetsOf: (proxy) => (isElsewhere(proxy) ? [] : addresses.at(proxy.configNamespace, proxy.ipAddresses)),
+      targetsOf: (proxy) => (isInOtherCluster(proxy) ? [] : addresses.at(proxy.configNamespace, proxy.ipAddresses)),
       workloadOf: () => undefined,
     };
   }

@@ -176,9 +176,9 @@ export class MeshRegistries {
   }
 
   *keepingOnly(names: readonly string[]): Steps<void> {
-    const removed = this.registries.filter((registry) => !names.includes(nameOf(registry)));
-    for (const { provider, clusterId } of removed) this.#aggregate.removeRegistry(provider, clusterId);
-    if (removed.length > 0) yield* this.#refreshing();
+    const removedRegistries = this.registries.filter((registry) => !names.includes(nameOf(registry)));
+    for (const { provider, clusterId } of removedRegistries) this.#aggregate.removeRegistry(provider, clusterId);
+    if (removedRegistries.length > 0) yield* this.#refreshing();
   }
 
   get endpointCount(): number {
@@ -218,10 +218,10 @@ export class MeshRegistries {
       if (serviceKindSet.has(config.kind)) now.set(key, config);
       yield;
     }
-    const removed = [...this.objects.configured.keys()]
+    const removedObjects = [...this.objects.configured.keys()]
       .filter((key) => !now.has(key))
       .map((key): KeyedObject => [key, undefined]);
-    yield* this.#untilDone(this.#following([...removed, ...now]));
+    yield* this.#untilDone(this.#following([...removedObjects, ...now]));
   }
 
   /** Applies changes of configuration and cluster. */
@@ -362,12 +362,12 @@ export class MeshRegistries {
   ): readonly ConfigObjectChange<Config>[] {
     const { discoverySelectors } = this.#settings;
     if (discoverySelectors.length === 0) return changes;
-    const moved = new Set(kubernetesChanges.filter(isNamespace).map(({ key }) => key.name));
-    const again = [...this.objects.configured.values()]
-      .filter(({ kind, namespace }) => moved.has(namespace) && !kubernetesServiceKinds.has(kind))
+    const changedNamespaces = new Set(kubernetesChanges.filter(isNamespace).map(({ key }) => key.name));
+    const affectedChanges = [...this.objects.configured.values()]
+      .filter(({ kind, namespace }) => changedNamespaces.has(namespace) && !kubernetesServiceKinds.has(kind))
       .map(configKeyOf)
       .map((key) => ({ key, current: this.objects.limitedConfigured(configKeyText(key)) }));
-    return [...changes, ...again].map(({ key, current }) => {
+    return [...changes, ...affectedChanges].map(({ key, current }) => {
       const { labels } = this.objects.configured.get(`Namespace//${key.namespace}`) ?? {};
       return { key, current: isDiscovered(key.namespace, labels, discoverySelectors) ? current : undefined };
     });

@@ -21,7 +21,7 @@ export class RegistryUpdates implements XdsUpdater {
   readonly #endpoints = new Set<string>();
   readonly #proxies = new Set<string>();
   readonly #reasons = new Map<RegistryPush['reason'], number>();
-  #forced = false;
+  #isForced = false;
   #servicesChanged = new Map<string, ServiceName>();
   #allServicesChanged = false;
 
@@ -53,7 +53,7 @@ export class RegistryUpdates implements XdsUpdater {
   }
 
   configUpdate({ configs, forced = false, reason }: RegistryPush): void {
-    this.#forced ||= forced;
+    this.#isForced ||= forced;
     this.#reasons.set(reason, (this.#reasons.get(reason) ?? 0) + 1);
     for (const key of configs) (key.kind === 'Endpoints' ? this.#endpoints : this.#services).add(configKeyText(key));
   }
@@ -69,8 +69,8 @@ export class RegistryUpdates implements XdsUpdater {
     this.configUpdate({ configs: [], forced: true, reason: 'cluster' });
   }
 
-  pruneShard(shard: ShardKey, keep: (service: ServiceName) => boolean): void {
-    this.#shards.pruneShard(shard, keep);
+  pruneShard(shard: ShardKey, isKept: (service: ServiceName) => boolean): void {
+    this.#shards.pruneShard(shard, isKept);
   }
 
   get haveServicesChanged(): boolean {
@@ -92,13 +92,13 @@ export class RegistryUpdates implements XdsUpdater {
 
   take(): PendingPush {
     const pending = {
-      forced: this.#forced,
+      forced: this.#isForced,
       services: [...this.#services],
       endpoints: [...this.#endpoints].filter((key) => !this.#services.has(key.replace('Endpoints/', 'ServiceEntry/'))),
       proxies: [...this.#proxies],
       reasons: new Map(this.#reasons),
     };
-    this.#forced = false;
+    this.#isForced = false;
     for (const collected of [this.#services, this.#endpoints, this.#proxies, this.#reasons]) collected.clear();
     return pending;
   }

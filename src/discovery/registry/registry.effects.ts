@@ -10,17 +10,17 @@ export function registryWithEffects(registries: MeshRegistries) {
 
 function runRegistry(registries: MeshRegistries) {
   return fromCallback<{ type: never }, ListedRegistry>(({ input: { registry }, sendBack }) => {
-    const failed = (error: unknown): void => {
+    const onFailed = (error: unknown): void => {
       sendBack({ type: 'registry.failed', registry, reason: messageOf(error) });
     };
     try {
       return registries.run(registry, {
         synced: () => sendBack({ type: 'registry.synced', registry }),
         changed: () => sendBack({ type: 'registry.changed', registry }),
-        failed,
+        failed: onFailed,
       });
     } catch (error) {
-      failed(error);
+      onFailed(error);
       return () => {};
     }
   });

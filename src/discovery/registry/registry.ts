@@ -79,12 +79,12 @@ export type RegistryOffers = (offered: (offers: readonly RegistryOffer[]) => voi
 
 /** Reports nothing until all lists are known, so that startup waits for all of them. */
 export function joinOffers(...lists: readonly RegistryOffers[]): RegistryOffers {
-  return (offered) => {
-    const knownOffers: (readonly RegistryOffer[] | undefined)[] = lists.map(() => undefined);
+  return (onOffers) => {
+    const latestOffers: (readonly RegistryOffer[] | undefined)[] = lists.map(() => undefined);
     const stops = lists.map((list, index) =>
       list((offers) => {
-        knownOffers[index] = offers;
-        if (knownOffers.every((registryOffers) => registryOffers !== undefined)) offered(knownOffers.flat());
+        latestOffers[index] = offers;
+        if (latestOffers.every((registryOffers) => registryOffers !== undefined)) onOffers(latestOffers.flat());
       }),
     );
     return () => {

@@ -46,7 +46,7 @@ export class ServiceObjects {
   readonly #options: ServiceObjectsOptions;
   readonly #registry: () => Pick<KubernetesRegistry, 'objectOf' | 'objects'>;
   #budget: EndpointBudget;
-  readonly #configured = new Map<string, Config>();
+  readonly #configuredObjects = new Map<string, Config>();
   #hasUpdated = false;
   #limitedEntries: Limited = new Map();
   #reportedLimits: Limited = this.#limitedEntries;
@@ -62,13 +62,14 @@ export class ServiceObjects {
 
   /** Objects of the configuration before limits apply. */
   get configured(): ReadonlyMap<string, Config> {
-    return this.#configured;
+    return this.#configuredObjects;
   }
 
   /** Objects of the cluster that only the registry reads. */
   *clusterObjects(): Iterable<Config> {
     if (this.#options.cluster === undefined) return;
-    for (const object of this.#registry().objects()) if (!this.#configured.has(configKeyText(object))) yield object;
+    for (const object of this.#registry().objects())
+      if (!this.#configuredObjects.has(configKeyText(object))) yield object;
   }
 
   /** The next {@link updating} reads the changes. */
@@ -86,20 +87,20 @@ export class ServiceObjects {
 
   /** An object of the configuration, without endpoints if it exceeds the limit. */
   limitedConfigured(key: string): Config | undefined {
-    return this.#limitedEntries.get(key)?.config ?? this.#configured.get(key);
+    return this.#limitedEntries.get(key)?.config ?? this.#configuredObjects.get(key);
   }
 
   /** Applies changes of the configuration, and changes of the cluster since the last call. */
-  *updating(configured: Iterable<KeyedObject>): Steps<ObjectsUpdate> {
+  *updating(configuredObjects: Iterable<KeyedObject>): Steps<ObjectsUpdate> {
     const { cluster } = this.#options;
     this.#hasUpdated = true;
     const changedObjects = new Map<string, Config | undefined>();
     const events: ObjectEvent[] = [];
-    for (const [key, current] of configured) {
-      const previous = this.#configured.get(key);
+    for (const [key, current] of configuredObjects) {
+      const previous = this.#configuredObjects.get(key);
       if (previous === current) continue;
-      if (current === undefined) this.#configured.delete(key);
-      else this.#configured.set(key, current);
+      if (current === undefined) this.#configuredObjects.delete(key);
+      else this.#configuredObjects.set(key, current);
       changedObjects.set(key, current ?? cluster?.get(key));
       events.push({ key, event: eventOf(previous, current) });
       yield;
@@ -109,7 +110,7 @@ export class ServiceObjects {
       this.#problems.push(...problems);
       this.#recovered.push(...recovered);
       for (const { key, current } of changes) {
-        if (this.#configured.has(key)) continue;
+        if (this.#configuredObjects.has(key)) continue;
         const previous = this.#clusterObject(key);
         if (previous === current) continue;
         changedObjects.set(key, current);
@@ -122,12 +123,13 @@ export class ServiceObjects {
   *all(): Steps<ObjectsUpdate> {
     if (!this.#hasUpdated) return { changes: [], events: [] };
     const { cluster } = this.#options;
-    const moved = new Map<string, Config | undefined>();
-    for (const key of this.#limitedEntries.keys()) moved.set(key, undefined);
-    for (const config of cluster === undefined ? [] : yield* cluster.all()) moved.set(configKeyText(config), config);
-    for (const [key, config] of this.#configured) moved.set(key, config);
+    const movedObjects = new Map<string, Config | undefined>();
+    for (const key of this.#limitedEntries.keys()) movedObjects.set(key, undefined);
+    for (const config of cluster === undefined ? [] : yield* cluster.all())
+      movedObjects.set(configKeyText(config), config);
+    for (const [key, config] of this.#configuredObjects) movedObjects.set(key, config);
     this.#budget = this.#newBudget();
-    return yield* this.#limiting(moved, []);
+    return yield* this.#limiting(movedObjects, []);
   }
 
   takeReport(): ServiceObjectReport {
@@ -146,18 +148,18 @@ export class ServiceObjects {
     return report;
   }
 
-  *#limiting(moved: Map<string, Config | undefined>, events: readonly ObjectEvent[]): Steps<ObjectsUpdate> {
+  *#limiting(movedObjects: Map<string, Config | undefined>, events: readonly ObjectEvent[]): Steps<ObjectsUpdate> {
     const configBeforeLimit = (key: string): Config | undefined =>
-      moved.has(key) ? moved.get(key) : (this.#configured.get(key) ?? this.#clusterObject(key));
+      movedObjects.has(key) ? movedObjects.get(key) : (this.#configuredObjects.get(key) ?? this.#clusterObject(key));
     const { limited, changed } = yield* this.#budget.limiting(
-      moved.keys(),
+      movedObjects.keys(),
       configBeforeLimit,
       {},
       this.#limitedEntries,
     );
-    for (const key of changed) if (!moved.has(key)) moved.set(key, configBeforeLimit(key));
+    for (const key of changed) if (!movedObjects.has(key)) movedObjects.set(key, configBeforeLimit(key));
     const changes: ConfigObjectChange<Config>[] = [];
-    for (const [key, current] of moved) {
+    for (const [key, current] of movedObjects) {
       const limitedEntry = limited.get(key);
       changes.push({
         key: parseConfigKey(key),

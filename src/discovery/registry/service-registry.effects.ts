@@ -6,8 +6,8 @@ import type { MeshRegistries } from './mesh-registries.ts';
 import { registryWithEffects } from './registry.effects.ts';
 import type { RegistryOffers } from './registry.ts';
 
-const none: RegistryOffers = (offered) => {
-  offered([]);
+const none: RegistryOffers = (onOffers) => {
+  onOffers([]);
   return () => {};
 };
 

@@ -12,7 +12,7 @@ export class ServicesByAge {
   readonly #positions = new WeakMap<Service, number>();
 
   constructor() {
-    this.#list = SortedList.of([], this.#byAge);
+    this.#list = SortedList.of([], this.#compareAge);
   }
 
   /** Returns the same array until a service changes. */
@@ -30,7 +30,7 @@ export class ServicesByAge {
       this.#setNamed(name, sameNameServices);
       yield;
     }
-    this.#list = yield* SortedList.building(services, this.#byAge);
+    this.#list = yield* SortedList.building(services, this.#compareAge);
   }
 
   /** Replaces the services with one name. They must be in the order of a complete list. */
@@ -48,7 +48,7 @@ export class ServicesByAge {
     for (const [position, service] of services.entries()) this.#positions.set(service, position);
   }
 
-  readonly #byAge = (a: Service, b: Service): number =>
+  readonly #compareAge = (a: Service, b: Service): number =>
     byServiceAge(a, b) || (this.#positions.get(a) ?? 0) - (this.#positions.get(b) ?? 0);
 }
 

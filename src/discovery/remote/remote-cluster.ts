@@ -36,7 +36,7 @@ export class RemoteCluster {
   readonly api: Http2ApiServer;
   readonly #objects: StoredObjects;
   /** Resolves when the initial lists of all kinds were passed to readers. */
-  readonly #listed: Promise<unknown>;
+  readonly #listedPromise: Promise<unknown>;
   readonly #registries = new Set<RemoteRegistry>();
   readonly #serialWork = new OneByOne();
   readonly #fault: (error: unknown) => void;
@@ -73,7 +73,7 @@ export class RemoteCluster {
     const { informers } = this;
     this.#objects = new StoredObjects({ address: `k8s://${cluster}`, informers, kinds: followedKinds, nameOf: name });
     this.#objects.onChanged(() => this.#readSoon());
-    this.#listed = Promise.all(followedKinds.map((kind) => informers.firstSet(name(kind))));
+    this.#listedPromise = Promise.all(followedKinds.map((kind) => informers.firstSet(name(kind))));
     // Required for an empty cluster, which reports no change.
     this.#readSoon();
   }
@@ -90,8 +90,8 @@ export class RemoteCluster {
   get unsyncedText(): string {
     if (this.#isSynced) return '';
     const { reason = '' } = this.informers.unsyncedKinds.find(({ reason }) => reason !== undefined) ?? {};
-    const why = this.unreachable ?? reason;
-    return `remote cluster ${this.named.cluster}${why === '' ? '' : ` (${why})`}`;
+    const unreachableReason = this.unreachable ?? reason;
+    return `remote cluster ${this.named.cluster}${unreachableReason === '' ? '' : ` (${unreachableReason})`}`;
   }
 
   /** `undefined` if the API server responds, or before the first request. */
@@ -134,7 +134,7 @@ export class RemoteCluster {
     if (this.#isReadPending || this.#isClosed) return;
     this.#isReadPending = true;
     // Waits without limit for a cluster that does not respond. Registries that are added in the meantime wait too.
-    void this.#listed.then(() =>
+    void this.#listedPromise.then(() =>
       this.#runSerially(async () => {
         this.#isReadPending = false;
         if (this.#registries.size > 0) await this.#read();

@@ -42,30 +42,30 @@ export class RemoteClusters {
   /** All clusters whose chart runs or will run, by {@link RemoteCluster.server}. */
   readonly #clusters = new Map<string, RemoteCluster>();
   readonly #clustersByResource = new Map<ResourceName, RemoteCluster>();
-  #started = 0;
+  #startedCount = 0;
   #problems: ReadonlySet<string> = new Set();
   #haveSecretsBeenRead: boolean;
-  #hasOffered: boolean;
+  #hasSentOffers: boolean;
   #sendEvent: ((event: ClustersListed | ClusterSynced) => void) | undefined;
-  #offered: ((offers: readonly RegistryOffer[]) => void) | undefined;
+  #onOffers: ((offers: readonly RegistryOffer[]) => void) | undefined;
   #offers: readonly RegistryOffer[] = [];
   #settings: RegistryOptions | undefined;
   #settingsRevision = 0;
-  #published: readonly KnownRemote[] = [];
+  #publishedRemotes: readonly KnownRemote[] = [];
 
   constructor(options: RemoteClustersOptions) {
     this.#options = options;
     this.#haveSecretsBeenRead = options.secrets === undefined;
-    this.#hasOffered = options.secrets === undefined;
+    this.#hasSentOffers = options.secrets === undefined;
     options.secrets?.onChanged(() => this.#secretsChanged());
   }
 
   /** Offers nothing, not even an empty list, until the chart has the clusters of all Secrets. Otherwise, startup would continue without them. */
-  readonly offers: RegistryOffers = (offered) => {
-    this.#offered = offered;
-    if (this.#hasOffered) offered(this.#offers);
+  readonly offers: RegistryOffers = (onOffers) => {
+    this.#onOffers = onOffers;
+    if (this.#hasSentOffers) onOffers(this.#offers);
     return () => {
-      this.#offered = undefined;
+      this.#onOffers = undefined;
     };
   };
 
@@ -81,21 +81,26 @@ export class RemoteClusters {
 
   /** `undefined` if the API server responds, or if no Secret defines the cluster. */
   unreachable(cluster: string): string | undefined {
-    const followed =
+    const followedRemotes =
       this.#activeCluster(cluster) ?? [...this.#clusters.values()].find(({ named }) => named.cluster === cluster);
-    return followed?.unreachable;
+    return followedRemotes?.unreachable;
   }
 
   #activeCluster(cluster: string): RemoteCluster | undefined {
-    const activeRevision = this.#published.find((offer) => offer.cluster === cluster)?.revision;
+    const activeRevision = this.#publishedRemotes.find((offer) => offer.cluster === cluster)?.revision;
     return [...this.#clusters.values()].find(({ revision }) => revision === activeRevision);
   }
 
   /** Empty if all clusters are completely read. */
   get unsyncedText(): string {
-    const awaited = [...this.#clusters.values()].map((cluster) => cluster.unsyncedText).filter((text) => text !== '');
-    const more = awaited.length - maxNamed;
-    return [...awaited.slice(0, maxNamed), ...(more > 0 ? [`${more} other remote clusters`] : [])].join(', ');
+    const unsyncedTexts = [...this.#clusters.values()]
+      .map((cluster) => cluster.unsyncedText)
+      .filter((text) => text !== '');
+    const omittedCount = unsyncedTexts.length - maxNamed;
+    return [
+      ...unsyncedTexts.slice(0, maxNamed),
+      ...(omittedCount > 0 ? [`${omittedCount} other remote clusters`] : []),
+    ].join(', ');
   }
 
   machine(): typeof remoteClustersMachine {
@@ -153,7 +158,7 @@ export class RemoteClusters {
     const { cluster, access, place } = namedCluster;
     const event = previous === undefined ? 'remoteCluster.added' : 'remoteCluster.changed';
     log.info(event, { cluster, server: access.server.origin, place });
-    return { named: namedCluster, revision: `${++this.#started}` };
+    return { named: namedCluster, revision: `${++this.#startedCount}` };
   }
 
   #reportListed(): void {
@@ -179,15 +184,17 @@ export class RemoteClusters {
     return remote;
   }
 
-  #publish(followed: readonly KnownRemote[]): void {
-    const revisions = new Set(followed.map(({ revision }) => revision));
+  #publish(followedRemotes: readonly KnownRemote[]): void {
+    const revisions = new Set(followedRemotes.map(({ revision }) => revision));
     for (const [server, cluster] of this.#clusters) {
       if (revisions.has(cluster.revision)) continue;
       cluster.close();
       this.#clusters.delete(server);
       for (const resource of cluster.informers.resources) this.#clustersByResource.delete(resource);
     }
-    this.#published = [...Map.groupBy(followed, ({ cluster }) => cluster).values()].map(([first]) => first!);
+    this.#publishedRemotes = [...Map.groupBy(followedRemotes, ({ cluster }) => cluster).values()].map(
+      ([first]) => first!,
+    );
     this.#offerRegistries();
   }
 
@@ -197,19 +204,19 @@ export class RemoteClusters {
       this.#settings = settings;
       this.#settingsRevision++;
     }
-    const offers = this.#published.map(({ cluster, revision }): RegistryOffer => {
+    const offers = this.#publishedRemotes.map(({ cluster, revision }): RegistryOffer => {
       const remote = [...this.#clusters.values()].find((remoteCluster) => remoteCluster.revision === revision)!;
       return {
         ...{ provider: 'Kubernetes', clusterId: cluster, revision: `${revision}.${this.#settingsRevision}` },
         create: (updates) => remote.createRegistry(updates),
       };
     });
-    const isSame = (offer: RegistryOffer, index: number): boolean =>
+    const isSameOffer = (offer: RegistryOffer, index: number): boolean =>
       offer.clusterId === this.#offers[index]?.clusterId && offer.revision === this.#offers[index]?.revision;
-    if (this.#hasOffered && offers.length === this.#offers.length && offers.every(isSame)) return;
-    this.#hasOffered = true;
+    if (this.#hasSentOffers && offers.length === this.#offers.length && offers.every(isSameOffer)) return;
+    this.#hasSentOffers = true;
     this.#offers = offers;
     // Deferred until the chart's current transition has ended.
-    queueMicrotask(() => this.#offered?.(this.#offers));
+    queueMicrotask(() => this.#onOffers?.(this.#offers));
   }
 }

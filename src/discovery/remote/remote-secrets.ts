@@ -35,14 +35,14 @@ export const maxKubeconfigBytes = 128 * 1024;
  */
 export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: string): NamedClusters {
   const clusters = new Map<string, NamedCluster>();
-  const refused = new Set<string>();
+  const refusedNames = new Set<string>();
   const problems: string[] = [];
   const locationsByCluster = new Map<string, string>();
   for (const secret of [...secrets].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))) {
     const data = isRecord(secret.data) ? secret.data : {};
     for (const cluster of Object.keys(data).sort()) {
       const location = `Secret ${keyOf(secret)}: ${cluster}`;
-      const reject = (why: string): void => void problems.push(`${location}: ${why}`);
+      const reject = (reason: string): void => void problems.push(`${location}: ${reason}`);
       if (cluster === ownCluster) reject("is the ID of the control plane's own cluster; choose another key");
       else if (locationsByCluster.has(cluster))
         reject(`is already in ${locationsByCluster.get(cluster)}, which applies`);
@@ -53,17 +53,17 @@ export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: s
         try {
           clusters.set(cluster, namedCluster({ cluster, secret: keyOf(secret), place: location }, data[cluster]));
         } catch (error) {
-          refused.add(cluster);
+          refusedNames.add(cluster);
           reject(messageOf(error).replace(`${location}: `, ''));
         }
       }
     }
   }
-  return { clusters, refused, problems };
+  return { clusters, refused: refusedNames, problems };
 }
 
 /** @throws Error without any value of the kubeconfig */
-function namedCluster(where: Pick<NamedCluster, 'cluster' | 'secret' | 'place'>, value: unknown): NamedCluster {
+function namedCluster(secretPlace: Pick<NamedCluster, 'cluster' | 'secret' | 'place'>, value: unknown): NamedCluster {
   if (typeof value !== 'string' || value === '')
     throw reasonError('API_CREDENTIALS_INVALID', 'must be a kubeconfig, is empty');
   // Four base64 characters encode three bytes.
@@ -71,6 +71,6 @@ function namedCluster(where: Pick<NamedCluster, 'cluster' | 'secret' | 'place'>,
     throw reasonError('API_CREDENTIALS_INVALID', `must have at most ${maxKubeconfigBytes} bytes`);
   const text = Buffer.from(value, 'base64').toString('utf8');
   // The author of the Secret may neither run programs nor read files of this host.
-  const access = kubeconfigAccess(text, { path: where.place, isTrusted: false });
-  return { ...where, digest: hash('sha256', text), access };
+  const access = kubeconfigAccess(text, { path: secretPlace.place, isTrusted: false });
+  return { ...secretPlace, digest: hash('sha256', text), access };
 }

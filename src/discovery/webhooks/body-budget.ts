@@ -14,7 +14,7 @@ export type BodyRejection = 413 | 503;
 
 export class BodyBudget {
   readonly #limits: BodyLimits;
-  readonly #byAddress = new Map<string, number>();
+  readonly #bytesByAddress = new Map<string, number>();
   #bytes = 0;
 
   constructor(limits: BodyLimits) {
@@ -37,7 +37,7 @@ export class BodyBudget {
         bytes += chunk.length;
         this.#hold(address, chunk.length);
         if (bytes > maxBodyBytes) return 413;
-        if (this.#bytes > maxBytes || this.#byAddress.get(address)! > maxBytesPerAddress) return 503;
+        if (this.#bytes > maxBytes || this.#bytesByAddress.get(address)! > maxBytesPerAddress) return 503;
         chunks.push(chunk);
       }
       return Buffer.concat(chunks);
@@ -50,8 +50,8 @@ export class BodyBudget {
 
   #hold(address: string, bytes: number): void {
     this.#bytes += bytes;
-    const heldBytes = (this.#byAddress.get(address) ?? 0) + bytes;
-    if (heldBytes === 0) this.#byAddress.delete(address);
-    else this.#byAddress.set(address, heldBytes);
+    const heldBytes = (this.#bytesByAddress.get(address) ?? 0) + bytes;
+    if (heldBytes === 0) this.#bytesByAddress.delete(address);
+    else this.#bytesByAddress.set(address, heldBytes);
   }
 }

@@ -58,9 +58,9 @@ export class ConfigReviews {
     const { request } = review;
     if (!reviewedOperations.has(request.operation)) return reviewOf(review, { allowed: true });
     const { group, kind } = isObject(request.kind) ? request.kind : {};
-    const written = `${textOf(group)}/${textOf(kind)}`;
-    const resource = resources.get(written) ?? 'unknown';
-    const result = resource === 'unknown' ? unknownKind(written) : reviewObject(request);
+    const kindText = `${textOf(group)}/${textOf(kind)}`;
+    const resource = resources.get(kindText) ?? 'unknown';
+    const result = resource === 'unknown' ? unknownKind(kindText) : reviewObject(request);
     if (result.errors.length > 0) return this.#reject(review, resource, `${textOf(kind)} ${nameOf(request)}`, result);
     count(this.passed, resource);
     const { warnings } = result;
@@ -84,9 +84,9 @@ export class ConfigReviews {
   }
 }
 
-function unknownKind(written: string): ReviewResult {
+function unknownKind(kindText: string): ReviewResult {
   return {
-    errors: [`kind ${JSON.stringify(written)} is not one of the mesh; correct the rules of the webhook`],
+    errors: [`kind ${JSON.stringify(kindText)} is not one of the mesh; correct the rules of the webhook`],
     warnings: [],
   };
 }

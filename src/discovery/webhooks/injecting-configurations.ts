@@ -68,7 +68,7 @@ export class InjectingConfigurations {
     this.#configurations = [...source.configurations()].flatMap(injectingConfiguration);
     const overlaps = overlapsOf(this.#configurations);
     const previousOverlaps = new Set(this.#overlaps.map(keyOf));
-    const after = new Set(overlaps.map(keyOf));
+    const currentKeys = new Set(overlaps.map(keyOf));
     for (const overlap of overlaps) {
       const { podLabels, namespaceLabels } = overlap;
       if (!previousOverlaps.has(keyOf(overlap)))
@@ -79,7 +79,7 @@ export class InjectingConfigurations {
         });
     }
     for (const overlap of this.#overlaps) {
-      if (!after.has(keyOf(overlap)))
+      if (!currentKeys.has(keyOf(overlap)))
         log.info('injection.overlapEnded', { configurations: overlap.configurations.join(', ') });
     }
     this.#overlaps = overlaps;

@@ -36,9 +36,9 @@ export class InjectorSettings {
   constructor(options: InjectorSettingsOptions) {
     this.#options = options;
     this.#problem = `ConfigMap ${options.configMap.place} was not read yet`;
-    options.configMap.onChanged(() => this.#follow());
+    options.configMap.onChanged(() => this.#watchSettings());
     // Required, because an initial list without the ConfigMap causes no change event.
-    void options.configMap.known.then(() => this.#follow());
+    void options.configMap.known.then(() => this.#watchSettings());
   }
 
   /** @returns the current settings, or why they are unavailable */
@@ -46,18 +46,18 @@ export class InjectorSettings {
     return this.#settings === undefined ? E.left(this.#problem) : E.right(this.#settings);
   }
 
-  #follow(): void {
+  #watchSettings(): void {
     const { configMap } = this.#options;
     const data = configMap.data();
     const read = JSON.stringify(data) ?? 'absent';
     if (read === this.#read) return;
     this.#read = read;
-    if (data === undefined) this.#removed();
+    if (data === undefined) this.#onRemoved();
     else this.#adopt(isObject(data) ? data : {});
   }
 
   /** Reviews fail without settings, because pods without a sidecar would bypass the mesh. */
-  #removed(): void {
+  #onRemoved(): void {
     const { configMap, log } = this.#options;
     this.#settings = undefined;
     this.#problem = `ConfigMap ${configMap.place} with the settings of the injector does not exist; create it`;

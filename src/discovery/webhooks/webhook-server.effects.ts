@@ -8,6 +8,6 @@ export function webhookServerWithEffects(
   address: ListenAddress,
   options: () => Omit<WebhookServerOptions, 'address' | 'failed'>,
 ) {
-  const port = optionalPort(address, (failed) => new WebhookServer({ ...options(), address, failed }));
+  const port = optionalPort(address, (onFailed) => new WebhookServer({ ...options(), address, failed: onFailed }));
   return webhookServerMachine.provide({ actors: { port } });
 }

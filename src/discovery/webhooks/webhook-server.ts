@@ -67,7 +67,7 @@ export class WebhookServer {
   readonly #limits: WebhookServerLimits;
   readonly #bodies: BodyBudget;
   #server: Server | undefined;
-  #unfollow: (() => void) | undefined;
+  #stopFollowing: (() => void) | undefined;
 
   constructor(options: WebhookServerOptions) {
     this.#options = options;
@@ -78,7 +78,7 @@ export class WebhookServer {
   /** @returns address and port. If the port cannot be opened, closes the socket and rejects. */
   async open(): Promise<string> {
     const { address, followTls, failed } = this.#options;
-    this.#unfollow = followTls((tls) => this.#use(tls));
+    this.#stopFollowing = followTls((tls) => this.#use(tls));
     const server = this.#server!;
     try {
       server.listen({ port: address.port, ...(address.host !== '' && { host: address.host }) });
@@ -92,7 +92,7 @@ export class WebhookServer {
   }
 
   close(): void {
-    this.#unfollow?.();
+    this.#stopFollowing?.();
     this.#server?.close();
     this.#server?.closeAllConnections();
   }

@@ -82,7 +82,7 @@ export class AdsPorts {
 
   constructor(
     limits: AdsLimits,
-    secure: StreamSecurity,
+    streamSecurity: StreamSecurity,
     accept: Accept,
     { pace, known, listener, setUp, unary }: AdsPortsOptions,
   ) {
@@ -106,7 +106,7 @@ export class AdsPorts {
         isSecure: security.isSecure,
         maxStreams: this.#maxStreams,
         setUp,
-        refused: (why) => listener.refused(why),
+        refused: (reason) => listener.refused(reason),
         onThrottled: (address, forMs) => {
           listener.throttled(address, forMs);
           for (const { unidentified: all } of this.#all) all.closeBusy(address);
@@ -114,7 +114,7 @@ export class AdsPorts {
       });
       return { server, unidentified, injectors: undefined };
     };
-    this.#ports = { plaintext: newPorts(plaintext), secure: newPorts(secure) };
+    this.#ports = { plaintext: newPorts(plaintext), secure: newPorts(streamSecurity) };
   }
 
   listen(address: string, credentials: ServerCredentials | undefined): Promise<{ port: number }> {
@@ -200,14 +200,14 @@ export class AdsPorts {
   #unaryHandler({ handle }: UnaryService, security: StreamSecurity) {
     return (call: ServerUnaryCall<Buffer, Buffer>, respond: sendUnaryData<Buffer>): void => {
       const peer = peerOf(call);
-      let isKnown = false;
+      let isIdentified = false;
       const markIdentified = (): void => {
-        if (!isKnown) this.identified(security, peer.address);
-        isKnown = true;
+        if (!isIdentified) this.identified(security, peer.address);
+        isIdentified = true;
       };
       handle(call, peer, markIdentified, (...results) => {
-        if (isKnown) this.streamEnded(security, peer.address);
-        isKnown = false;
+        if (isIdentified) this.streamEnded(security, peer.address);
+        isIdentified = false;
         respond(...results);
       });
     };

@@ -28,22 +28,22 @@ export function adsEffect({ address, securePort, shutdownMs, onCreated, listenin
     const server = createAdsServer({
       ...options,
       sender: self as AnyActorRef,
-      waitingProxies: () => turns.size,
+      waitingProxies: () => proxyTurnQueue.size,
       joined: (connection) => reportToQueue({ type: 'proxy.connected', connection }),
       // Deferred, so that the end of the connection comes first in the trace.
       left: (connection) => queueMicrotask(() => reportToQueue({ type: 'proxy.disconnected', connection })),
     });
     onCreated(server);
-    const turns: ProxyTurns = proxyTurns(server, options, (connections) =>
+    const proxyTurnQueue: ProxyTurns = proxyTurns(server, options, (connections) =>
       reportToQueue({ type: 'proxies.served', connections }),
     );
-    const listen = async (which: XdsPort): Promise<void> => {
+    const listen = async (xdsPort: XdsPort): Promise<void> => {
       try {
-        const { host, port } = which === 'secure' ? securePort!.address : address;
-        const credentials = which === 'secure' ? securePort!.credentials() : undefined;
-        const opened = await server.listen(formatAddress({ host: host || '::', port }), credentials);
-        if (which === 'plaintext') listening(opened.port);
-        sendBack({ type: 'ads.listening', port: which, addresses: [formatAddress({ host, port: opened.port })] });
+        const { host, port } = xdsPort === 'secure' ? securePort!.address : address;
+        const credentials = xdsPort === 'secure' ? securePort!.credentials() : undefined;
+        const openedPort = await server.listen(formatAddress({ host: host || '::', port }), credentials);
+        if (xdsPort === 'plaintext') listening(openedPort.port);
+        sendBack({ type: 'ads.listening', port: xdsPort, addresses: [formatAddress({ host, port: openedPort.port })] });
       } catch (error) {
         sendBack({ type: 'ads.failed', reason: explainInOneLine(error) });
       }
@@ -54,7 +54,7 @@ export function adsEffect({ address, securePort, shutdownMs, onCreated, listenin
           void listen(order.port);
           break;
         case 'proxies.serve':
-          turns.take(order);
+          proxyTurnQueue.take(order);
           break;
         case 'ads.drain':
           void server.drain(shutdownMs).then(() => sendBack({ type: 'ads.drained' }));
@@ -62,7 +62,7 @@ export function adsEffect({ address, securePort, shutdownMs, onCreated, listenin
       }
     });
     return () => {
-      turns.stop();
+      proxyTurnQueue.stop();
       server.close();
     };
   });

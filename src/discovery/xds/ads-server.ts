@@ -101,7 +101,7 @@ class GrpcAdsServer implements AdsServer {
   /** Separate, so that opening and closing streams do not delay others. */
   readonly #openingTurns = new RequestTurns();
   /** Connections with an accepted node. */
-  readonly #joined = new Set<number>();
+  readonly #joinedConnections = new Set<number>();
   /** Connections without any ACK so far. */
   readonly #unacknowledged = new Set<number>();
   /** Rate-limited, because unauthenticated clients can cause these lines. */
@@ -160,7 +160,7 @@ class GrpcAdsServer implements AdsServer {
       acknowledged: (connection) => this.#onAcknowledged(connection),
     });
     this.#rounds = new PushRounds({
-      clients: () => this.#joined,
+      clients: () => this.#joinedConnections,
       serve: (connection, change) => this.serve([connection], change),
       finished: (durationMs, clients) => observer.pushFinished?.(durationMs, clients),
     });
@@ -192,12 +192,12 @@ class GrpcAdsServer implements AdsServer {
 
   serve(connections: readonly number[], change: ResourceChange): number {
     if (this.#isDraining) return 0;
-    let concerned = 0;
+    let affectedCount = 0;
     for (const number of connections) {
       const connection = this.#connections.get(number);
-      if (connection?.stream.push(change) === true) concerned++;
+      if (connection?.stream.push(change) === true) affectedCount++;
     }
-    return concerned;
+    return affectedCount;
   }
 
   push(change: ResourceChange): void {
@@ -223,11 +223,11 @@ class GrpcAdsServer implements AdsServer {
     const shutDown = this.#ports.shutDown();
     this.#endStreams(budgetMs * drainShare);
     const deadline = timeout(budgetMs);
-    const empty = new Promise<void>((resolve) => {
+    const allClosed = new Promise<void>((resolve) => {
       this.#whenEmpty = resolve;
       this.#onEmpty();
     });
-    await Promise.race([Promise.all([empty, shutDown]), deadline.promise]);
+    await Promise.race([Promise.all([allClosed, shutDown]), deadline.promise]);
     deadline.clear();
     this.close();
   }
@@ -255,20 +255,20 @@ class GrpcAdsServer implements AdsServer {
     const peer = call.getPeer();
     const endWait = this.#ports.beginWait(security, peer);
     const intake = new RequestIntake(call, this.#requestTurns);
-    const connect = (admitted: Admitted): void => {
+    const connect = (admission: Admitted): void => {
       endWait();
       try {
-        if (this.#connect({ call, intake, kind }, security, admitted)) return;
+        if (this.#connect({ call, intake, kind }, security, admission)) return;
       } catch (error) {
         this.#options.logger.error('stream.openFailed', { error: (error as Error).stack });
         refuse(call, status.UNAVAILABLE, withCode('internal error', 'INTERNAL_ERROR'));
       }
-      admitted.release();
-      admitted.identified();
+      admission.release();
+      admission.identified();
     };
     const leave = this.#admission.admit(
       { peer, isTrusted: security.isSecure && peerOf(call).certificate !== undefined },
-      (admitted) => this.#openingTurns.run(() => connect(admitted), 0),
+      (admission) => this.#openingTurns.run(() => connect(admission), 0),
       () => {
         endWait();
         if (this.#isDraining) refuse(call, status.UNAVAILABLE, serverShuttingDown);
@@ -283,7 +283,7 @@ class GrpcAdsServer implements AdsServer {
   }
 
   /** @returns whether the stream was connected */
-  #connect({ call, intake, kind }: IncomingStream, security: StreamSecurity, admitted: Admitted): boolean {
+  #connect({ call, intake, kind }: IncomingStream, security: StreamSecurity, admission: Admitted): boolean {
     if (call.cancelled) return false;
     if (this.#isDraining) {
       refuse(call, status.UNAVAILABLE, serverShuttingDown);
@@ -307,7 +307,7 @@ class GrpcAdsServer implements AdsServer {
       },
     });
     this.#opening.delete(number);
-    this.#connections.set(number, { stream, actor, security, admitted });
+    this.#connections.set(number, { stream, actor, security, admitted: admission });
     // `onError` handles failures, but without this listener XState would throw an uncaught error.
     actor.subscribe({ complete: () => this.#remove(number), error: () => {} });
     if (actor.getSnapshot().status !== 'active') this.#remove(number);
@@ -315,12 +315,12 @@ class GrpcAdsServer implements AdsServer {
   }
 
   #onJoined({ number: connection, peer }: AdsStream, node: string): void {
-    this.#joined.add(connection);
+    this.#joinedConnections.add(connection);
     this.#unacknowledged.add(connection);
     const { security, admitted } = this.#connections.get(connection) ?? {};
     admitted?.identified();
     if (security !== undefined) this.#ports.identified(security, peer);
-    this.#streamContext.observer.clientConnected?.(node, this.#joined.size);
+    this.#streamContext.observer.clientConnected?.(node, this.#joinedConnections.size);
     this.#options.logger.info('client.connected', { node: shortened(node) });
     this.#options.joined?.(connection);
   }
@@ -333,20 +333,20 @@ class GrpcAdsServer implements AdsServer {
     if (identity !== undefined) this.#knownNodes.acknowledged(groupOfPeer(peer), identity.id);
   }
 
-  #onConnectionRejected(why: ConnectionRefusal): void {
-    this.#streamContext.observer.connectionRefused?.(why);
-    if (why !== 'too many connections') return;
-    this.#repeatedLines.warn(why, 'connections.limitReached', { clients: this.#joined.size });
+  #onConnectionRejected(reason: ConnectionRefusal): void {
+    this.#streamContext.observer.connectionRefused?.(reason);
+    if (reason !== 'too many connections') return;
+    this.#repeatedLines.warn(reason, 'connections.limitReached', { clients: this.#joinedConnections.size });
   }
 
   #refuseLate(call: AdsCall): void {
     this.#streamContext.observer.streamRefused?.();
-    this.#repeatedLines.warn('admission', 'admission.streamsRefused', { clients: this.#joined.size });
+    this.#repeatedLines.warn('admission', 'admission.streamsRefused', { clients: this.#joinedConnections.size });
     refuse(call, status.RESOURCE_EXHAUSTED, tooManyStreams);
   }
 
   #onDisplaced(): void {
-    this.#repeatedLines.warn('displaced', 'streams.limitReached', { clients: this.#joined.size });
+    this.#repeatedLines.warn('displaced', 'streams.limitReached', { clients: this.#joinedConnections.size });
   }
 
   #onThrottled(address: string, forMs: number): void {
@@ -362,11 +362,11 @@ class GrpcAdsServer implements AdsServer {
     const { stream, security, admitted } = connection;
     admitted.release();
     admitted.identified();
-    if (this.#joined.delete(number)) {
+    if (this.#joinedConnections.delete(number)) {
       this.#ports.streamEnded(security, stream.peer);
       const node = connection.stream.identity?.id ?? '';
       if (wasProven) this.#knownNodes.disconnected(groupOfPeer(stream.peer), node);
-      this.#streamContext.observer.clientDisconnected?.(node, this.#joined.size);
+      this.#streamContext.observer.clientDisconnected?.(node, this.#joinedConnections.size);
       this.#options.logger.info('client.disconnected', { node: shortened(node) });
       this.#options.left?.(number);
     }
@@ -374,11 +374,11 @@ class GrpcAdsServer implements AdsServer {
   }
 
   /** Ends streams in slices, so that ACKs can be received in between. */
-  #endStreams(withinMs: number): void {
+  #endStreams(timeoutMs: number): void {
     const numbers = [...this.#connections.keys()];
     this.#openingTurns.begin(() => {
       const connection = this.#connections.get(numbers.pop() ?? 0);
-      if (connection !== undefined) disconnectStream(connection, withinMs);
+      if (connection !== undefined) disconnectStream(connection, timeoutMs);
       return numbers.length > 0;
     });
   }
@@ -392,8 +392,8 @@ class GrpcAdsServer implements AdsServer {
 const drainShare = 0.9;
 
 /** Ends the stream. Idempotent. */
-function disconnectStream({ actor }: Connection, withinMs: number): void {
-  const order: ConnectionDrain = { type: 'connection.drain', withinMs };
+function disconnectStream({ actor }: Connection, timeoutMs: number): void {
+  const order: ConnectionDrain = { type: 'connection.drain', withinMs: timeoutMs };
   if (!actor.getSnapshot().hasTag('leaving')) actor.send(order);
 }
 

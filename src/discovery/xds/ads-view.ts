@@ -32,7 +32,7 @@ export function viewConnection(
 function watchView(typeUrl: string, watch: Watch, resourcesSent: number): WatchView {
   const { wildcard, names, nonceSent, nonceAcked, nonceRejected, versionSent, versionAcked, lastError, sentAt } = watch;
   const awaits = watch.awaits === undefined ? {} : { awaits: watch.awaits };
-  const sent = sentAt === 0 ? undefined : new Date(sentAt).toISOString();
+  const sentTime = sentAt === 0 ? undefined : new Date(sentAt).toISOString();
   const nonces = { nonceSent, nonceAcked, nonceRejected, versionSent, versionAcked };
   return {
     typeUrl,
@@ -40,7 +40,7 @@ function watchView(typeUrl: string, watch: Watch, resourcesSent: number): WatchV
     names,
     ...nonces,
     lastError,
-    sentAt: sent,
+    sentAt: sentTime,
     resourcesSent,
     pending: pendingOf(watch),
     ...awaits,
@@ -53,11 +53,15 @@ function rolloutView(
 ): Pick<WatchView, 'waits' | 'givenUp' | 'evicted'> {
   if (gate === undefined) return {};
   const waits = gate.waits(typeUrl);
-  const waiting = waits.length > 0 && { waits };
-  if (typeUrl !== clusterType) return { ...waiting };
+  const waitFields = waits.length > 0 && { waits };
+  if (typeUrl !== clusterType) return { ...waitFields };
   const { evicted } = gate;
-  const givenUp = gate.rollout.givenUp.map(({ name }) => name);
-  return { ...waiting, ...(givenUp.length > 0 && { givenUp }), ...(evicted > 0 && { evicted }) };
+  const abandonedNames = gate.rollout.givenUp.map(({ name }) => name);
+  return {
+    ...waitFields,
+    ...(abandonedNames.length > 0 && { givenUp: abandonedNames }),
+    ...(evicted > 0 && { evicted }),
+  };
 }
 
 function pendingOf({ due, ordered }: Watch): NonNullable<WatchView['pending']> {

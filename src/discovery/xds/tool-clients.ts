@@ -14,7 +14,7 @@ export function isTool({ metadata }: Pick<NodeIdentity, 'metadata'>): boolean {
 /** Accepts tools without validating their node, which is invented. Other clients use the given source. */
 export function withToolClients(proxySource: ResourceSource): ResourceSource {
   return {
-    open: (node, refused) => (isTool(node) ? { resources: noResources } : proxySource.open(node, refused)),
+    open: (node, onRefused) => (isTool(node) ? { resources: noResources } : proxySource.open(node, onRefused)),
   };
 }
 

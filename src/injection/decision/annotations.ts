@@ -34,9 +34,9 @@ const boolean: Check = (value) =>
 const count: Check = (value) =>
   /^\d{1,9}$/.test(value) ? undefined : violation.mustBe('an integer from 0 to 999999999', value);
 const oneOf =
-  (...words: readonly string[]): Check =>
+  (...allowedValues: readonly string[]): Check =>
   (value) =>
-    words.includes(value) ? undefined : violation.unknownValue(words, value);
+    allowedValues.includes(value) ? undefined : violation.unknownValue(allowedValues, value);
 /** Accepts a non-negative resource.Quantity of Kubernetes. */
 const quantity: Check = (value) =>
   /^\+?(\d+(\.\d*)?|\.\d+)([EPTGMk]i?|Ki|m|u|n|[eE][-+]?\d+)?$/.test(value)
@@ -51,14 +51,14 @@ const jsonObject: Check = (value) => {
 };
 /** Accepts a JSON object with volumes by name. */
 const volumesByName: Check = (value) => {
-  const invalid = jsonObject(value);
-  if (invalid !== undefined) return invalid;
+  const violationOfJson = jsonObject(value);
+  if (violationOfJson !== undefined) return violationOfJson;
   const name = Object.keys(JSON.parse(value) as object).find(
     (key) => !/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(key),
   );
   return name === undefined ? undefined : violation.mustBe('an object with names of volumes as keys', name);
 };
-const word: Check = (value) =>
+const oneWord: Check = (value) =>
   /^[\w:,.*-]*$/.test(value) ? undefined : violation.mustBe('levels such as warning or scope:debug', value);
 const objectName: Check = (value) =>
   /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(value) ? undefined : violation.mustBe('the name of a ConfigMap', value);
@@ -66,8 +66,12 @@ const image: Check = (value) => (/^\S+$/.test(value) ? undefined : violation.mus
 const proxyConfig: Check = (value) => {
   const decoded = parsedProxyConfig(value);
   if (E.isRight(decoded)) {
-    const invalid = Object.keys(decoded.right.proxyMetadata ?? {}).find((variable) => !/^[ -<>-~]+$/.test(variable));
-    return invalid === undefined ? undefined : violation.mustBe('a name of variables in proxyMetadata', invalid);
+    const invalidVariable = Object.keys(decoded.right.proxyMetadata ?? {}).find(
+      (variable) => !/^[ -<>-~]+$/.test(variable),
+    );
+    return invalidVariable === undefined
+      ? undefined
+      : violation.mustBe('a name of variables in proxyMetadata', invalidVariable);
   }
   const { path, ...first } = decoded.left[0];
   return path === '' ? first : { ...first, message: `${path}: ${first.message}` };
@@ -101,10 +105,10 @@ const checks: Readonly<Record<string, Check>> = {
   'sidecar.istio.io/proxyMemory': quantity,
   'sidecar.istio.io/proxyMemoryLimit': quantity,
   'sidecar.istio.io/proxyImage': image,
-  'sidecar.istio.io/proxyImageType': word,
+  'sidecar.istio.io/proxyImageType': oneWord,
   'sidecar.istio.io/logLevel': oneOf('trace', 'debug', 'info', 'warning', 'warn', 'error', 'critical', 'off'),
-  'sidecar.istio.io/componentLogLevel': word,
-  'sidecar.istio.io/agentLogLevel': word,
+  'sidecar.istio.io/componentLogLevel': oneWord,
+  'sidecar.istio.io/agentLogLevel': oneWord,
   'sidecar.istio.io/bootstrapOverride': objectName,
   'sidecar.istio.io/userVolume': volumesByName,
   'sidecar.istio.io/userVolumeMount': volumesByName,
@@ -118,8 +122,8 @@ const units: Readonly<Record<string, number>> = {
 };
 
 /** A Kubernetes quantity as a number for comparison; NaN if it is invalid. */
-function amountOf(written: string): number {
-  const [, digits = '', unit = ''] = /^([-+.\d]+(?:[eE][-+]?\d+)?)([A-Za-z]*)$/.exec(written) ?? [];
+function amountOf(quantityText: string): number {
+  const [, digits = '', unit = ''] = /^([-+.\d]+(?:[eE][-+]?\d+)?)([A-Za-z]*)$/.exec(quantityText) ?? [];
   return Number(digits || 'NaN') * (units[unit] ?? Number.NaN);
 }
 
@@ -128,15 +132,15 @@ function limitErrors(annotations: Texts, resource: 'proxyCPU' | 'proxyMemory'): 
   const { [`sidecar.istio.io/${resource}`]: request = '', [`sidecar.istio.io/${resource}Limit`]: limit = '' } =
     annotations;
   if (!(amountOf(request) > amountOf(limit))) return [];
-  const invalid = violation.mustBe(`at least sidecar.istio.io/${resource}, which is ${request}`, limit);
-  return violation.errorsAt(`metadata.annotations["sidecar.istio.io/${resource}Limit"]`, invalid);
+  const limitViolation = violation.mustBe(`at least sidecar.istio.io/${resource}, which is ${request}`, limit);
+  return violation.errorsAt(`metadata.annotations["sidecar.istio.io/${resource}Limit"]`, limitViolation);
 }
 
 /** One error per invalid annotation, with its name as path. */
 export function annotationErrors({ metadata: { annotations = {} } }: Pod): violation.FieldError[] {
-  const invalid = Object.entries(annotations).flatMap(([name, value]) => {
+  const annotationViolations = Object.entries(annotations).flatMap(([name, value]) => {
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
     return violation.errorsAt(`metadata.annotations["${name}"]`, check?.(value));
   });
-  return [...invalid, ...limitErrors(annotations, 'proxyCPU'), ...limitErrors(annotations, 'proxyMemory')];
+  return [...annotationViolations, ...limitErrors(annotations, 'proxyCPU'), ...limitErrors(annotations, 'proxyMemory')];
 }

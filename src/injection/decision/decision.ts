@@ -28,8 +28,8 @@ export const systemNamespaces: ReadonlySet<string> = new Set([
 
 /** Accepted values in any case: `true`, `false`, and the values that Istio 1.16 and earlier accepted. */
 const booleanValues: ReadonlyMap<string, boolean> = new Map([
-  ...['true', 'y', 'yes', 'on'].map((word) => [word, true] as const),
-  ...['false', 'n', 'no', 'off'].map((word) => [word, false] as const),
+  ...['true', 'y', 'yes', 'on'].map((value) => [value, true] as const),
+  ...['false', 'n', 'no', 'off'].map((value) => [value, false] as const),
 ]);
 
 /** @param namespace of the pod, or of the request */
@@ -63,19 +63,21 @@ export function decideInjection(
 /** The label has priority even if it is empty; the annotation applies only without the label. */
 function decideByPod(pod: Pod): { readonly decision?: Decision; readonly ignoredWord?: string } {
   const label = labelOf(pod, injectKey);
-  const word = label ?? annotationOf(pod, injectKey) ?? '';
-  if (word === '') return {};
-  const inject = booleanValues.get(word.toLowerCase());
-  if (inject === undefined) return { ignoredWord: word };
-  const rule = `${label === undefined ? 'annotation' : 'label'} ${injectKey} is ${JSON.stringify(word)}`;
+  const value = label ?? annotationOf(pod, injectKey) ?? '';
+  if (value === '') return {};
+  const inject = booleanValues.get(value.toLowerCase());
+  if (inject === undefined) return { ignoredWord: value };
+  const rule = `${label === undefined ? 'annotation' : 'label'} ${injectKey} is ${JSON.stringify(value)}`;
   return { decision: { inject, rule } };
 }
 
 function decideBySelectors(pod: Pod, { policy, neverInjectSelector, alwaysInjectSelector }: InjectionPolicy): Decision {
   const { labels = {} } = pod.metadata;
-  const never = neverInjectSelector.findIndex((selector) => matchesPod(selector, labels));
-  if (never >= 0) return { inject: false, rule: `neverInjectSelector[${never}] matches the labels of the pod` };
-  const always = alwaysInjectSelector.findIndex((selector) => matchesPod(selector, labels));
-  if (always >= 0) return { inject: true, rule: `alwaysInjectSelector[${always}] matches the labels of the pod` };
+  const neverIndex = neverInjectSelector.findIndex((selector) => matchesPod(selector, labels));
+  if (neverIndex >= 0)
+    return { inject: false, rule: `neverInjectSelector[${neverIndex}] matches the labels of the pod` };
+  const alwaysIndex = alwaysInjectSelector.findIndex((selector) => matchesPod(selector, labels));
+  if (alwaysIndex >= 0)
+    return { inject: true, rule: `alwaysInjectSelector[${alwaysIndex}] matches the labels of the pod` };
   return { inject: policy === 'enabled', rule: `policy of the injector is ${policy}` };
 }

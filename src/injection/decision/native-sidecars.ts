@@ -10,11 +10,11 @@ export function runsNativeSidecars(version: string): boolean {
 }
 
 /**
- * @param ofPod kubelet version of the pod's node, if it has one
- * @param ofAll versions of all kubelets; without any, native sidecars are supported
+ * @param podValue kubelet version of the pod's node, if it has one
+ * @param allValues versions of all kubelets; without any, native sidecars are supported
  */
-export function supportsNativeSidecars(ofPod: string | undefined, ofAll: Iterable<string>): boolean {
-  if (ofPod !== undefined) return runsNativeSidecars(ofPod);
-  for (const version of ofAll) if (!runsNativeSidecars(version)) return false;
+export function supportsNativeSidecars(podValue: string | undefined, allValues: Iterable<string>): boolean {
+  if (podValue !== undefined) return runsNativeSidecars(podValue);
+  for (const version of allValues) if (!runsNativeSidecars(version)) return false;
   return true;
 }

@@ -26,7 +26,7 @@ const maxConfigurations = 100;
 export function overlapsOf(configurations: readonly InjectingConfiguration[]): readonly Overlap[] {
   const compared = configurations.toSorted((a, b) => (a.name < b.name ? -1 : 1)).slice(0, maxConfigurations);
   return compared.flatMap((first, index) =>
-    compared.slice(index + 1).flatMap((second) => overlapOf(first, second) ?? []),
+    compared.slice(index + 1).flatMap((other) => overlapOf(first, other) ?? []),
   );
 }
 
@@ -41,14 +41,14 @@ export function callingConfigurations(
     .sort();
 }
 
-function overlapOf(first: InjectingConfiguration, second: InjectingConfiguration): Overlap | undefined {
+function overlapOf(first: InjectingConfiguration, other: InjectingConfiguration): Overlap | undefined {
   for (const a of first.entries) {
-    for (const b of second.entries) {
+    for (const b of other.entries) {
       const podLabels = commonLabels(a.objectSelector, b.objectSelector);
       const namespaceLabels = commonLabels(a.namespaceSelector, b.namespaceSelector);
       if (podLabels === undefined || namespaceLabels === undefined) continue;
       return {
-        configurations: [first.name, second.name],
+        configurations: [first.name, other.name],
         entries: [a.name, b.name],
         podLabels,
         namespaceLabels,
@@ -69,15 +69,17 @@ const otherValue = 'any';
 export function commonLabels(a: LabelSelector, b: LabelSelector): Texts | undefined {
   const labels: Record<string, string> = {};
   for (const key of new Set([...keysOf(a), ...keysOf(b)])) {
-    const both = [only(a, key), only(b, key)];
-    const values = both.flatMap(({ matchLabels = {}, matchExpressions = [] }) => [
+    const keySelectors = [selectorOfKey(a, key), selectorOfKey(b, key)];
+    const values = keySelectors.flatMap(({ matchLabels = {}, matchExpressions = [] }) => [
       ...Object.values(matchLabels),
       ...matchExpressions.flatMap((expression) => expression.values ?? []),
     ]);
     const candidates = [{}, ...[...values, `${otherValue}${values.length}`].map((value) => ({ [key]: value }))];
-    const found = candidates.find((candidate) => both.every((selector) => selectsLabels(selector, candidate)));
-    if (found === undefined) return undefined;
-    Object.assign(labels, found);
+    const overlap = candidates.find((candidate) =>
+      keySelectors.every((selector) => selectsLabels(selector, candidate)),
+    );
+    if (overlap === undefined) return undefined;
+    Object.assign(labels, overlap);
   }
   return labels;
 }
@@ -86,7 +88,7 @@ function keysOf({ matchLabels = {}, matchExpressions = [] }: LabelSelector): rea
   return [...Object.keys(matchLabels), ...matchExpressions.map(({ key }) => key)];
 }
 
-function only({ matchLabels = {}, matchExpressions = [] }: LabelSelector, key: string): LabelSelector {
+function selectorOfKey({ matchLabels = {}, matchExpressions = [] }: LabelSelector, key: string): LabelSelector {
   return {
     ...(Object.hasOwn(matchLabels, key) && { matchLabels: { [key]: matchLabels[key]! } }),
     matchExpressions: matchExpressions.filter((expression) => expression.key === key),

@@ -44,7 +44,7 @@ export function webhookEntriesOf(revision: string, { injectsUnlabelled = false }
     ),
   ];
   if (name !== 'default') return revisioned;
-  const byDefault = [
+  const defaultRequirements = [
     entry('namespace', [labelIs(namespaceLabel, 'enabled')], [notRefused]),
     entry(
       'object',
@@ -52,17 +52,17 @@ export function webhookEntriesOf(revision: string, { injectsUnlabelled = false }
       [labelIs(injectKey, 'true'), labelIsAbsent(revisionLabel)],
     ),
   ];
-  const ofCluster: Requirement = {
+  const clusterRequirement: Requirement = {
     key: 'kubernetes.io/metadata.name',
     operator: 'NotIn',
     values: [...systemNamespaces],
   };
   const automatic = entry(
     'auto',
-    [labelIsAbsent(namespaceLabel), labelIsAbsent(revisionLabel), ofCluster],
+    [labelIsAbsent(namespaceLabel), labelIsAbsent(revisionLabel), clusterRequirement],
     [labelIsAbsent(injectKey), labelIsAbsent(revisionLabel)],
   );
-  return [...revisioned, ...byDefault, ...(injectsUnlabelled ? [automatic] : [])];
+  return [...revisioned, ...defaultRequirements, ...(injectsUnlabelled ? [automatic] : [])];
 }
 
 /** Returns the entries that the API server calls for a pod. Two or more would inject it twice. */

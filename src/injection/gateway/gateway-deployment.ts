@@ -70,7 +70,7 @@ export function gatewayObjects(
     service: serviceOf(gateway, names, injector),
     serviceAccount: names.isOwnAccount ? objectOf(gateway, names.account, injector, 'v1', 'ServiceAccount') : undefined,
   };
-  return merged(built, E.isRight(patches) ? patches.right : {});
+  return mergeObjects(built, E.isRight(patches) ? patches.right : {});
 }
 
 interface Names {
@@ -196,13 +196,13 @@ function injectedPod(gateway: DeployedGateway, { name, account }: Names, injecto
   });
   if (E.isLeft(injected)) return injected;
   const { generateName: _, ownerReferences: __, labels: all = {}, ...metadata } = injected.right.metadata;
-  const { [hash]: ___, ...kept } = all;
-  return E.right({ ...injected.right, metadata: { ...metadata, labels: kept } });
+  const { [hash]: ___, ...otherAnnotations } = all;
+  return E.right({ ...injected.right, metadata: { ...metadata, labels: otherAnnotations } });
 }
 
 function serviceOf(gateway: DeployedGateway, { name }: Names, injector: SidecarInjector): Json {
-  const byPort = new Map(gateway.listeners.toReversed().map((listener) => [listener.port, listener.protocol]));
-  const ports = [...byPort]
+  const protocolByPort = new Map(gateway.listeners.toReversed().map((listener) => [listener.port, listener.protocol]));
+  const ports = [...protocolByPort]
     .toSorted(([a], [b]) => a - b)
     .map(([port, protocol]) => ({
       name: `${protocol
@@ -220,7 +220,7 @@ function serviceOf(gateway: DeployedGateway, { name }: Names, injector: SidecarI
     spec: {
       type: gateway.annotations[typeAnnotation] || 'LoadBalancer',
       selector: { [gatewayNameLabel]: gateway.name },
-      ports: [...(byPort.has(healthPort) ? [] : [status]), ...ports],
+      ports: [...(protocolByPort.has(healthPort) ? [] : [status]), ...ports],
     },
   };
 }
@@ -232,7 +232,7 @@ function patchesOf(parameters: Texts): Decoded<Patches> {
   const errors: FieldError[] = [];
   for (const [key, text] of Object.entries(parameters)) {
     const path = `parametersRef.${key}`;
-    const kind = kinds.find((known) => known === key);
+    const kind = kinds.find((candidate) => candidate === key);
     if (kind === undefined) {
       errors.push(violation.fieldError(path, violation.unknownValue(kinds, key)));
       continue;
@@ -245,7 +245,7 @@ function patchesOf(parameters: Texts): Decoded<Patches> {
   return first === undefined ? E.right(patches) : E.left([first, ...moreErrors]);
 }
 
-function merged(built: Record<Kind, Json | undefined>, patches: Patches): Decoded<GatewayObjects> {
+function mergeObjects(built: Record<Kind, Json | undefined>, patches: Patches): Decoded<GatewayObjects> {
   const all: Partial<Record<Kind, Json>> = {};
   for (const kind of kinds) {
     const object = built[kind];
@@ -262,15 +262,15 @@ function merged(built: Record<Kind, Json | undefined>, patches: Patches): Decode
 }
 
 /** Restores an object's identity, because the control plane applies a user's patch with its own permissions. */
-function withIdentity(built: Json, patched: Json): Json {
+function withIdentity(built: Json, patchedObject: Json): Json {
   const { apiVersion, kind } = built;
   const builtMetadata = built.metadata as { readonly [field: string]: unknown; readonly labels: Texts };
-  const metadata = isObject(patched.metadata) ? patched.metadata : {};
+  const metadata = isObject(patchedObject.metadata) ? patchedObject.metadata : {};
   const labels = { ...(isObject(metadata.labels) ? metadata.labels : {}), ...builtMetadata.labels };
   const { name, namespace, ownerReferences } = builtMetadata;
   const annotations = isObject(metadata.annotations) ? { annotations: metadata.annotations } : {};
   const object = {
-    ...patched,
+    ...patchedObject,
     apiVersion,
     kind,
     metadata: { name, namespace, ownerReferences, ...annotations, labels },
@@ -281,19 +281,19 @@ function withIdentity(built: Json, patched: Json): Json {
 /** Restores the Deployment's selector, because a patched one could select pods of other workloads. */
 function withOwnPods(deployment: Json, { [gatewayNameLabel]: name }: Texts): Json {
   const field = (value: unknown, key: string): Json => {
-    const found = isObject(value) ? value[key] : undefined;
-    return isObject(found) ? found : {};
+    const fieldValue = isObject(value) ? value[key] : undefined;
+    return isObject(fieldValue) ? fieldValue : {};
   };
   const spec = field(deployment, 'spec');
   const template = field(spec, 'template');
   const metadata = field(template, 'metadata');
-  const selected = { [gatewayNameLabel]: name };
+  const selectorLabels = { [gatewayNameLabel]: name };
   return {
     ...deployment,
     spec: {
       ...spec,
-      selector: { matchLabels: selected },
-      template: { ...template, metadata: { ...metadata, labels: { ...field(metadata, 'labels'), ...selected } } },
+      selector: { matchLabels: selectorLabels },
+      template: { ...template, metadata: { ...metadata, labels: { ...field(metadata, 'labels'), ...selectorLabels } } },
     },
   };
 }

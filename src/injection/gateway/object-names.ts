@@ -17,6 +17,6 @@ export function defaultNameOf(gateway: string, className: string): string {
   const name = `${gateway}-${className}`;
   if (isServiceName(name)) return name;
   const plain = name.replace(/[^-a-z0-9]/g, '-').replace(/^(?![a-z])/, 'g-');
-  const kept = plain.slice(0, maxNameCharacters - hashCharacters - 1).replace(/-+$/, '');
-  return `${kept}-${hash('sha256', name, 'hex').slice(0, hashCharacters)}`;
+  const keptPrefix = plain.slice(0, maxNameCharacters - hashCharacters - 1).replace(/-+$/, '');
+  return `${keptPrefix}-${hash('sha256', name, 'hex').slice(0, hashCharacters)}`;
 }

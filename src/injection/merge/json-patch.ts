@@ -9,12 +9,12 @@ export type PatchOperation =
 export function jsonPatchOf(from: unknown, to: unknown, path = ''): PatchOperation[] {
   if (isDeepStrictEqual(from, to)) return [];
   if (!isObject(from) || !isObject(to)) return [{ op: 'replace', path, value: to }];
-  const removed = Object.keys(from).filter((key) => !Object.hasOwn(to, key));
+  const removedKeys = Object.keys(from).filter((key) => !Object.hasOwn(to, key));
   return [
-    ...removed.map((key): PatchOperation => ({ op: 'remove', path: `${path}/${escapedPointer(key)}` })),
+    ...removedKeys.map((key): PatchOperation => ({ op: 'remove', path: `${path}/${escapedPointer(key)}` })),
     ...Object.entries(to).flatMap(([key, value]): PatchOperation[] => {
-      const place = `${path}/${escapedPointer(key)}`;
-      return Object.hasOwn(from, key) ? jsonPatchOf(from[key], value, place) : [{ op: 'add', path: place, value }];
+      const pointer = `${path}/${escapedPointer(key)}`;
+      return Object.hasOwn(from, key) ? jsonPatchOf(from[key], value, pointer) : [{ op: 'add', path: pointer, value }];
     }),
   ];
 }

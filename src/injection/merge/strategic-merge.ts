@@ -74,16 +74,16 @@ function mergeObject(original: Json, patch: Json, rules: Readonly<Record<string,
   if (directive !== undefined && directive !== 'merge') {
     throw new MergeError(`${path}.$patch: must be merge, replace or delete`);
   }
-  const kept = retained === undefined ? Object.entries(original) : retainedFields(original, retained, path);
+  const keptEntries = retained === undefined ? Object.entries(original) : retainedFields(original, retained, path);
   // Uses a Map, so that a key `__proto__` stays a key.
-  const merged = new Map(kept);
+  const mergedFields = new Map(keptEntries);
   for (const [key, value] of Object.entries(fields)) {
-    const place = path === '' ? key : `${path}.${key}`;
-    if (key.startsWith('$')) throw new MergeError(`${place}: this directive is not supported`);
-    if (value === null) merged.delete(key);
-    else merged.set(key, mergeField(merged.get(key), value, rules[key] ?? {}, place));
+    const fieldPath = path === '' ? key : `${path}.${key}`;
+    if (key.startsWith('$')) throw new MergeError(`${fieldPath}: this directive is not supported`);
+    if (value === null) mergedFields.delete(key);
+    else mergedFields.set(key, mergeField(mergedFields.get(key), value, rules[key] ?? {}, fieldPath));
   }
-  return Object.fromEntries(merged);
+  return Object.fromEntries(mergedFields);
 }
 
 function retainedFields(original: Json, retained: unknown, path: string): [string, unknown][] {
@@ -107,16 +107,16 @@ function mergeList(original: readonly unknown[], patch: readonly unknown[], rule
     mergeKey,
     path,
   );
-  const earlier = replaces ? [] : original;
-  const byKey = new Map(earlier.filter(isObject).map((item) => [item[mergeKey], item]));
-  const merged = items
+  const originalItems = replaces ? [] : original;
+  const itemByKey = new Map(originalItems.filter(isObject).map((item) => [item[mergeKey], item]));
+  const mergedItems = items
     .filter(({ item }) => item.$patch !== 'delete')
-    .map(({ key, item }) => mergeObject(byKey.get(key) ?? {}, item, fields, `${path}[${key}]`));
+    .map(({ key, item }) => mergeObject(itemByKey.get(key) ?? {}, item, fields, `${path}[${key}]`));
   const deleted = new Set(items.filter(({ item }) => item.$patch === 'delete').map(({ key }) => key));
   const keyOf = (item: unknown): unknown => (isObject(item) ? item[mergeKey] : undefined);
   return interleaved(
-    earlier.filter((item) => !deleted.has(keyOf(item))),
-    merged,
+    originalItems.filter((item) => !deleted.has(keyOf(item))),
+    mergedItems,
     keyOf,
   );
 }
@@ -124,16 +124,16 @@ function mergeList(original: readonly unknown[], patch: readonly unknown[], rule
 /** Keeps the order of the patch's items. Each other item is inserted before the first patch item that follows it in the original, or at the end. */
 function interleaved(
   original: readonly unknown[],
-  patched: readonly unknown[],
+  patchedItems: readonly unknown[],
   keyOf: (item: unknown) => unknown,
 ): unknown[] {
-  const place = new Map(original.map((item, index) => [keyOf(item), index]));
-  const inPatch = new Set(patched.map(keyOf));
+  const indexByKey = new Map(original.map((item, index) => [keyOf(item), index]));
+  const inPatch = new Set(patchedItems.map(keyOf));
   const unpatched = original.filter((item) => !inPatch.has(keyOf(item)));
   const result: unknown[] = [];
-  for (const item of patched) {
-    const at = place.get(keyOf(item)) ?? -1;
-    while (unpatched.length > 0 && place.get(keyOf(unpatched[0]))! < at) result.push(unpatched.shift());
+  for (const item of patchedItems) {
+    const at = indexByKey.get(keyOf(item)) ?? -1;
+    while (unpatched.length > 0 && indexByKey.get(keyOf(unpatched[0]))! < at) result.push(unpatched.shift());
     result.push(item);
   }
   return [...result, ...unpatched];

@@ -55,9 +55,9 @@ export function withoutEarlierInjection(pod: Pod): PristinePod {
   const probes = objectOf(environment.get(probesVariable));
   const metrics = objectOf(environment.get(metricsVariable));
   const { annotations = {} } = pod.metadata;
-  const { [statusKey]: _status, [overridesKey]: overrides, ...remaining } = annotations;
-  const withoutAnnotations = withAnnotations(pod, remaining);
-  const stripped = withoutInjected(withoutAnnotations, status, overridesOf(overrides));
+  const { [statusKey]: _status, [overridesKey]: overrides, ...otherAnnotations } = annotations;
+  const podWithOtherAnnotations = withAnnotations(pod, otherAnnotations);
+  const stripped = withoutInjected(podWithOtherAnnotations, status, overridesOf(overrides));
   const restored = probes === undefined ? stripped : restoreProbes(stripped, probes as Readonly<Record<string, Json>>);
   return {
     pod: isObject(status.original)
@@ -68,10 +68,10 @@ export function withoutEarlierInjection(pod: Pod): PristinePod {
 }
 
 /** Earlier values of changed texts, with which {@link withoutEarlierInjection} reverts the change. */
-export function replacedTexts(original: Texts = {}, after: Texts = {}): OriginalTexts {
-  const keys = [...new Set([...Object.keys(original), ...Object.keys(after)])];
-  const changed = keys.filter((key) => ownValue(original, key) !== ownValue(after, key)).sort();
-  return Object.fromEntries(changed.map((key) => [key, ownValue(original, key) ?? null]));
+export function replacedTexts(original: Texts = {}, next: Texts = {}): OriginalTexts {
+  const keys = [...new Set([...Object.keys(original), ...Object.keys(next)])];
+  const changedKeys = keys.filter((key) => ownValue(original, key) !== ownValue(next, key)).sort();
+  return Object.fromEntries(changedKeys.map((key) => [key, ownValue(original, key) ?? null]));
 }
 
 function withOriginalTexts(pod: Pod, original: Json): Pod {
@@ -100,21 +100,24 @@ function namesIn(value: unknown): readonly string[] {
 }
 
 function withoutInjected({ spec, ...pod }: Pod, status: Json, overrides: ContainerOverrides): Pod {
-  const kept = <T extends { readonly name?: string }>(items: readonly T[] | undefined, injected: unknown): T[] => {
+  const keepOriginal = <T extends { readonly name?: string }>(
+    items: readonly T[] | undefined,
+    injected: unknown,
+  ): T[] => {
     const names = namesIn(injected);
     return (items ?? []).filter(({ name = '' }) => !names.includes(name));
   };
   const lists = {
-    initContainers: [...kept(spec.initContainers, status.initContainers), ...overrides.initContainers],
-    volumes: kept(spec.volumes, status.volumes),
-    imagePullSecrets: kept(spec.imagePullSecrets, status.imagePullSecrets),
+    initContainers: [...keepOriginal(spec.initContainers, status.initContainers), ...overrides.initContainers],
+    volumes: keepOriginal(spec.volumes, status.volumes),
+    imagePullSecrets: keepOriginal(spec.imagePullSecrets, status.imagePullSecrets),
   };
-  const { initContainers: _init, volumes: _volumes, imagePullSecrets: _secrets, ...remaining } = spec;
+  const { initContainers: _init, volumes: _volumes, imagePullSecrets: _secrets, ...otherFields } = spec;
   return {
     ...pod,
     spec: {
-      ...remaining,
-      containers: [...kept(spec.containers, status.containers), ...overrides.containers],
+      ...otherFields,
+      containers: [...keepOriginal(spec.containers, status.containers), ...overrides.containers],
       ...Object.fromEntries(
         Object.entries(lists).filter(([field, list]) => list.length > 0 || isEmptyList(spec[field])),
       ),
@@ -138,12 +141,12 @@ function statusPortIn(environment: ReadonlyMap<string, string | undefined>): num
 }
 
 function overridesOf(text: string | undefined): ContainerOverrides {
-  const written = objectOf(text) ?? {};
+  const recordedTexts = objectOf(text) ?? {};
   const containers = (value: unknown): Container[] =>
     Array.isArray(value)
       ? value.filter((item): item is Container => isObject(item) && typeof item.name === 'string')
       : [];
-  return { containers: containers(written.containers), initContainers: containers(written.initContainers) };
+  return { containers: containers(recordedTexts.containers), initContainers: containers(recordedTexts.initContainers) };
 }
 
 function objectOf(text: string | undefined): Json | undefined {

@@ -23,8 +23,8 @@ export function openShiftIdentity(annotations: Texts): ProxyIdentity | undefined
 
 /** Parses the first range of a list, written `1000620000/10000` (first and count) or `1000620000-1000629999`. */
 function lastIdOf(ranges = ''): number | undefined {
-  const [, first, separator, second] = /^\s*(\d{1,10})([/-])(\d{1,10})\s*(?:,|$)/.exec(ranges) ?? [];
+  const [, first, separator, end] = /^\s*(\d{1,10})([/-])(\d{1,10})\s*(?:,|$)/.exec(ranges) ?? [];
   if (first === undefined) return undefined;
-  const last = separator === '/' ? Number(first) + Number(second) - 1 : Number(second);
+  const last = separator === '/' ? Number(first) + Number(end) - 1 : Number(end);
   return last >= Number(first) && last < 2 ** 31 ? last : undefined;
 }

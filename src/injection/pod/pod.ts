@@ -125,7 +125,7 @@ const scalar =
 
 const text = scalar('string', 'a string');
 
-const each =
+const checkItems =
   (check: Check): Check =>
   (value, path) =>
     Array.isArray(value)
@@ -154,9 +154,9 @@ const identity = fieldsOf({ runAsUser: number, runAsGroup: number });
 const hooks = fieldsOf({ preStop: anyObject, postStart: anyObject });
 const container = fieldsOf(
   {
-    ...{ name: text, image: text, args: each(text), restartPolicy: text, securityContext: identity },
-    env: each(fieldsOf({ name: text, value: text }, ['name'])),
-    ports: each(fieldsOf({ name: text, containerPort: number, protocol: text }, ['containerPort'])),
+    ...{ name: text, image: text, args: checkItems(text), restartPolicy: text, securityContext: identity },
+    env: checkItems(fieldsOf({ name: text, value: text }, ['name'])),
+    ports: checkItems(fieldsOf({ name: text, containerPort: number, protocol: text }, ['containerPort'])),
     ...{ livenessProbe: anyObject, readinessProbe: anyObject, startupProbe: anyObject, lifecycle: hooks },
   },
   ['name'],
@@ -166,12 +166,15 @@ const pod = fieldsOf(
   {
     metadata: fieldsOf({
       ...{ name: text, generateName: text, namespace: text, labels: texts, annotations: texts },
-      ownerReferences: each(owner),
+      ownerReferences: checkItems(owner),
     }),
     spec: fieldsOf(
       {
-        ...{ containers: each(container), initContainers: each(container), securityContext: identity },
-        ...{ volumes: each(fieldsOf({ name: text }, ['name'])), imagePullSecrets: each(fieldsOf({ name: text })) },
+        ...{ containers: checkItems(container), initContainers: checkItems(container), securityContext: identity },
+        ...{
+          volumes: checkItems(fieldsOf({ name: text }, ['name'])),
+          imagePullSecrets: checkItems(fieldsOf({ name: text })),
+        },
         ...{ hostNetwork: scalar('boolean', 'true or false'), nodeName: text, os: fieldsOf({ name: text }) },
       },
       ['containers'],
@@ -189,8 +192,8 @@ export function readPod(value: unknown, path = ''): Decoded<Pod> {
   const [first, ...moreErrors] = pod(value, path);
   if (first !== undefined) return E.left([first, ...moreErrors]);
   if (!isObject(value)) return fail(path, violation.wrongType('an object', value));
-  const written = withoutNulls(value) as Json;
-  return E.right({ ...written, metadata: written.metadata ?? {} } as Pod);
+  const cleanValue = withoutNulls(value) as Json;
+  return E.right({ ...cleanValue, metadata: cleanValue.metadata ?? {} } as Pod);
 }
 
 /** Removes `null` fields, which count as absent. List items stay. */

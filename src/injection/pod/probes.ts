@@ -26,8 +26,8 @@ export function redirectProbes(pod: Pod, statusPort: number): { readonly pod: Po
       const original = redirectedHandler(handler, container.ports ?? [], statusPort);
       if (original === undefined) return handler;
       probes[path] = original;
-      const { httpGet: _http, tcpSocket: _tcp, grpc: _grpc, ...remaining } = handler;
-      return { ...remaining, httpGet: { path, port: statusPort, scheme: 'HTTP' } };
+      const { httpGet: _http, tcpSocket: _tcp, grpc: _grpc, ...otherFields } = handler;
+      return { ...otherFields, httpGet: { path, port: statusPort, scheme: 'HTTP' } };
     }),
   );
   return { pod: redirected, probes };
@@ -40,9 +40,9 @@ export function restoreProbes(pod: Pod, probes: RedirectedProbes): Pod {
       const request = requestOf(handler);
       const original = Object.hasOwn(probes, path) ? probes[path] : undefined;
       if (original === undefined || request?.kind !== 'httpGet' || request.fields.path !== path) return handler;
-      const { httpGet: _redirected, ...remaining } = handler;
+      const { httpGet: _redirected, ...otherFields } = handler;
       const { timeoutSeconds: _timeout, ...restored } = original;
-      return { ...remaining, ...restored };
+      return { ...otherFields, ...restored };
     }),
   );
 }
@@ -73,10 +73,10 @@ function portOf(port: unknown, ports: readonly ContainerPort[]): number | undefi
 }
 
 function mapHandlers(container: Container, map: (handler: Json, path: string) => Json): Container {
-  const changed: Record<string, unknown> = { ...container };
+  const changedContainer: Record<string, unknown> = { ...container };
   for (const [field, suffix] of Object.entries(probeFields)) {
     const probe = container[field];
-    if (isObject(probe)) changed[field] = map(probe, `/app-health/${container.name}/${suffix}`);
+    if (isObject(probe)) changedContainer[field] = map(probe, `/app-health/${container.name}/${suffix}`);
   }
   const { lifecycle } = container;
   if (isObject(lifecycle)) {
@@ -85,9 +85,9 @@ function mapHandlers(container: Container, map: (handler: Json, path: string) =>
       const hook = lifecycle[field];
       if (isObject(hook)) hooks[field] = map(hook, `/app-lifecycle/${container.name}/${suffix}`);
     }
-    changed.lifecycle = hooks;
+    changedContainer.lifecycle = hooks;
   }
-  return changed as Container;
+  return changedContainer as Container;
 }
 
 function mapContainers(pod: Pod, map: (container: Container) => Container): Pod {

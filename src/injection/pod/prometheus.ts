@@ -28,9 +28,11 @@ function fieldOf(key: string): keyof ScrapeSettings | undefined {
 }
 
 export function scrapeSettingsOf({ metadata: { annotations = {} } }: Pod): ScrapeSettings {
-  const found = new Map(Object.entries(annotations).map(([key, value]) => [fieldOf(key), value]));
+  const valueByField = new Map(Object.entries(annotations).map(([key, value]) => [fieldOf(key), value]));
   const fields = ['scrape', 'path', 'port'] as const;
-  return Object.fromEntries(fields.filter((field) => found.has(field)).map((field) => [field, found.get(field)]));
+  return Object.fromEntries(
+    fields.filter((field) => valueByField.has(field)).map((field) => [field, valueByField.get(field)]),
+  );
 }
 
 /** Returns false if the pod disables scraping or already names the status port. */
@@ -60,8 +62,8 @@ export function withoutMergedMetrics(pod: Pod, original: ScrapeSettings | undefi
 
 function withScrapeSettings(pod: Pod, settings: ScrapeSettings): Pod {
   const otherAnnotations = Object.entries(pod.metadata.annotations ?? {}).filter(([key]) => fieldOf(key) === undefined);
-  const written: Texts = Object.fromEntries(
+  const scrapeAnnotations: Texts = Object.fromEntries(
     Object.entries(settings).map(([field, value]) => [`prometheus.io/${field}`, value]),
   );
-  return withAnnotations(pod, { ...Object.fromEntries(otherAnnotations), ...written });
+  return withAnnotations(pod, { ...Object.fromEntries(otherAnnotations), ...scrapeAnnotations });
 }

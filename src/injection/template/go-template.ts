@@ -71,7 +71,7 @@ export async function withGoTemplates<Injector extends GoTemplates, T>(
   return run({ ...injector, renderGoTemplate: (call) => rendered.get(JSON.stringify(call))! });
 }
 
-export function goTemplateCall(name: string, template: string, input: TemplateInput, written: Json): GoTemplateCall {
+export function goTemplateCall(name: string, template: string, input: TemplateInput, values: Json): GoTemplateCall {
   const { pod, namespace, workload, settings, mesh, proxyConfig, proxyUid, proxyGid, isNative } = input;
   return {
     name,
@@ -83,7 +83,7 @@ export function goTemplateCall(name: string, template: string, input: TemplateIn
       spec: pod.spec,
       proxyConfig: proxyConfigToJson(proxyConfig),
       meshConfig: meshConfigJson(mesh),
-      values: written,
+      values: values,
       revision: settings.revision || 'default',
       proxyImage: imageOf(input, settings.values.image),
       proxyInitImage: imageOf(input, settings.values.initImage),

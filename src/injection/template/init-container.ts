@@ -41,7 +41,9 @@ function redirectionArgs(input: TemplateInput): string[] {
   const { pod, settings, statusPort } = input;
   const { values } = settings;
   const optional = (flag: string, value: string): string[] => (value === '' ? [] : [flag, value]);
-  const excluded = annotationOrSetting(pod, `${traffic}/excludeInboundPorts`, values.excludeInboundPorts).split(',');
+  const excludedPorts = annotationOrSetting(pod, `${traffic}/excludeInboundPorts`, values.excludeInboundPorts).split(
+    ',',
+  );
   const localPorts = [envoyMetricsPort, healthPort, statusPort].filter((port) => port > 0).map(String);
   const virtual =
     annotationOf(pod, 'istio.io/reroute-virtual-interfaces') ??
@@ -52,7 +54,7 @@ function redirectionArgs(input: TemplateInput): string[] {
     ...['-i', annotationOrSetting(pod, `${traffic}/includeOutboundIPRanges`, values.includeIPRanges)],
     ...['-x', annotationOrSetting(pod, `${traffic}/excludeOutboundIPRanges`, values.excludeIPRanges)],
     ...['-b', annotationOrSetting(pod, `${traffic}/includeInboundPorts`, values.includeInboundPorts)],
-    ...['-d', [...new Set([...localPorts, ...excluded.map((port) => port.trim()).filter(Boolean)])].join(',')],
+    ...['-d', [...new Set([...localPorts, ...excludedPorts.map((port) => port.trim()).filter(Boolean)])].join(',')],
     ...optional('-q', annotationOrSetting(pod, `${traffic}/includeOutboundPorts`, values.includeOutboundPorts)),
     ...optional('-o', annotationOrSetting(pod, `${traffic}/excludeOutboundPorts`, values.excludeOutboundPorts)),
     ...optional('-k', virtual),
@@ -83,11 +85,11 @@ export function cniAnnotations(input: TemplateInput): Readonly<Record<string, st
   const { pod, settings, statusPort } = input;
   const { values } = settings;
   if (!values.cni.enabled) return {};
-  const excluded = annotationOrSetting(pod, `${traffic}/excludeInboundPorts`, values.excludeInboundPorts)
+  const excludedPorts = annotationOrSetting(pod, `${traffic}/excludeInboundPorts`, values.excludeInboundPorts)
     .split(',')
     .map((port) => port.trim())
     .filter(Boolean);
-  const written = {
+  const writtenAnnotations = {
     'sidecar.istio.io/interceptionMode': interceptionModeOf(input),
     [`${traffic}/includeOutboundIPRanges`]: annotationOrSetting(
       pod,
@@ -105,7 +107,7 @@ export function cniAnnotations(input: TemplateInput): Readonly<Record<string, st
       values.includeInboundPorts,
     ),
     [`${traffic}/excludeInboundPorts`]: [
-      ...new Set([...(statusPort > 0 ? [String(statusPort)] : []), ...excluded]),
+      ...new Set([...(statusPort > 0 ? [String(statusPort)] : []), ...excludedPorts]),
     ].join(','),
   };
   const optional = {
@@ -121,7 +123,7 @@ export function cniAnnotations(input: TemplateInput): Readonly<Record<string, st
     ),
     ...(values.cni.provider === 'multus' && { 'k8s.v1.cni.cncf.io/networks': multusNetworks(pod) }),
   };
-  return { ...written, ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== '')) };
+  return { ...writtenAnnotations, ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== '')) };
 }
 
 /** Adds the plugin to the pod's networks (separated by commas or as JSON), because Multus runs only listed plugins. */

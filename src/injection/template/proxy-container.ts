@@ -111,10 +111,10 @@ function proxyEnvironment(input: TemplateInput): readonly EnvironmentVariable[] 
 }
 
 function changedFields(config: TemplateInput['proxyConfig']): Json {
-  const changed = Object.entries(config).filter(
+  const changedEntries = Object.entries(config).filter(
     ([field, value]) => !isDeepStrictEqual(value, (defaultProxyConfig as unknown as Json)[field]),
   );
-  return proxyConfigToJson(Object.fromEntries(changed));
+  return proxyConfigToJson(Object.fromEntries(changedEntries));
 }
 
 /** Ports of all containers, which the control plane reads from the node metadata. */
@@ -165,11 +165,11 @@ export function sidecarSecurity(input: TemplateInput): Json {
   const { privileged } = settings.values;
   const isTproxy = interceptionModeOf(input) === 'TPROXY';
   const bindsPorts = booleanAnnotationOrSetting(pod, 'sidecar.istio.io/capNetBindService', false);
-  const added = [...(isTproxy ? ['NET_ADMIN'] : []), ...(bindsPorts ? ['NET_BIND_SERVICE'] : [])];
+  const addedCapabilities = [...(isTproxy ? ['NET_ADMIN'] : []), ...(bindsPorts ? ['NET_BIND_SERVICE'] : [])];
   const isRoot = isTproxy || bindsPorts;
   return {
     allowPrivilegeEscalation: privileged,
-    capabilities: { ...(added.length > 0 && { add: added }), drop: ['ALL'] },
+    capabilities: { ...(addedCapabilities.length > 0 && { add: addedCapabilities }), drop: ['ALL'] },
     privileged,
     readOnlyRootFilesystem: true,
     runAsGroup: proxyGid,

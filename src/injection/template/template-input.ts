@@ -82,8 +82,8 @@ export function fieldVariable(name: string, fieldPath: string): EnvironmentVaria
 
 /** Environment from the mesh administrator and the owner of the workload. */
 export function addedEnvironment({ settings, proxyConfig }: TemplateInput): readonly EnvironmentVariable[] {
-  const added = { ...settings.values.proxyEnvironment, ...proxyConfig.proxyMetadata };
-  return Object.entries(added).map(([name, value]) => ({ name, value }));
+  const addedVariables = { ...settings.values.proxyEnvironment, ...proxyConfig.proxyMetadata };
+  return Object.entries(addedVariables).map(([name, value]) => ({ name, value }));
 }
 
 /** Security context for containers that neither change the network nor bind privileged ports. */

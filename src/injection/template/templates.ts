@@ -139,11 +139,11 @@ function canonicalLabels({ pod, workload, settings }: TemplateInput): Readonly<R
 function commonAnnotations({ pod, settings }: TemplateInput): Readonly<Record<string, string>> {
   const [first] = pod.spec.containers.filter((container) => !isOfSidecar(container));
   const keys = ['kubectl.kubernetes.io/default-container', 'kubectl.kubernetes.io/default-logs-container'];
-  const named = keys.flatMap((key) => {
+  const namedTemplates = keys.flatMap((key) => {
     const name = pod.metadata.annotations?.[key] ?? first?.name;
     return name === undefined ? [] : [[key, name] as const];
   });
-  return { [revisionLabel]: settings.revision || 'default', ...Object.fromEntries(named) };
+  return { [revisionLabel]: settings.revision || 'default', ...Object.fromEntries(namedTemplates) };
 }
 
 /** Returns the proxy image, which identifies proxies among application containers. */

@@ -60,9 +60,9 @@ export class FairQueue<Item> {
     if (this.#isFull(key)) return item;
     this.#insert(item, key);
     if (this.size <= this.#options.maxItems) return undefined;
-    const rejected = this.#largest(key);
-    this.remove(rejected);
-    return rejected;
+    const rejectedItem = this.#largest(key);
+    this.remove(rejectedItem);
+    return rejectedItem;
   }
 
   next(isReady: (item: Item) => boolean = () => true): Item | undefined {
@@ -154,12 +154,12 @@ function firstOf<Item>({ items, children }: Share<Item>, isReady: (item: Item) =
 
 /** Insert position after all items that the new one does not precede. */
 function placeFor<Item>(item: Item, items: readonly Item[], precedes: (one: Item, other: Item) => boolean): number {
-  let low = 0;
+  let lowIndex = 0;
   let high = items.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
+  while (lowIndex < high) {
+    const middle = (lowIndex + high) >>> 1;
     if (precedes(item, items[middle]!)) high = middle;
-    else low = middle + 1;
+    else lowIndex = middle + 1;
   }
-  return low;
+  return lowIndex;
 }

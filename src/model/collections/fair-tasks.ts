@@ -38,7 +38,7 @@ export class FairTasks {
   readonly #options: FairTasksOptions;
   readonly #queue: FairQueue<Waiting>;
   readonly #runningOf = new Map<string, number>();
-  #running = 0;
+  #runningCount = 0;
 
   constructor(options: FairTasksOptions) {
     this.#options = options;
@@ -58,17 +58,17 @@ export class FairTasks {
   do<Result>({ key, rank = 0, run, reject, cancelled }: FairTask<Result>, signal?: AbortSignal): Promise<Result> {
     if (signal?.aborted === true && cancelled !== undefined) return Promise.resolve(cancelled());
     const { promise, resolve, reject: fail } = Promise.withResolvers<Result>();
-    const waiting: Waiting = {
+    const waitingTask: Waiting = {
       ...{ key, rank },
       begin: () => run(resolve).catch(fail),
       reject: () => resolve(reject(this.#queue.size)),
     };
     const leave = (): void => {
-      if (cancelled !== undefined && this.#queue.remove(waiting)) resolve(cancelled());
+      if (cancelled !== undefined && this.#queue.remove(waitingTask)) resolve(cancelled());
     };
     signal?.addEventListener('abort', leave, { once: true });
-    if (this.#hasSlot(key)) this.#start(waiting);
-    else this.#queue.add(waiting, key)?.reject();
+    if (this.#hasSlot(key)) this.#start(waitingTask);
+    else this.#queue.add(waitingTask, key)?.reject();
     return promise.finally(() => signal?.removeEventListener('abort', leave));
   }
 
@@ -79,7 +79,7 @@ export class FairTasks {
 
   #hasSlot([outermostKey = '']: ShareKey): boolean {
     const { maxRunning, maxRunningOfKey = maxRunning } = this.#options;
-    return this.#running < maxRunning && (this.#runningOf.get(outermostKey) ?? 0) < maxRunningOfKey;
+    return this.#runningCount < maxRunning && (this.#runningOf.get(outermostKey) ?? 0) < maxRunningOfKey;
   }
 
   #start({ key: [outermostKey = ''], begin }: Waiting): void {
@@ -90,9 +90,9 @@ export class FairTasks {
     });
   }
 
-  #count(outermostKey: string, more: number): void {
-    this.#running += more;
-    const count = (this.#runningOf.get(outermostKey) ?? 0) + more;
+  #count(outermostKey: string, change: number): void {
+    this.#runningCount += change;
+    const count = (this.#runningOf.get(outermostKey) ?? 0) + change;
     if (count === 0) this.#runningOf.delete(outermostKey);
     else this.#runningOf.set(outermostKey, count);
   }

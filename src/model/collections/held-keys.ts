@@ -8,9 +8,9 @@ import { memoizeByObject } from './memoize-by-object.ts';
 type Keys = Map<string, readonly Keys[]>;
 
 export class HeldKeys {
-  readonly #keysOf = memoizeByObject((holder: object): Keys => {
+  readonly #keysOf = memoizeByObject((keyHolder: object): Keys => {
     const keys: Keys = new Map();
-    this.#holders.register(holder, keys);
+    this.#holders.register(keyHolder, keys);
     return keys;
   });
   readonly #holders = new FinalizationRegistry<Keys>((keys) => {
@@ -29,17 +29,17 @@ export class HeldKeys {
 
   hold(key: string, holders: readonly object[]): void {
     const all = holders.map(this.#keysOf);
-    const knownHolders = all[0]?.get(key);
+    const holdersOfKey = all[0]?.get(key);
     if (
-      knownHolders !== undefined &&
-      knownHolders.length === all.length &&
-      knownHolders.every((keyMap, holderIndex) => keyMap === all[holderIndex])
+      holdersOfKey !== undefined &&
+      holdersOfKey.length === all.length &&
+      holdersOfKey.every((keyMap, holderIndex) => keyMap === all[holderIndex])
     )
       return;
     for (const keyMap of all) keyMap.set(key, all);
   }
 
-  countOf(holder: object): number {
-    return this.#keysOf(holder).size;
+  countOf(keyHolder: object): number {
+    return this.#keysOf(keyHolder).size;
   }
 }

@@ -18,6 +18,6 @@ export function memoizeByObject<Key extends object, Value extends NonNullable<un
 export function memoizeByPair<A extends object, B extends object, Value extends NonNullable<unknown>>(
   compute: (a: A, b: B) => Value,
 ): (a: A, b: B) => Value {
-  const byFirst = memoizeByObject((a: A) => memoizeByObject((b: B) => compute(a, b)));
-  return (a, b) => byFirst(a)(b);
+  const memoizedByFirst = memoizeByObject((a: A) => memoizeByObject((b: B) => compute(a, b)));
+  return (a, b) => memoizedByFirst(a)(b);
 }

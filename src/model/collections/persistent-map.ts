@@ -153,19 +153,19 @@ function drop<V>(node: Node<V>, hash: number, shift: number, key: string): Node<
   return remainingChildren.length === 0 ? undefined : { children };
 }
 
-function* differences<V>(left: Node<V> | undefined, right: Node<V> | undefined): Generator<string> {
-  if (left === right) return;
-  if (left !== undefined && 'children' in left && right !== undefined && 'children' in right) {
-    for (let index = 0; index < width; index++) yield* differences(left.children[index], right.children[index]);
+function* differences<V>(leftNode: Node<V> | undefined, rightNode: Node<V> | undefined): Generator<string> {
+  if (leftNode === rightNode) return;
+  if (leftNode !== undefined && 'children' in leftNode && rightNode !== undefined && 'children' in rightNode) {
+    for (let index = 0; index < width; index++) yield* differences(leftNode.children[index], rightNode.children[index]);
     return;
   }
-  const remaining = new Map(walk(left));
-  for (const [key, value] of walk(right)) {
-    const isSame = remaining.get(key) === value && remaining.has(key);
-    remaining.delete(key);
-    if (!isSame) yield key;
+  const remainingEntries = new Map(walk(leftNode));
+  for (const [key, value] of walk(rightNode)) {
+    const isUnchanged = remainingEntries.get(key) === value && remainingEntries.has(key);
+    remainingEntries.delete(key);
+    if (!isUnchanged) yield key;
   }
-  yield* remaining.keys();
+  yield* remainingEntries.keys();
 }
 
 function* walk<V>(node: Node<V> | undefined): Generator<readonly [string, V]> {

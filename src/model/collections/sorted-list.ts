@@ -23,12 +23,12 @@ export class SortedList<T> {
     return SortedList.#fromSorted(yield* sorting(items, compare), compare);
   }
 
-  static #fromSorted<T>(sorted: readonly T[], compare: (a: T, b: T) => number): SortedList<T> {
+  static #fromSorted<T>(sortedItems: readonly T[], compare: (a: T, b: T) => number): SortedList<T> {
     const blocks: T[][] = [];
-    for (let start = 0; start < sorted.length; start += maxBlockItems / 2) {
-      blocks.push(sorted.slice(start, start + maxBlockItems / 2));
+    for (let start = 0; start < sortedItems.length; start += maxBlockItems / 2) {
+      blocks.push(sortedItems.slice(start, start + maxBlockItems / 2));
     }
-    return new SortedList(blocks, sorted.length, compare);
+    return new SortedList(blocks, sortedItems.length, compare);
   }
 
   get items(): readonly T[] {
@@ -36,15 +36,15 @@ export class SortedList<T> {
     return this.#items;
   }
 
-  edited(removed: readonly T[], added: readonly T[]): SortedList<T> {
-    if (removed.length + added.length > maxSingleEdits) {
-      const without = new Set(removed);
-      return SortedList.of([...this.items.filter((item) => !without.has(item)), ...added], this.#compare);
+  edited(removedItems: readonly T[], addedItems: readonly T[]): SortedList<T> {
+    if (removedItems.length + addedItems.length > maxSingleEdits) {
+      const removedSet = new Set(removedItems);
+      return SortedList.of([...this.items.filter((item) => !removedSet.has(item)), ...addedItems], this.#compare);
     }
     const blocks = [...this.#blocks];
-    for (const item of removed) this.#drop(blocks, item);
-    for (const item of added) this.#put(blocks, item);
-    return new SortedList(blocks, this.length - removed.length + added.length, this.#compare);
+    for (const item of removedItems) this.#drop(blocks, item);
+    for (const item of addedItems) this.#put(blocks, item);
+    return new SortedList(blocks, this.length - removedItems.length + addedItems.length, this.#compare);
   }
 
   #drop(blocks: (readonly T[])[], item: T): void {
@@ -66,20 +66,20 @@ export class SortedList<T> {
     }
     const blockIndex = this.#blockOf(blocks, item);
     const block = blocks[blockIndex]!;
-    const more = block.toSpliced(placeOf(block, item, this.#compare), 0, item);
-    if (more.length <= maxBlockItems) blocks[blockIndex] = more;
-    else blocks.splice(blockIndex, 1, more.slice(0, maxBlockItems / 2), more.slice(maxBlockItems / 2));
+    const largerBlock = block.toSpliced(placeOf(block, item, this.#compare), 0, item);
+    if (largerBlock.length <= maxBlockItems) blocks[blockIndex] = largerBlock;
+    else blocks.splice(blockIndex, 1, largerBlock.slice(0, maxBlockItems / 2), largerBlock.slice(maxBlockItems / 2));
   }
 
   /** The last block that begins at or before the item, else the first. */
   #blockOf(blocks: readonly (readonly T[])[], item: T): number {
-    let [low, high] = [0, blocks.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.#compare(blocks[middle]![0]!, item) <= 0) low = middle + 1;
+    let [lowBlock, high] = [0, blocks.length];
+    while (lowBlock < high) {
+      const middle = (lowBlock + high) >> 1;
+      if (this.#compare(blocks[middle]![0]!, item) <= 0) lowBlock = middle + 1;
       else high = middle;
     }
-    return Math.max(0, low - 1);
+    return Math.max(0, lowBlock - 1);
   }
 }
 
@@ -91,11 +91,11 @@ const maxSingleEdits = 64;
 
 /** Index of the first item that is not less than the given one. */
 function placeOf<T>(block: readonly T[], item: T, compare: (a: T, b: T) => number): number {
-  let [low, high] = [0, block.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (compare(block[middle]!, item) < 0) low = middle + 1;
+  let [lowIndex, high] = [0, block.length];
+  while (lowIndex < high) {
+    const middle = (lowIndex + high) >> 1;
+    if (compare(block[middle]!, item) < 0) lowIndex = middle + 1;
     else high = middle;
   }
-  return low;
+  return lowIndex;
 }

@@ -10,24 +10,26 @@ export function* sorting<T>(items: readonly T[], compare: (a: T, b: T) => number
     yield;
   }
   while (runs.length > 1) {
-    const merged: T[][] = [];
+    const mergedLists: T[][] = [];
     for (let runIndex = 0; runIndex < runs.length; runIndex += 2) {
       const [firstRun, other] = [runs[runIndex]!, runs[runIndex + 1]];
-      merged.push(other === undefined ? firstRun : yield* merging(firstRun, other, compare));
+      mergedLists.push(other === undefined ? firstRun : yield* merging(firstRun, other, compare));
     }
-    runs = merged;
+    runs = mergedLists;
   }
   return runs[0] ?? [];
 }
 
 function* merging<T>(firstRun: readonly T[], other: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
-  const merged: T[] = [];
-  let [firstIndex, right] = [0, 0];
-  while (firstIndex < firstRun.length && right < other.length) {
-    merged.push(compare(firstRun[firstIndex]!, other[right]!) <= 0 ? firstRun[firstIndex++]! : other[right++]!);
-    if (merged.length % runLength === 0) yield;
+  const mergedList: T[] = [];
+  let [firstIndex, secondIndex] = [0, 0];
+  while (firstIndex < firstRun.length && secondIndex < other.length) {
+    mergedList.push(
+      compare(firstRun[firstIndex]!, other[secondIndex]!) <= 0 ? firstRun[firstIndex++]! : other[secondIndex++]!,
+    );
+    if (mergedList.length % runLength === 0) yield;
   }
-  while (firstIndex < firstRun.length) merged.push(firstRun[firstIndex++]!);
-  while (right < other.length) merged.push(other[right++]!);
-  return merged;
+  while (firstIndex < firstRun.length) mergedList.push(firstRun[firstIndex++]!);
+  while (secondIndex < other.length) mergedList.push(other[secondIndex++]!);
+  return mergedList;
 }

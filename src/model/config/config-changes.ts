@@ -12,7 +12,7 @@ export function needsPush(previous: Config, current: Config): boolean {
   if (previous.creationTimestamp !== current.creationTimestamp) return true;
   if (previous.resourceVersion === current.resourceVersion) return false;
   return (
-    !isOfIstio(current) ||
+    !isIstioConfig(current) ||
     [previous, current].some(({ labels, annotations }) => mentionsIstio(labels) || mentionsIstio(annotations)) ||
     (current.kind === 'WorkloadEntry' && !isDeepStrictEqual(previous.labels, current.labels)) ||
     !isDeepStrictEqual(previous.spec, current.spec) ||
@@ -20,7 +20,7 @@ export function needsPush(previous: Config, current: Config): boolean {
   );
 }
 
-function isOfIstio({ apiVersion }: Config): boolean {
+function isIstioConfig({ apiVersion }: Config): boolean {
   return apiVersion.slice(0, apiVersion.indexOf('/')).endsWith('.istio.io');
 }
 

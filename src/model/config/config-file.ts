@@ -73,11 +73,11 @@ export function* readingConfigFile(file: string, text: string, options: ConfigRe
   const problems: Problem[] = [];
   const standIns: Config[] = [];
   for (const documentPart of documentsOf(text)) {
-    const knownResult = documents.get(documentPart.text) ?? options.previous?.documents.get(documentPart.text);
+    const cachedResult = documents.get(documentPart.text) ?? options.previous?.documents.get(documentPart.text);
     const result =
-      knownResult === undefined
+      cachedResult === undefined
         ? yield* readingDocument(file, documentPart, options)
-        : moved(knownResult, documentPart.line);
+        : shiftLines(cachedResult, documentPart.line);
     documents.set(documentPart.text, result);
     for (const config of result.configs) configs.push(config);
     for (const problem of result.problems) problems.push(problem);
@@ -97,18 +97,18 @@ export function readConfigObject(
   value: unknown,
   options: Pick<ConfigReadOptions, 'creationTimestamp' | 'errorsOnly'> & { readonly source?: SourcePosition },
 ): ReadObject {
-  const placed = (config: Config): Config =>
-    options.source === undefined ? withoutSource(config) : Object.freeze({ ...config, source: options.source });
+  const withPosition = (config: Config): Config =>
+    options.source === undefined ? omitSource(config) : Object.freeze({ ...config, source: options.source });
   const document: YamlDocument = { value, errors: [], positionOf: () => ({ line: 0, column: 0 }) };
   const reader = new DocumentReader(location, document, options);
   if (isNestedDeeper(value, maxNesting)) reader.refuseDepth(cutAtLevel(value, maxNesting));
   else reader.readObject(value, '');
   const [config] = reader.configs;
-  const standIns = reader.standIns.map((standIn) => placed({ ...standIn, ...versionOf(value) }));
-  return { config: config && placed(config), problems: reader.problems, standIns };
+  const standIns = reader.standIns.map((standIn) => withPosition({ ...standIn, ...versionOf(value) }));
+  return { config: config && withPosition(config), problems: reader.problems, standIns };
 }
 
-function withoutSource({ source: _, ...config }: Config): Config {
+function omitSource({ source: _, ...config }: Config): Config {
   return Object.freeze(config);
 }
 
@@ -129,7 +129,7 @@ export interface ReadObject {
 }
 
 /** The result of the same document at another line. Specs keep their identity, and so do objects if the line is unchanged. */
-function moved(result: DocumentResult, lineNumber: number): DocumentResult {
+function shiftLines(result: DocumentResult, lineNumber: number): DocumentResult {
   const lineOffset = lineNumber - result.line;
   if (lineOffset === 0) return result;
   const movedConfig = (config: Config): Config =>
@@ -260,7 +260,7 @@ class DocumentReader {
       return false;
     }
     const errors = (kind.metadataErrors as AboutSpec | undefined)?.(decoded.right, envelope) ?? [];
-    for (const error of errors) this.reportAt('error', path, joined('metadata', error.path), error, key);
+    for (const error of errors) this.reportAt('error', path, joinPath('metadata', error.path), error, key);
     if (errors.length > 0) return false;
     if (this.options.errorsOnly !== true) this.reportWarnings(envelope, decoded.right, path);
     if (kind.group.endsWith('.istio.io')) storeWrittenSpec(decoded.right, envelope.spec);
@@ -292,16 +292,16 @@ class DocumentReader {
     const kind = kinds[envelope.kind];
     const warnings = (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(spec);
     for (const warning of [...warnings, ...effectWarnings(kind.decoder, envelope.spec)]) {
-      this.reportAt('warning', path, joined(bodyOf(envelope.kind), warning.path), warning, key);
+      this.reportAt('warning', path, joinPath(bodyOf(envelope.kind), warning.path), warning, key);
     }
     for (const warning of metadataWarnings(envelope.kind, envelope)) {
-      this.reportAt('warning', path, joined('metadata', warning.path), warning, key);
+      this.reportAt('warning', path, joinPath('metadata', warning.path), warning, key);
     }
   }
 
   private reportAll(errors: readonly FieldError[], path: string, body: string, key?: ConfigKey): void {
     for (const error of errors) {
-      this.reportAt(error.isIgnored ? 'warning' : 'error', path, joined(body, error.path), error, key);
+      this.reportAt(error.isIgnored ? 'warning' : 'error', path, joinPath(body, error.path), error, key);
     }
   }
 
@@ -318,7 +318,7 @@ class DocumentReader {
     violation: FieldViolation,
     key?: ConfigKey,
   ): void {
-    const position = this.document.positionOf(joined(path, field));
+    const position = this.document.positionOf(joinPath(path, field));
     this.report(severity, position, violation, { ...(field === '' ? {} : { field }), ...(key && { key }) });
   }
 
@@ -326,9 +326,9 @@ class DocumentReader {
     severity: Problem['severity'],
     { line, column }: YamlPosition,
     violation: FieldViolation,
-    about: { readonly field?: string; readonly key?: ConfigKey; readonly isSure?: boolean },
+    details: { readonly field?: string; readonly key?: ConfigKey; readonly isSure?: boolean },
   ): void {
-    const { key, isSure = true, ...otherFields } = about;
+    const { key, isSure = true, ...otherFields } = details;
     const object = key === undefined ? {} : { object: objectText(key) };
     // An invalid name does not identify an object.
     const identity = key !== undefined && isSure && isKeyOfObject(key) ? { key } : {};
@@ -354,7 +354,7 @@ function bodyOf(kind: KindName): string {
   return kinds[kind].body === 'spec' ? 'spec' : '';
 }
 
-function joined(path: string, field: string): string {
+function joinPath(path: string, field: string): string {
   if (path === '' || field === '') return path + field;
   return field.startsWith('[') ? path + field : `${path}.${field}`;
 }
@@ -390,9 +390,9 @@ export function withoutRepetitions(configs: readonly Config[]): {
   const problems: Problem[] = [];
   for (const config of configs) {
     const key = configKeyText(config);
-    const earlier = first.get(key);
-    if (earlier === undefined) first.set(key, config);
-    else for (const problem of repetition(config, earlier)) if (problem) problems.push(problem);
+    const firstConfig = first.get(key);
+    if (firstConfig === undefined) first.set(key, config);
+    else for (const problem of repetition(config, firstConfig)) if (problem) problems.push(problem);
   }
   return { configs: [...first.values()], problems };
 }
@@ -407,7 +407,7 @@ export function repetition(config: Config, first: Config): readonly [Problem?] {
   const key = configKeyOf(config);
   const { source } = first;
   const otherLocation = source === undefined ? 'the cluster' : `${source.file}:${source.line}`;
-  const why = isValid
+  const reason = isValid
     ? `it differs from the object of this name in ${otherLocation}, and the first one applies`
     : `the object of this name in ${otherLocation} takes precedence, although it is invalid`;
   return [
@@ -418,7 +418,7 @@ export function repetition(config: Config, first: Config): readonly [Problem?] {
       object: objectText(key),
       key,
       code: 'OBJECT_DUPLICATE',
-      message: `does not apply: ${why}; remove or rename one of them`,
+      message: `does not apply: ${reason}; remove or rename one of them`,
     },
   ];
 }

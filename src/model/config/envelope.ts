@@ -83,16 +83,19 @@ const metadataFields = [
 
 /** Replaces misspelled metadata fields by the intended ones, unless those exist. */
 export function correctedMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const misspelt = misspeltMetadata(metadata).filter(([, meant]) => !Object.hasOwn(metadata, meant));
+  const misspelt = misspeltMetadata(metadata).filter(([, intendedField]) => !Object.hasOwn(metadata, intendedField));
   if (misspelt.length === 0) return metadata;
-  return { ...metadata, ...Object.fromEntries(misspelt.map(([field, meant]) => [meant, metadata[field]])) };
+  return {
+    ...metadata,
+    ...Object.fromEntries(misspelt.map(([field, intendedField]) => [intendedField, metadata[field]])),
+  };
 }
 
 function misspeltMetadata(metadata: Readonly<Record<string, unknown>>): [field: string, meant: string][] {
   const misspeltFields: [string, string][] = [];
   for (const field in metadata) {
-    const meant = metadataFields.includes(field) ? undefined : nearestName(field, metadataFields);
-    if (meant !== undefined) misspeltFields.push([field, meant]);
+    const intendedField = metadataFields.includes(field) ? undefined : nearestName(field, metadataFields);
+    if (intendedField !== undefined) misspeltFields.push([field, intendedField]);
   }
   return misspeltFields;
 }
@@ -107,12 +110,12 @@ const retiredGroups: ReadonlySet<string> = new Set(['authentication.istio.io', '
 
 const topFields = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
 
-const byGroupAndKind = new Map(
+const kindByGroupAndName = new Map(
   Object.values(kinds).map((entry) => [`${entry.group}/${entry.writtenAs ?? entry.kind}`, entry]),
 );
 
 function kindOf(group: string, kind: string) {
-  return byGroupAndKind.get(`${group}/${kind}`);
+  return kindByGroupAndName.get(`${group}/${kind}`);
 }
 
 /** The kind's name in the kinds table, else as written. */
@@ -122,12 +125,12 @@ export function kindNameOf(apiVersion: unknown, kind: string): string {
 
 /** The kind of an object, also if group or kind is misspelled and the kind restricts access. `undefined` for ignored kinds. */
 export function intendedKind(apiVersion: unknown, kind: string): KindName | undefined {
-  const written = typeof apiVersion === 'string' ? apiVersion : undefined;
-  const group = groupOf(written ?? '');
-  const knownKind = kindOf(group, kind)?.kind;
-  if (knownKind !== undefined) return knownKind;
-  const meant = isNearlyIstios(group) ? nearestName(kind, mayRestrict) : undefined;
-  return meant ?? (isNearlyGatewayApis(group, kind) ? nearestName(kind, gatewayApiMayRestrict) : undefined);
+  const writtenVersion = typeof apiVersion === 'string' ? apiVersion : undefined;
+  const group = groupOf(writtenVersion ?? '');
+  const kindName = kindOf(group, kind)?.kind;
+  if (kindName !== undefined) return kindName;
+  const nearestKind = isNearlyIstios(group) ? nearestName(kind, mayRestrict) : undefined;
+  return nearestKind ?? (isNearlyGatewayApis(group, kind) ? nearestName(kind, gatewayApiMayRestrict) : undefined);
 }
 
 function groupOf(apiVersion: string): string {
@@ -136,17 +139,17 @@ function groupOf(apiVersion: string): string {
 
 /** Accepts an empty group, too, because no other project has objects without a group. */
 function isNearlyIstios(group: string): boolean {
-  const written = group.trim().toLowerCase();
-  if (retiredGroups.has(written)) return false;
-  if (written === '' || /(^|\.)istio\.io$/.test(written)) return true;
-  const domain = written.split('.').slice(-2).join('.');
-  return nearestName(written, istiosGroups) !== undefined || nearestName(domain, ['istio.io']) !== undefined;
+  const normalizedGroup = group.trim().toLowerCase();
+  if (retiredGroups.has(normalizedGroup)) return false;
+  if (normalizedGroup === '' || /(^|\.)istio\.io$/.test(normalizedGroup)) return true;
+  const domain = normalizedGroup.split('.').slice(-2).join('.');
+  return nearestName(normalizedGroup, istiosGroups) !== undefined || nearestName(domain, ['istio.io']) !== undefined;
 }
 
 function isNearlyGatewayApis(group: string, kind: string): boolean {
-  const written = group.trim().toLowerCase();
-  if (ownValue(notYet, written)?.includes(kind)) return false;
-  return written === '' || nearestName(written, [gatewayApiGroup]) !== undefined;
+  const normalizedGroup = group.trim().toLowerCase();
+  if (ownValue(notYet, normalizedGroup)?.includes(kind)) return false;
+  return normalizedGroup === '' || nearestName(normalizedGroup, [gatewayApiGroup]) !== undefined;
 }
 
 export function readEnvelope(value: unknown): Envelope | InvalidEnvelope | SkippedObject {
@@ -163,29 +166,29 @@ export function readEnvelope(value: unknown): Envelope | InvalidEnvelope | Skipp
     );
   }
   const [group, version] = [groupOf(apiVersion), apiVersion.slice(apiVersion.lastIndexOf('/') + 1)];
-  const knownKind = kindOf(group, kind);
-  if (knownKind === undefined) {
-    const meant = intendedKind(apiVersion, kind);
-    if (meant === undefined) return skipped(group, kind, apiVersion);
+  const kindEntry = kindOf(group, kind);
+  if (kindEntry === undefined) {
+    const suggestedKind = intendedKind(apiVersion, kind);
+    if (suggestedKind === undefined) return skipped(group, kind, apiVersion);
     return invalidEnvelope(intendedKey(value, kind), [
-      violation.fieldError('kind', mistakenFor(meant, kind, apiVersion)),
+      violation.fieldError('kind', mistakenFor(suggestedKind, kind, apiVersion)),
     ]);
   }
   const errors: FieldError[] = [];
-  if (!knownKind.versions.includes(version)) {
+  if (!kindEntry.versions.includes(version)) {
     errors.push(
       violation.fieldError(
         'apiVersion',
         violation.unknownValue(
-          knownKind.versions.map((knownVersion) => (group === '' ? knownVersion : `${group}/${knownVersion}`)),
+          kindEntry.versions.map((kindVersion) => (group === '' ? kindVersion : `${group}/${kindVersion}`)),
           apiVersion,
         ),
       ),
     );
   }
-  const spec = knownKind.body === 'spec' ? specOf(value, errors) : withoutEnvelope(value);
-  const body = { kind: knownKind.kind, apiVersion, spec, status: knownKind.body === 'spec' ? value.status : undefined };
-  return withMetadata(body, value.metadata, errors, knownKind.scope);
+  const spec = kindEntry.body === 'spec' ? specOf(value, errors) : withoutEnvelope(value);
+  const body = { kind: kindEntry.kind, apiVersion, spec, status: kindEntry.body === 'spec' ? value.status : undefined };
+  return withMetadata(body, value.metadata, errors, kindEntry.scope);
 }
 
 const outsideSpec: violation.FieldViolation = {
@@ -197,8 +200,8 @@ const outsideSpec: violation.FieldViolation = {
 function specOf(value: Readonly<Record<string, unknown>>, errors: FieldError[]): unknown {
   for (const field in value) {
     if (topFields.includes(field)) continue;
-    const near = nearestName(field, topFields);
-    errors.push(violation.fieldError(field, near === undefined ? outsideSpec : violation.unknownField(near)));
+    const nearest = nearestName(field, topFields);
+    errors.push(violation.fieldError(field, nearest === undefined ? outsideSpec : violation.unknownField(nearest)));
   }
   if (value.spec === undefined || value.spec === null) errors.push(violation.fieldError('spec', violation.missing()));
   return value.spec;
@@ -232,8 +235,8 @@ function withMetadata(
       [...errors, violation.fieldError('metadata', violation.missing('with a name'))],
       body,
     );
-  for (const [field, meant] of misspeltMetadata(writtenMetadata)) {
-    errors.push(violation.fieldError(fieldPath('metadata', field), violation.unknownField(meant)));
+  for (const [field, intendedField] of misspeltMetadata(writtenMetadata)) {
+    errors.push(violation.fieldError(fieldPath('metadata', field), violation.unknownField(intendedField)));
   }
   const metadata = correctedMetadata(writtenMetadata);
   const { name, creationTimestamp, generation, uid, deletionTimestamp } = metadata;
@@ -330,26 +333,26 @@ function timeOf(value: unknown, errors: FieldError[]): number | undefined {
   return undefined;
 }
 
-function intendedKey(value: Readonly<Record<string, unknown>>, written: string): ConfigKey | undefined {
-  const kind = intendedKind(value.apiVersion, written);
+function intendedKey(value: Readonly<Record<string, unknown>>, writtenName: string): ConfigKey | undefined {
+  const kind = intendedKind(value.apiVersion, writtenName);
   if (kind === undefined || !isObject(value.metadata)) return undefined;
   const { name, namespace = 'default' } = correctedMetadata(value.metadata);
   return typeof name === 'string' && typeof namespace === 'string' ? { kind, namespace, name } : undefined;
 }
 
-function mistakenFor(meant: KindName, kind: string, apiVersion: string): violation.FieldViolation {
-  const { group, versions } = kinds[meant];
-  const right = `${group}/${versions[0]}`;
-  return kind === meant
+function mistakenFor(nearestKind: KindName, kind: string, apiVersion: string): violation.FieldViolation {
+  const { group, versions } = kinds[nearestKind];
+  const expectedVersion = `${group}/${versions[0]}`;
+  return kind === nearestKind
     ? violation.unknownKind(
-        `${kind} belongs to ${right}, got ${apiVersion}: the object is rejected`,
+        `${kind} belongs to ${expectedVersion}, got ${apiVersion}: the object is rejected`,
         `${apiVersion} ${kind}`,
-        right,
+        expectedVersion,
       )
     : violation.unknownKind(
-        `unknown kind ${kind} (${apiVersion}): the object is rejected; did you mean ${meant} of ${right}?`,
+        `unknown kind ${kind} (${apiVersion}): the object is rejected; did you mean ${nearestKind} of ${expectedVersion}?`,
         `${apiVersion} ${kind}`,
-        `${right} ${meant}`,
+        `${expectedVersion} ${nearestKind}`,
       );
 }
 
@@ -362,24 +365,24 @@ function skipped(group: string, kind: string, apiVersion: string): SkippedObject
 }
 
 function reasonToSkip(group: string, kind: string, apiVersion: string): violation.FieldViolation {
-  const got = `${apiVersion} ${kind}`;
-  const unsupported = (why: string): violation.FieldViolation => ({
-    ...{ code: 'KIND_UNSUPPORTED', got },
-    message: `${kind} (${apiVersion}) ${why}: the object is skipped`,
+  const actual = `${apiVersion} ${kind}`;
+  const unsupported = (unsupportedReason: string): violation.FieldViolation => ({
+    ...{ code: 'KIND_UNSUPPORTED', got: actual },
+    message: `${kind} (${apiVersion}) ${unsupportedReason}: the object is skipped`,
   });
   if (ownValue(notYet, group)?.includes(kind)) return unsupported('is not supported in files');
   if (retiredGroups.has(group)) return unsupported('belongs to an old version of Istio');
   const writable = Object.values(kinds).filter((entry) => entry.writtenAs === undefined);
-  const elsewhere = writable.find((entry) => entry.kind === kind);
-  if (elsewhere !== undefined) {
-    const right = `${elsewhere.group}/${elsewhere.versions[0]}`;
-    const message = `${kind} belongs to ${right}, got ${apiVersion}: the object is skipped`;
-    return violation.unknownKind(message, got, right);
+  const otherGroupKind = writable.find((entry) => entry.kind === kind);
+  if (otherGroupKind !== undefined) {
+    const expectedVersion = `${otherGroupKind.group}/${otherGroupKind.versions[0]}`;
+    const message = `${kind} belongs to ${expectedVersion}, got ${apiVersion}: the object is skipped`;
+    return violation.unknownKind(message, actual, expectedVersion);
   }
-  const near = nearestName(
+  const nearest = nearestName(
     kind,
     writable.map((entry) => entry.kind),
   );
-  const hint = near === undefined ? '' : `; did you mean ${near}?`;
-  return violation.unknownKind(`unknown kind ${kind} (${apiVersion}): the object is skipped${hint}`, got, near);
+  const hint = nearest === undefined ? '' : `; did you mean ${nearest}?`;
+  return violation.unknownKind(`unknown kind ${kind} (${apiVersion}): the object is skipped${hint}`, actual, nearest);
 }

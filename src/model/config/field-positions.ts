@@ -45,13 +45,13 @@ export class FieldPositions {
 
   #partAt(file: string, lineNumber: number): TextPart | undefined {
     const documentParts = this.#partsOf(file);
-    let [low, high] = [0, documentParts.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (documentParts[middle]!.line <= lineNumber) low = middle + 1;
+    let [lowIndex, high] = [0, documentParts.length];
+    while (lowIndex < high) {
+      const middle = (lowIndex + high) >> 1;
+      if (documentParts[middle]!.line <= lineNumber) lowIndex = middle + 1;
       else high = middle;
     }
-    return documentParts[low - 1];
+    return documentParts[lowIndex - 1];
   }
 
   #partsOf(file: string): readonly TextPart[] {

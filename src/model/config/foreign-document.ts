@@ -1,7 +1,7 @@
 /** Recognizes documents of ignored kinds without parsing them. */
 import { kinds } from '../kinds/index.ts';
 
-const knownKinds: ReadonlySet<string> = new Set(Object.values(kinds).map(({ kind, writtenAs }) => writtenAs ?? kind));
+const kindNames: ReadonlySet<string> = new Set(Object.values(kinds).map(({ kind, writtenAs }) => writtenAs ?? kind));
 
 const kindLine = /^(["']?)kind\1[ \t]*:[ \t]*(["']?)(\w+)\2[ \t]*(?:#.*)?$/gm;
 
@@ -17,5 +17,5 @@ export function isForeignDocument(text: string): boolean {
   const kind = kindMatches[0]?.[3];
   if (kind === undefined || kindMatches.length > 1 || kind.endsWith('List')) return false;
   if (kind === 'ConfigMap') return !authorityKey.test(text);
-  return !knownKinds.has(kind);
+  return !kindNames.has(kind);
 }

@@ -13,14 +13,14 @@ export function beyondLimit<Item extends LimitShare>(items: Iterable<Item>, maxC
   const all = [...items];
   if (all.reduce((sum, { cost }) => sum + cost, 0) <= maxCost) return [];
   let sum = 0;
-  return all.sort(byAgeAndKey).filter(({ cost }) => {
+  return all.sort(compareAgeAndKey).filter(({ cost }) => {
     if (sum + cost > maxCost) return true;
     sum += cost;
     return false;
   });
 }
 
-function byAgeAndKey(a: LimitShare, b: LimitShare): number {
+function compareAgeAndKey(a: LimitShare, b: LimitShare): number {
   return a.config === b.config
     ? 0
     : byAge(a.config, b.config) || compareText(configKeyText(a.config), configKeyText(b.config));

@@ -38,32 +38,33 @@ export function standInFor(
   const key = identityOf(kind, metadata, isPartial);
   const namespace = key?.namespace ?? namespaceOf(metadata, isPartial);
   const annotations = isObject(metadata.annotations) ? metadata.annotations : {};
-  const closed = close({ spec: value.spec, isBroken, namespace, annotations });
-  if (closed === undefined) return undefined;
-  const content = contentHash([value, closed.spec]);
-  const written = typeof metadata.name === 'string' ? metadata.name : `(no name, content ${content.slice(0, 8)})`;
+  const standIn = close({ spec: value.spec, isBroken, namespace, annotations });
+  if (standIn === undefined) return undefined;
+  const content = contentHash([value, standIn.spec]);
+  const writtenName = typeof metadata.name === 'string' ? metadata.name : `(no name, content ${content.slice(0, 8)})`;
   // Without a readable namespace, the content distinguishes objects of the same name.
-  const name = key?.name ?? (namespace === undefined ? `${written} ${content.slice(0, 8)}` : written);
+  const name = key?.name ?? (namespace === undefined ? `${writtenName} ${content.slice(0, 8)}` : writtenName);
   const standsFor: StandsFor = {
     kind,
-    object: `${kind} ${typeof metadata.namespace === 'string' ? metadata.namespace : (namespace ?? '?')}/${written}`,
+    object: `${kind} ${typeof metadata.namespace === 'string' ? metadata.namespace : (namespace ?? '?')}/${writtenName}`,
     ...(key && { key }),
-    isScopeKnown: closed.isScopeKnown && namespace !== undefined,
-    effect: closed.effect(placeOf(namespace)),
-    effectInRoot: closed.effect(namespace === undefined ? placeOf(namespace) : 'the whole mesh'),
+    isScopeKnown: standIn.isScopeKnown && namespace !== undefined,
+    effect: standIn.effect(placeOf(namespace)),
+    effectInRoot: standIn.effect(namespace === undefined ? placeOf(namespace) : 'the whole mesh'),
   };
-  const created = typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN;
+  const creationMs =
+    typeof metadata.creationTimestamp === 'string' ? Date.parse(metadata.creationTimestamp) : Number.NaN;
   return Object.freeze({
-    kind: closed.kind,
-    apiVersion: closed.apiVersion,
-    name: closed.kind === kind ? name : `${kind} ${name}`,
+    kind: standIn.kind,
+    apiVersion: standIn.apiVersion,
+    name: standIn.kind === kind ? name : `${kind} ${name}`,
     // An object without a namespace applies to the whole mesh (policy-index.ts).
     namespace: namespace ?? '',
     labels: {},
     annotations: {},
     resourceVersion: `refused-${content}`,
-    creationTimestamp: Number.isNaN(created) ? createdAt : created,
-    spec: closed.spec,
+    creationTimestamp: Number.isNaN(creationMs) ? createdAt : creationMs,
+    spec: standIn.spec,
     source: location,
     standsFor,
   });
@@ -72,10 +73,10 @@ export function standInFor(
 /** Returns `metadata`, also if the field is misspelled. */
 function metadataOf(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> | undefined {
   if (isObject(value.metadata)) return value.metadata;
-  const near = Object.keys(value).find(
+  const misspeltField = Object.keys(value).find(
     (field) => nearestName(field, ['metadata']) !== undefined && isObject(value[field]),
   );
-  return near === undefined ? undefined : (value[near] as Readonly<Record<string, unknown>>);
+  return misspeltField === undefined ? undefined : (value[misspeltField] as Readonly<Record<string, unknown>>);
 }
 
 export function identityOf(

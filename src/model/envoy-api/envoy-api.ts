@@ -39,17 +39,17 @@ function descriptorFile(): string {
 }
 
 /** Adds a fallback to the complete API, so that resources with messages of any type can be displayed. */
-export function withCompleteApi(knownRegistry: Registry): Registry {
+export function withCompleteApi(registry: Registry): Registry {
   return {
     kind: 'registry',
-    [Symbol.iterator]: () => knownRegistry[Symbol.iterator](),
-    get: (name) => knownRegistry.get(name) ?? envoyApi().get(name),
-    getMessage: (name) => knownRegistry.getMessage(name) ?? envoyApi().getMessage(name),
-    getEnum: (name) => knownRegistry.getEnum(name) ?? envoyApi().getEnum(name),
-    getExtension: (name) => knownRegistry.getExtension(name) ?? envoyApi().getExtension(name),
+    [Symbol.iterator]: () => registry[Symbol.iterator](),
+    get: (name) => registry.get(name) ?? envoyApi().get(name),
+    getMessage: (name) => registry.getMessage(name) ?? envoyApi().getMessage(name),
+    getEnum: (name) => registry.getEnum(name) ?? envoyApi().getEnum(name),
+    getExtension: (name) => registry.getExtension(name) ?? envoyApi().getExtension(name),
     getExtensionFor: (extendee, number) =>
-      knownRegistry.getExtensionFor(extendee, number) ?? envoyApi().getExtensionFor(extendee, number),
-    getService: (name) => knownRegistry.getService(name) ?? envoyApi().getService(name),
+      registry.getExtensionFor(extendee, number) ?? envoyApi().getExtensionFor(extendee, number),
+    getService: (name) => registry.getService(name) ?? envoyApi().getService(name),
   };
 }
 
@@ -77,15 +77,15 @@ export function decodeLenient(
   json: JsonValue,
   { keepsTypes }: { readonly keepsTypes: boolean },
 ): E.Either<string, LenientMessage> {
-  const unknown: string[] = [];
+  const unknownTypes: string[] = [];
   const schema = envoyApi().getMessage(messageNameOf(typeUrl));
   const canonical = schema === undefined ? json : canonicalJson(schema, json, envoyApi());
-  const packed = wrapUnknown(canonical, keepsTypes, unknown);
-  if (E.isLeft(packed)) return packed;
-  const strict = decode(typeUrl, packed.right, false);
-  if (E.isRight(strict)) return E.right({ ...strict.right, unknown });
-  const lenient = decode(typeUrl, packed.right, true);
-  return E.isLeft(lenient) ? lenient : E.right({ ...lenient.right, unknown: [...unknown, strict.left] });
+  const packedJson = wrapUnknown(canonical, keepsTypes, unknownTypes);
+  if (E.isLeft(packedJson)) return packedJson;
+  const strict = decode(typeUrl, packedJson.right, false);
+  if (E.isRight(strict)) return E.right({ ...strict.right, unknown: unknownTypes });
+  const lenient = decode(typeUrl, packedJson.right, true);
+  return E.isLeft(lenient) ? lenient : E.right({ ...lenient.right, unknown: [...unknownTypes, strict.left] });
 }
 
 function decode(typeUrl: string, json: JsonValue, ignoreUnknownFields: boolean): E.Either<string, DecodedMessage> {
@@ -100,12 +100,12 @@ function decode(typeUrl: string, json: JsonValue, ignoreUnknownFields: boolean):
 }
 
 /** Wraps every packed message with undefined parts in a TypedStruct, innermost first. */
-function wrapUnknown(json: JsonValue, keepsTypes: boolean, unknown: string[]): E.Either<string, JsonValue> {
+function wrapUnknown(json: JsonValue, keepsTypes: boolean, unknownTypes: string[]): E.Either<string, JsonValue> {
   if (typeof json !== 'object' || json === null) return E.right(json);
   if (Array.isArray(json)) {
     const items: JsonValue[] = [];
     for (const item of json) {
-      const converted = wrapUnknown(item, keepsTypes, unknown);
+      const converted = wrapUnknown(item, keepsTypes, unknownTypes);
       if (E.isLeft(converted)) return converted;
       items.push(converted.right);
     }
@@ -118,34 +118,34 @@ function wrapUnknown(json: JsonValue, keepsTypes: boolean, unknown: string[]): E
   }
   const fields: { [key: string]: JsonValue } = {};
   for (const [key, field] of Object.entries(json)) {
-    const converted = wrapUnknown(field, keepsTypes, unknown);
+    const converted = wrapUnknown(field, keepsTypes, unknownTypes);
     if (E.isLeft(converted)) return converted;
     fields[key] = converted.right;
   }
-  return typeof type === 'string' ? wrapUnknownPacked(type, json, fields, keepsTypes, unknown) : E.right(fields);
+  return typeof type === 'string' ? wrapUnknownPacked(type, json, fields, keepsTypes, unknownTypes) : E.right(fields);
 }
 
 function wrapUnknownPacked(
   type: string,
-  written: { readonly [key: string]: JsonValue },
+  writtenFields: { readonly [key: string]: JsonValue },
   fields: { readonly [key: string]: JsonValue },
   keepsTypes: boolean,
-  unknown: string[],
+  unknownTypes: string[],
 ): E.Either<string, JsonValue> {
   const name = messageNameOf(type);
   const { '@type': _, ...content } = fields;
   if (envoyApi().getMessage(name) !== undefined) {
-    const isOfJson = name.startsWith('google.protobuf.');
-    if (keepsTypes || isOfJson) return E.right({ ...fields, '@type': urlOf(type) });
+    const isWellKnownType = name.startsWith('google.protobuf.');
+    if (keepsTypes || isWellKnownType) return E.right({ ...fields, '@type': urlOf(type) });
     const strict = decode(name, content, false);
     if (E.isRight(strict)) return E.right({ ...fields, '@type': urlOf(type) });
     const lenient = decode(name, content, true);
     if (E.isLeft(lenient)) return lenient;
-    unknown.push(strict.left);
+    unknownTypes.push(strict.left);
   } else {
-    unknown.push(`${name} is no message of Envoy's API`);
+    unknownTypes.push(`${name} is no message of Envoy's API`);
   }
-  const { '@type': _type, ...value } = written;
+  const { '@type': _type, ...value } = writtenFields;
   return E.right({ '@type': 'type.googleapis.com/xds.type.v3.TypedStruct', type_url: urlOf(type), value });
 }
 

@@ -7,8 +7,8 @@ import { messageNameOf } from './message-name.ts';
 
 /** Yields the message itself first. Skips packed messages of unknown types. */
 export function* messagesWithin(schema: DescMessage, message: Message): Generator<DecodedMessage> {
-  const packed = packedIn(schema, message);
-  if (packed !== undefined) return yield* messagesWithin(packed.schema, packed.message);
+  const packedMessage = packedIn(schema, message);
+  if (packedMessage !== undefined) return yield* messagesWithin(packedMessage.schema, packedMessage.message);
   if (schema.typeName.startsWith('google.protobuf.')) return;
   yield { schema, message };
   for (const field of schema.fields) {
@@ -24,9 +24,9 @@ interface TypedStruct {
 
 function packedIn({ typeName }: DescMessage, message: Message): DecodedMessage | undefined {
   if (typeName === 'google.protobuf.Any') {
-    const any = message as Any;
-    const schema = envoyApi().getMessage(messageNameOf(any.typeUrl));
-    const unpacked = schema && anyUnpack(any, schema);
+    const anyMessage = message as Any;
+    const schema = envoyApi().getMessage(messageNameOf(anyMessage.typeUrl));
+    const unpacked = schema && anyUnpack(anyMessage, schema);
     return schema && unpacked && { schema, message: unpacked };
   }
   if (typeName !== 'xds.type.v3.TypedStruct' && typeName !== 'udpa.type.v1.TypedStruct') return undefined;

@@ -37,15 +37,15 @@ function* durationsIn(
   if (!isObject(json)) return;
   const values = json as Readonly<Record<string, JsonValue>>;
   if (schema.typeName === 'google.protobuf.Any') {
-    const packed = schemaOf(values['@type'], registry);
-    const content = packed?.typeName.startsWith('google.protobuf.') ? values.value : values;
-    if (packed !== undefined && content !== undefined) yield* durationsIn(packed, content, path, registry);
+    const packedSchema = schemaOf(values['@type'], registry);
+    const content = packedSchema?.typeName.startsWith('google.protobuf.') ? values.value : values;
+    if (packedSchema !== undefined && content !== undefined) yield* durationsIn(packedSchema, content, path, registry);
     return;
   }
   if (typedStructs.has(schema.typeName)) {
-    const packed = schemaOf(values.type_url ?? values.typeUrl, registry);
-    if (packed !== undefined && values.value !== undefined)
-      yield* durationsIn(packed, values.value, `${path}.value`, registry);
+    const packedSchema = schemaOf(values.type_url ?? values.typeUrl, registry);
+    if (packedSchema !== undefined && values.value !== undefined)
+      yield* durationsIn(packedSchema, values.value, `${path}.value`, registry);
     return;
   }
   for (const field of schema.fields) {

@@ -198,12 +198,12 @@ export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): 
           decoded.right,
         );
       }
-      const more = checks.flatMap(
+      const checkErrors = checks.flatMap(
         (check) => withReadablePart(decoded.left, (readablePart: A) => check(readablePart, path)) ?? [],
       );
-      if (more.length > 0) {
+      if (checkErrors.length > 0) {
         const previousPart = partOf(decoded.left);
-        decoded.left.push(...more);
+        decoded.left.push(...checkErrors);
         rememberPart(decoded.left, previousPart);
       }
       return decoded;
@@ -299,11 +299,11 @@ export function struct<T extends object>(
   }));
   const oldNames = Object.entries(aliases);
   const refusesNull = new Set(plan.filter(({ field }) => field.refusesNull).map(({ property }) => property));
-  const knownFields = new Set([...plan.map((entry) => entry.name), ...Object.keys(aliases)]);
+  const fieldNames = new Set([...plan.map((entry) => entry.name), ...Object.keys(aliases)]);
   return describedAs(
     (value: unknown, path: string): Decoded<T> => {
       if (!isObject(value)) return fail(path, violation.wrongType('an object', value));
-      const errors = passesOver === undefined ? unknownFields(value, knownFields, path) : [];
+      const errors = passesOver === undefined ? unknownFields(value, fieldNames, path) : [];
       const result: Record<string, unknown> = {};
       const prefix = path === '' ? '' : `${path}.`;
       for (const { property, name, field } of plan) {
@@ -343,10 +343,10 @@ function fieldDescriptions(fields: Readonly<Record<string, Field<unknown>>>, ali
     ...{ property, name: from ?? property, decoder, isRequired: absent === 'error', refusesNull: refusesNull === true },
     ...(effect && { effect }),
   }));
-  const older = Object.entries(aliases as Readonly<Record<string, readonly [string, Decoder<unknown>]>>);
+  const aliasEntries = Object.entries(aliases as Readonly<Record<string, readonly [string, Decoder<unknown>]>>);
   return [
     ...currentFields.map(({ property, ...field }) => field),
-    ...older.map(([name, [property, decoder]]) => {
+    ...aliasEntries.map(([name, [property, decoder]]) => {
       const aliasOf = currentFields.find((field) => field.property === property);
       if (aliasOf === undefined) throw new TypeError(`${name} is an alias of an unknown field`);
       const { refusesNull, effect } = aliasOf;
@@ -370,24 +370,28 @@ export function ignoringUnknown<A>(
   return (value) => {
     const first = decoder(value, '');
     if (E.isRight(first)) return E.right({ value: first.right, unknown: [] });
-    const unknown = first.left.filter((error) => error.unknown !== undefined && ignoredKinds.includes(error.unknown));
-    if (unknown.length === 0) return first;
+    const ignoredErrors = first.left.filter(
+      (error) => error.unknown !== undefined && ignoredKinds.includes(error.unknown),
+    );
+    if (ignoredErrors.length === 0) return first;
     // Removing the fields once is enough, because structs report all unknown fields regardless of other errors.
-    const decodedRest = decoder(without(value, new Set(unknown.map((error) => error.path)), ''), '');
+    const decodedRest = decoder(omitPaths(value, new Set(ignoredErrors.map((error) => error.path)), ''), '');
     return E.isRight(decodedRest)
-      ? E.right({ value: decodedRest.right, unknown })
+      ? E.right({ value: decodedRest.right, unknown: ignoredErrors })
       : decodedOrErrors(
-          [...decodedRest.left, ...unknown.map((error) => ({ ...error, isIgnored: true as const }))],
+          [...decodedRest.left, ...ignoredErrors.map((error) => ({ ...error, isIgnored: true as const }))],
           partOf(decodedRest.left) as never,
         );
   };
 }
 
-function without(value: unknown, paths: ReadonlySet<string>, path: string): unknown {
-  if (Array.isArray(value)) return value.map((item, index) => without(item, paths, `${path}[${index}]`));
+function omitPaths(value: unknown, paths: ReadonlySet<string>, path: string): unknown {
+  if (Array.isArray(value)) return value.map((item, index) => omitPaths(item, paths, `${path}[${index}]`));
   if (!isObject(value)) return value;
   const keptEntries = Object.entries(value).filter(([key]) => !paths.has(fieldPath(path, key)));
-  return Object.fromEntries(keptEntries.map(([key, element]) => [key, without(element, paths, fieldPath(path, key))]));
+  return Object.fromEntries(
+    keptEntries.map(([key, element]) => [key, omitPaths(element, paths, fieldPath(path, key))]),
+  );
 }
 
 export function decodedOrErrors<A>(errors: readonly FieldError[], value: A): Decoded<A> {
@@ -398,17 +402,20 @@ export function decodedOrErrors<A>(errors: readonly FieldError[], value: A): Dec
   return E.left(all);
 }
 
-function unknownFields(value: object, knownFields: ReadonlySet<string>, path: string): FieldError[] {
+function unknownFields(value: object, fieldNames: ReadonlySet<string>, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const key in value) {
-    if (knownFields.has(key)) continue;
+    if (fieldNames.has(key)) continue;
     if (errors.length === maxUnknownFields) {
-      const count = Object.keys(value).filter((field) => !knownFields.has(field)).length;
+      const count = Object.keys(value).filter((field) => !fieldNames.has(field)).length;
       return [...errors, limitError(path, count, maxUnknownFields, 'unknown fields')];
     }
-    const near = nearestName(key, knownFields);
-    const unknown = near === undefined ? 'strange' : 'misspelt';
-    errors.push({ ...violation.fieldError(fieldPath(path, key), violation.unknownField(near)), unknown });
+    const nearest = nearestName(key, fieldNames);
+    const unknownReason = nearest === undefined ? 'strange' : 'misspelt';
+    errors.push({
+      ...violation.fieldError(fieldPath(path, key), violation.unknownField(nearest)),
+      unknown: unknownReason,
+    });
   }
   return errors;
 }

@@ -58,7 +58,7 @@ export function withoutEffectBeside<F extends AnyField>(
   const effect: Effect = {
     type: 'some objects',
     reason,
-    warns: (value, beside) => !isUnset(value, field.decoder) && !harmless.includes(value) && warns(beside),
+    warns: (value, siblings) => !isUnset(value, field.decoder) && !harmless.includes(value) && warns(siblings),
   };
   return { ...field, effect };
 }
@@ -143,12 +143,12 @@ function misspeltFields(
   const fieldErrors: FieldError[] = [];
   for (const key in value) {
     if (unread.includes(key) || fields.some(({ name }) => name === key)) continue;
-    const near = nearestName(
+    const nearest = nearestName(
       key,
       fields.map(({ name }) => name),
     );
-    if (near === undefined) continue;
-    const message = `has no effect: there is no such field; did you mean ${near}?`;
+    if (nearest === undefined) continue;
+    const message = `has no effect: there is no such field; did you mean ${nearest}?`;
     fieldErrors.push({ path: fieldPath(path, key), message, code: 'FIELD_WITHOUT_EFFECT' });
   }
   return fieldErrors;
@@ -156,11 +156,11 @@ function misspeltFields(
 
 function fieldWarnings(field: FieldDescription, value: Readonly<Record<string, unknown>>, path: string): FieldError[] {
   const { name, effect, decoder } = field;
-  const written = value[name];
-  if (written === undefined || written === null) return [];
+  const writtenValue = value[name];
+  if (writtenValue === undefined || writtenValue === null) return [];
   const fieldAt = fieldPath(path, name);
-  if (effect === undefined || effect.type === 'refused' || !effect.warns(written, value)) {
-    return effect?.type === 'none' ? [] : warningsWithin(decoder, written, fieldAt);
+  if (effect === undefined || effect.type === 'refused' || !effect.warns(writtenValue, value)) {
+    return effect?.type === 'none' ? [] : warningsWithin(decoder, writtenValue, fieldAt);
   }
   return [violation.fieldError(fieldAt, violation.ineffective(effect.reason))];
 }

@@ -11,7 +11,7 @@ export interface HostEntry<T> {
  * number of distinct wildcard lengths plus the results.
  */
 export class HostIndex<T> {
-  readonly #byHost = new Map<string, HostEntry<T>[]>();
+  readonly #entriesByHost = new Map<string, HostEntry<T>[]>();
   /** Lengths of wildcard suffixes; for example, `*.test` has a suffix of five characters. */
   readonly #wildcardLengths: readonly number[];
   /** Reversed hosts in order, so that hosts with the same suffix are adjacent; built on the first wildcard look-up. */
@@ -22,35 +22,35 @@ export class HostIndex<T> {
     for (const item of items) {
       for (const host of hostsOf(item)) {
         const entry = { item, host, place: entryIndex++ };
-        const same = this.#byHost.get(host);
-        if (same === undefined) this.#byHost.set(host, [entry]);
-        else same.push(entry);
+        const sameHost = this.#entriesByHost.get(host);
+        if (sameHost === undefined) this.#entriesByHost.set(host, [entry]);
+        else sameHost.push(entry);
       }
     }
-    const wildcards = [...this.#byHost.keys()].filter(isWildcard);
+    const wildcards = [...this.#entriesByHost.keys()].filter(isWildcard);
     this.#wildcardLengths = [...new Set(wildcards.map((host) => host.length - 1))];
   }
 
   overlapping(host: string): readonly HostEntry<T>[] {
     const overlappingEntries = [
-      this.#wider(host),
-      isWildcard(host) ? this.#narrower(host) : (this.#byHost.get(host) ?? []),
+      this.#widerEntries(host),
+      isWildcard(host) ? this.#narrower(host) : (this.#entriesByHost.get(host) ?? []),
     ];
-    const [wider, narrower] = overlappingEntries as [readonly HostEntry<T>[], readonly HostEntry<T>[]];
-    if (wider.length === 0 && narrower.length < 2) return narrower;
-    return [...wider, ...narrower].sort((a, b) => a.place - b.place);
+    const [widerEntries, narrower] = overlappingEntries as [readonly HostEntry<T>[], readonly HostEntry<T>[]];
+    if (widerEntries.length === 0 && narrower.length < 2) return narrower;
+    return [...widerEntries, ...narrower].sort((a, b) => a.place - b.place);
   }
 
-  #wider(host: string): readonly HostEntry<T>[] {
+  #widerEntries(host: string): readonly HostEntry<T>[] {
     return this.#wildcardLengths.flatMap((length) => {
       if (length >= host.length) return [];
       const wildcard = `*${host.slice(host.length - length)}`;
-      return wildcard === host ? [] : (this.#byHost.get(wildcard) ?? []);
+      return wildcard === host ? [] : (this.#entriesByHost.get(wildcard) ?? []);
     });
   }
 
   #narrower(wildcard: string): readonly HostEntry<T>[] {
-    this.#backwards ??= [...this.#byHost.keys()]
+    this.#backwards ??= [...this.#entriesByHost.keys()]
       .map((host) => ({ text: backwards(host), host }))
       .sort((a, b) => (a.text < b.text ? -1 : 1));
     const end = backwards(wildcard.slice(1));
@@ -59,7 +59,7 @@ export class HostIndex<T> {
       const { text, host } = this.#backwards[entryIndex]!;
       if (!text.startsWith(end)) break;
       // `*.test` does not match `.test`.
-      if (text.length > end.length) narrowerEntries.push(...this.#byHost.get(host)!);
+      if (text.length > end.length) narrowerEntries.push(...this.#entriesByHost.get(host)!);
     }
     return narrowerEntries;
   }
@@ -69,12 +69,12 @@ function backwards(text: string): string {
   return [...text].reverse().join('');
 }
 
-function firstAtLeast(sorted: readonly { readonly text: string }[], text: string): number {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (sorted[middle]!.text < text) low = middle + 1;
+function firstAtLeast(sortedEntries: readonly { readonly text: string }[], text: string): number {
+  let [lowIndex, high] = [0, sortedEntries.length];
+  while (lowIndex < high) {
+    const middle = (lowIndex + high) >> 1;
+    if (sortedEntries[middle]!.text < text) lowIndex = middle + 1;
     else high = middle;
   }
-  return low;
+  return lowIndex;
 }

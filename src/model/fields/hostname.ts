@@ -89,12 +89,12 @@ export class HostNames {
 
   /**
    * @param domain such as `cluster.local`
-   * @param isKnown whether a service of the name is visible to a namespace; absent if services come from Kubernetes
+   * @param isKnownService whether a service of the name is visible to a namespace; absent if services come from Kubernetes
    */
-  constructor(domain: string, isKnown?: (hostname: string, namespace: string) => boolean) {
+  constructor(domain: string, isKnownService?: (hostname: string, namespace: string) => boolean) {
     this.domain = domain;
-    this.isFixed = isKnown === undefined;
-    this.isKnown = isKnown ?? (() => true);
+    this.isFixed = isKnownService === undefined;
+    this.isKnown = isKnownService ?? (() => true);
   }
 
   /** Resolves `reviews` in namespace `shop` to `reviews.shop.svc.cluster.local`, else to `reviews.shop`. */

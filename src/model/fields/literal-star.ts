@@ -5,7 +5,7 @@ import { doubtful, type FieldViolation } from './violation.ts';
 export function literalStarInPath(path: string, correction: (below: string) => string): FieldViolation | undefined {
   const star = path.indexOf('*');
   if (star < 0) return undefined;
-  const isAtEnd = star === path.length - 1;
-  const advice = isAtEnd ? correction(path.slice(0, star) || '/') : 'use a regular expression for "any text"';
+  const isLastCharacter = star === path.length - 1;
+  const advice = isLastCharacter ? correction(path.slice(0, star) || '/') : 'use a regular expression for "any text"';
   return doubtful(`matches only paths with the character "*", which is no wildcard here: ${advice}`, path);
 }

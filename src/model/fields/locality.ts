@@ -1,13 +1,13 @@
 /** Locality of a workload: `region/zone/subzone`, without unknown parts at the end. */
 
 /** Reads the workload's topology labels, else its `istio-locality` label (dots for slashes), else uses the default. */
-export function localityOf(labels: Readonly<Record<string, string>>, otherwise = ''): string {
+export function localityOf(labels: Readonly<Record<string, string>>, fallback = ''): string {
   const region = labels['topology.kubernetes.io/region'];
   if (region) {
     return joinLocality(region, labels['topology.kubernetes.io/zone'], labels['topology.istio.io/subzone']);
   }
   const label = labels['istio-locality'];
-  return label ? (label.includes('/') ? label : label.replaceAll('.', '/')) : otherwise;
+  return label ? (label.includes('/') ? label : label.replaceAll('.', '/')) : fallback;
 }
 
 /** Joins the parts before the first unknown one. */

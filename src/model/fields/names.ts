@@ -52,8 +52,8 @@ export function isIpAddress(text: string): boolean {
 
 /** Accepts ranges such as `10.0.0.0/8` and `2001:db8::/32`. */
 export function isCidr(text: string): boolean {
-  const [address = '', bits = '', ...more] = text.split('/');
-  if (more.length > 0 || !/^\d{1,3}$/.test(bits) || !isIpAddress(address)) return false;
+  const [address = '', bits = '', ...otherParts] = text.split('/');
+  if (otherParts.length > 0 || !/^\d{1,3}$/.test(bits) || !isIpAddress(address)) return false;
   return Number(bits) <= (isIPv4(address) ? 32 : 128);
 }
 

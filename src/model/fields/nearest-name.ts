@@ -1,28 +1,28 @@
 /** Returns the most similar known name: at most two edits, and fewer edits than half the letters. */
-export function nearestName<Name extends string>(written: string, names: Iterable<Name>): Name | undefined {
-  let best: Name | undefined;
-  let bestDistance = Math.min(2, Math.floor(written.length / 2)) + 1;
+export function nearestName<Name extends string>(writtenName: string, names: Iterable<Name>): Name | undefined {
+  let nearest: Name | undefined;
+  let bestDistance = Math.min(2, Math.floor(writtenName.length / 2)) + 1;
   for (const name of names) {
-    if (Math.abs(name.length - written.length) >= bestDistance) continue;
-    const distance = editDistance(written.toLowerCase(), name.toLowerCase());
-    if (distance < bestDistance) [best, bestDistance] = [name, distance];
+    if (Math.abs(name.length - writtenName.length) >= bestDistance) continue;
+    const distance = editDistance(writtenName.toLowerCase(), name.toLowerCase());
+    if (distance < bestDistance) [nearest, bestDistance] = [name, distance];
   }
-  return best;
+  return nearest;
 }
 
 /** Counts insertions, deletions, replacements and swaps of neighbours (optimal string alignment distance). */
 function editDistance(a: string, b: string): number {
-  let beforePrevious: number[] = [];
+  let rowBeforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
     for (let j = 1; j <= b.length; j++) {
-      const replaced = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const replaceCost = previous[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
       const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      const swapped = isSwapped ? beforePrevious[j - 2]! + 1 : replaced;
-      row.push(Math.min(replaced, swapped, previous[j]! + 1, row[j - 1]! + 1));
+      const swapped = isSwapped ? rowBeforePrevious[j - 2]! + 1 : replaceCost;
+      row.push(Math.min(replaceCost, swapped, previous[j]! + 1, row[j - 1]! + 1));
     }
-    [beforePrevious, previous] = [previous, row];
+    [rowBeforePrevious, previous] = [previous, row];
   }
   return previous[b.length]!;
 }

@@ -16,7 +16,7 @@ export type ApplicationProtocol =
   | 'unsupported';
 
 /** A Map, because a plain object would have an entry for names such as `constructor`. */
-const byPrefix: ReadonlyMap<string, ApplicationProtocol> = new Map(
+const protocolByPrefix: ReadonlyMap<string, ApplicationProtocol> = new Map(
   Object.entries({
     grpc: 'GRPC',
     http: 'HTTP',
@@ -32,7 +32,7 @@ const byPrefix: ReadonlyMap<string, ApplicationProtocol> = new Map(
   }),
 );
 
-const byAppProtocol: ReadonlyMap<string, ApplicationProtocol> = new Map(
+const protocolByAppProtocol: ReadonlyMap<string, ApplicationProtocol> = new Map(
   Object.entries({
     'kubernetes.io/h2c': 'HTTP2',
     'kubernetes.io/ws': 'HTTP',
@@ -52,12 +52,12 @@ export function protocolOf(port: {
 }): ApplicationProtocol {
   if (port.transport === 'UDP') return 'UDP';
   if (port.appProtocol !== undefined) {
-    const special = byAppProtocol.get(port.appProtocol);
+    const special = protocolByAppProtocol.get(port.appProtocol);
     if (special !== undefined) return special;
   }
   const text = (port.appProtocol ?? port.name).toLowerCase();
   if (text.startsWith('grpc-web')) return 'GRPC-Web';
-  const protocol = byPrefix.get(text.split('-', 1)[0]!);
+  const protocol = protocolByPrefix.get(text.split('-', 1)[0]!);
   return protocol ?? (serverFirstPorts.has(port.number) ? 'TCP' : 'unsupported');
 }
 

@@ -25,7 +25,7 @@ const unknownProperties: ReadonlySet<string> = new Set([
 /** A piece of an expression with its RE2JS form, or left: why Envoy rejects it. */
 type Reading = readonly [piece: string, translated: E.Either<string, string>];
 
-const quoted = /\\Q.*?(?:\\E|$)/sy;
+const quotedSequence = /\\Q.*?(?:\\E|$)/sy;
 const hexadecimal = /\\x\{([0-9a-fA-F]+)\}/y;
 const octal = /\\[4-7][0-7]{2}/y;
 const property = /\\[pP]\{\^?(\w+)\}/y;
@@ -57,7 +57,7 @@ function readToken(bytes: string, byteIndex: number, inClass: boolean): Reading 
     return pattern.exec(bytes);
   };
   const asIs = (match: RegExpExecArray): Reading => [match[0], E.right(match[0])];
-  if (bytes[byteIndex] === '\\') return escaped(matchAt, inClass);
+  if (bytes[byteIndex] === '\\') return readEscape(matchAt, inClass);
   const classMatch = inClass ? matchAt(namedClass) : matchAt(classStart);
   if (classMatch) return asIs(classMatch);
   if (!inClass) {
@@ -70,8 +70,8 @@ function readToken(bytes: string, byteIndex: number, inClass: boolean): Reading 
   return [bytes[byteIndex]!, E.right(bytes[byteIndex]!)];
 }
 
-function escaped(matchAt: (pattern: RegExp) => RegExpExecArray | null, inClass: boolean): Reading {
-  const quote = inClass ? null : matchAt(quoted);
+function readEscape(matchAt: (pattern: RegExp) => RegExpExecArray | null, inClass: boolean): Reading {
+  const quote = inClass ? null : matchAt(quotedSequence);
   if (quote) return [quote[0], E.right(quote[0])];
   const code = matchAt(hexadecimal) ?? matchAt(octal);
   if (code) {

@@ -2,7 +2,7 @@
  * Stores the readable part of a value with errors. Checks across fields use it, so that all errors are reported together, without follow-up errors.
  */
 
-const unreadable: unique symbol = Symbol('unreadable');
+const unreadableMark: unique symbol = Symbol('unreadable');
 
 const partsByErrors = new WeakMap<object, unknown>();
 
@@ -11,25 +11,25 @@ export function rememberPart(errors: object, readPart: unknown): void {
 }
 
 export function partOf(errors: object): unknown {
-  return partsByErrors.has(errors) ? partsByErrors.get(errors) : unreadable;
+  return partsByErrors.has(errors) ? partsByErrors.get(errors) : unreadableMark;
 }
 
-export const missingPart: unknown = unreadable;
+export const missingPart: unknown = unreadableMark;
 
 /** Returns `undefined` if no part is stored, or if `use` reads an unreadable field. */
 export function withReadablePart<A, B>(errors: object, use: (part: A) => B): B | undefined {
   const readPart = partOf(errors);
-  if (readPart === unreadable) return undefined;
+  if (readPart === unreadableMark) return undefined;
   try {
     return use(withGuard(readPart) as A);
   } catch (error) {
-    if (error === unreadable) return undefined;
+    if (error === unreadableMark) return undefined;
     throw error;
   }
 }
 
 function withGuard(readPart: unknown): unknown {
-  if (readPart === unreadable) throw unreadable;
+  if (readPart === unreadableMark) throw unreadableMark;
   // Frozen objects are constants of the program, without unreadable fields.
   if (typeof readPart !== 'object' || readPart === null || Object.isFrozen(readPart)) return readPart;
   return new Proxy(readPart, {

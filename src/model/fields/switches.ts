@@ -19,9 +19,9 @@ export function checkSwitches(env: NodeJS.ProcessEnv, errors: OptionErrors): voi
   for (const variable of switches) switchOf(variable, env, errors);
 }
 
-export function switchOf(variable: string, env: NodeJS.ProcessEnv, errors: OptionErrors, otherwise = false): boolean {
+export function switchOf(variable: string, env: NodeJS.ProcessEnv, errors: OptionErrors, fallback = false): boolean {
   const text = env[variable];
-  const value = text ? booleanOf(text) : otherwise;
+  const value = text ? booleanOf(text) : fallback;
   if (value === undefined) errors.flag(variable, unknownValue(['true', 'false'], text));
-  return value ?? otherwise;
+  return value ?? fallback;
 }

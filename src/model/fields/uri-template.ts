@@ -20,10 +20,10 @@ export function uriTemplateViolation(template: string): violation.FieldViolation
   if (Buffer.byteLength(template) > maxLength)
     return violation.tooLarge(maxLength, Buffer.byteLength(template), 'bytes');
   if (!template.startsWith('/')) return violation.mustBe('a template that begins with /', template);
-  const why = reasonAgainst(template);
-  return why === undefined
+  const reason = reasonAgainst(template);
+  return reason === undefined
     ? undefined
-    : violation.mustBe('a template such as /a/{name}/{rest=**}', template, { hint: why });
+    : violation.mustBe('a template such as /a/{name}/{rest=**}', template, { hint: reason });
 }
 
 function reasonAgainst(template: string): string | undefined {

@@ -46,8 +46,8 @@ export function shownValue(value: unknown): string {
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object') return 'an object';
   if (typeof value !== 'string') return String(value);
-  const quoted = visibleLine(JSON.stringify(value.slice(0, maxShownCharacters)));
-  return value.length <= maxShownCharacters ? quoted : `${quoted.slice(0, -1)}…" (${value.length} characters)`;
+  const quotedText = visibleLine(JSON.stringify(value.slice(0, maxShownCharacters)));
+  return value.length <= maxShownCharacters ? quotedText : `${quotedText.slice(0, -1)}…" (${value.length} characters)`;
 }
 
 /** Formats a list as `a, b and c`. */
@@ -64,11 +64,11 @@ function expectation(
   code: FieldCode,
   verb: 'be' | 'have',
   expected: string,
-  got: string,
+  actual: string,
   hint?: string,
 ): FieldViolation {
-  const message = `must ${verb} ${expected}, got ${got}${hint === undefined ? '' : `: ${hint}`}`;
-  return { code, message, expected, got };
+  const message = `must ${verb} ${expected}, got ${actual}${hint === undefined ? '' : `: ${hint}`}`;
+  return { code, message, expected, got: actual };
 }
 
 /** Right type, wrong form: `must be EXPECTED, got VALUE`. */
@@ -91,11 +91,11 @@ export function outOfRange(expected: string, value: unknown, { hint }: Detail = 
 }
 
 export function unknownValue(names: readonly string[], value: unknown, { hint }: Detail = {}): FieldViolation {
-  const near = typeof value === 'string' ? nearestName(value, names) : undefined;
-  const advice = near === undefined ? hint : `did you mean ${near}?`;
+  const nearest = typeof value === 'string' ? nearestName(value, names) : undefined;
+  const advice = nearest === undefined ? hint : `did you mean ${nearest}?`;
   const expected = names.length === 1 ? names[0]! : `one of ${names.join(', ')}`;
-  const found = expectation('FIELD_VALUE_UNKNOWN', 'be', expected, shownValue(value), advice);
-  return near === undefined ? found : { ...found, near };
+  const unknownValueViolation = expectation('FIELD_VALUE_UNKNOWN', 'be', expected, shownValue(value), advice);
+  return nearest === undefined ? unknownValueViolation : { ...unknownValueViolation, near: nearest };
 }
 
 export function tooLarge(max: number, count: number, unit = 'characters'): FieldViolation {
@@ -106,9 +106,9 @@ export function empty(hint?: string): FieldViolation {
   return { code: 'FIELD_EMPTY', message: `must not be empty${hint === undefined ? '' : `: ${hint}`}` };
 }
 
-/** @param when completes "is required …", such as `with mode MUTUAL` */
-export function missing(when?: string): FieldViolation {
-  return { code: 'FIELD_REQUIRED', message: when === undefined ? 'is required' : `is required ${when}` };
+/** @param condition completes "is required …", such as `with mode MUTUAL` */
+export function missing(condition?: string): FieldViolation {
+  return { code: 'FIELD_REQUIRED', message: condition === undefined ? 'is required' : `is required ${condition}` };
 }
 
 export function missingAny(names: readonly string[]): FieldViolation {
@@ -116,9 +116,9 @@ export function missingAny(names: readonly string[]): FieldViolation {
   return { code: 'FIELD_REQUIRED', message: `must have ${expected}`, expected, got: 'none' };
 }
 
-/** @param when completes "must not be set …", such as `with mode SIMPLE` or `together with route` */
-export function excluded(when: string): FieldViolation {
-  return { code: 'FIELDS_EXCLUSIVE', message: `must not be set ${when}` };
+/** @param condition completes "must not be set …", such as `with mode SIMPLE` or `together with route` */
+export function excluded(condition: string): FieldViolation {
+  return { code: 'FIELDS_EXCLUSIVE', message: `must not be set ${condition}` };
 }
 
 export function exclusive(names: readonly string[]): FieldViolation {
@@ -129,50 +129,50 @@ export function exclusive(names: readonly string[]): FieldViolation {
   };
 }
 
-export function choice(names: readonly string[], givenNames: readonly string[]): FieldViolation {
+export function choice(names: readonly string[], setNames: readonly string[]): FieldViolation {
   const expected = `exactly one of ${listed(names)}`;
   return expectation(
-    givenNames.length === 0 ? 'FIELD_REQUIRED' : 'FIELDS_EXCLUSIVE',
+    setNames.length === 0 ? 'FIELD_REQUIRED' : 'FIELDS_EXCLUSIVE',
     'have',
     expected,
-    givenNames.length === 0 ? 'none' : listed(givenNames),
+    setNames.length === 0 ? 'none' : listed(setNames),
   );
 }
 
-/** @param near the most similar known field */
-export function unknownField(near?: string): FieldViolation {
-  if (near === undefined) return { code: 'FIELD_UNKNOWN', message: 'unknown field' };
-  return { code: 'FIELD_UNKNOWN', message: `unknown field; did you mean ${near}?`, near };
+/** @param nearest the most similar known field */
+export function unknownField(nearest?: string): FieldViolation {
+  if (nearest === undefined) return { code: 'FIELD_UNKNOWN', message: 'unknown field' };
+  return { code: 'FIELD_UNKNOWN', message: `unknown field; did you mean ${nearest}?`, near: nearest };
 }
 
-/** @param beside path of the first value */
-export function duplicate(message: string, got?: string, beside?: string): FieldViolation {
+/** @param other path of the first value */
+export function duplicate(message: string, actual?: string, other?: string): FieldViolation {
   return {
     ...{ code: 'FIELD_DUPLICATE', message },
-    ...(got !== undefined && { got: shownValue(got) }),
-    ...(beside !== undefined && { beside }),
+    ...(actual !== undefined && { got: shownValue(actual) }),
+    ...(other !== undefined && { beside: other }),
   };
 }
 
-export function conflict(message: string, got?: unknown): FieldViolation {
-  return { code: 'FIELD_CONFLICT', message, ...(got !== undefined && { got: shownValue(got) }) };
+export function conflict(message: string, actual?: unknown): FieldViolation {
+  return { code: 'FIELD_CONFLICT', message, ...(actual !== undefined && { got: shownValue(actual) }) };
 }
 
 /** A valid value that is not allowed in this context. */
-export function notAllowed(message: string, got?: unknown): FieldViolation {
-  return { code: 'FIELD_NOT_ALLOWED', message, ...(got !== undefined && { got: shownValue(got) }) };
+export function notAllowed(message: string, actual?: unknown): FieldViolation {
+  return { code: 'FIELD_NOT_ALLOWED', message, ...(actual !== undefined && { got: shownValue(actual) }) };
 }
 
-export function unknownReference(message: string, got?: unknown): FieldViolation {
-  return { code: 'FIELD_REFERENCE_UNKNOWN', message, ...(got !== undefined && { got: shownValue(got) }) };
+export function unknownReference(message: string, actual?: unknown): FieldViolation {
+  return { code: 'FIELD_REFERENCE_UNKNOWN', message, ...(actual !== undefined && { got: shownValue(actual) }) };
 }
 
 export function unsupported(message: string): FieldViolation {
   return { code: 'FIELD_UNSUPPORTED', message };
 }
 
-export function malformed(message: string, got?: string): FieldViolation {
-  return { code: 'FIELD_FORMAT_INVALID', message, ...(got !== undefined && { got: shownValue(got) }) };
+export function malformed(message: string, actual?: string): FieldViolation {
+  return { code: 'FIELD_FORMAT_INVALID', message, ...(actual !== undefined && { got: shownValue(actual) }) };
 }
 
 /** A value on which Envoy crashes or rejects its entire configuration. */
@@ -186,13 +186,13 @@ export function ineffective(reason: string): FieldViolation {
 }
 
 /** Warning: valid, but probably not intended. */
-export function doubtful(message: string, got?: unknown): FieldViolation {
-  return { code: 'FIELD_DOUBTFUL', message, ...(got !== undefined && { got: shownValue(got) }) };
+export function doubtful(message: string, actual?: unknown): FieldViolation {
+  return { code: 'FIELD_DOUBTFUL', message, ...(actual !== undefined && { got: shownValue(actual) }) };
 }
 
 /** Warning: an earlier route of the object matches all requests. */
-export function shadowed(message: string, beside: string): FieldViolation {
-  return { code: 'MATCH_SHADOWED', message, beside };
+export function shadowed(message: string, other: string): FieldViolation {
+  return { code: 'MATCH_SHADOWED', message, beside: other };
 }
 
 /** Warning: supported, but removed in a later version. */
@@ -200,9 +200,9 @@ export function deprecated(message: string): FieldViolation {
   return { code: 'FIELD_DEPRECATED', message };
 }
 
-/** @param near the intended kind, or the group that contains it */
-export function unknownKind(message: string, got: string, near?: string): FieldViolation {
-  return { code: 'KIND_UNKNOWN', message, got, ...(near !== undefined && { near }) };
+/** @param nearest the intended kind, or the group that contains it */
+export function unknownKind(message: string, actual: string, nearest?: string): FieldViolation {
+  return { code: 'KIND_UNKNOWN', message, got: actual, ...(nearest !== undefined && { near: nearest }) };
 }
 
 /** Appends the consequence to the message, such as `unknown field (it is ignored)`. */

@@ -57,12 +57,12 @@ const widestRangeBits = { ipv4: 16, ipv6: 64 };
 
 /** Yields `undefined` for an object without a finding, so that callers can yield to the event loop. */
 export function* crossNamespaceReach(configs: Sources, settings: ReachSettings): Generator<ReachFinding | undefined> {
-  const knownNames = new KnownNames(configs, settings);
+  const meshNames = new KnownNames(configs, settings);
   for (const [kind, find] of Object.entries(finders) as [keyof Sources, Find<never>][]) {
     for (const config of configs[kind] as readonly Config<never>[]) {
       yield undefined;
       if (config.standsFor !== undefined || isTrusted(config.namespace, kind, settings)) continue;
-      for (const reach of find(config, knownNames, settings)) yield { ...reach, config };
+      for (const reach of find(config, meshNames, settings)) yield { ...reach, config };
     }
   }
 }
@@ -79,40 +79,40 @@ type Find<Spec> = (config: Config<Spec>, known: KnownNames, settings: ReachSetti
 type SpecOf<K extends keyof Sources> = Sources[K][number]['spec'];
 
 const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
-  VirtualService: function* ({ namespace, spec }, knownNames, { mesh }) {
+  VirtualService: function* ({ namespace, spec }, meshNames, { mesh }) {
     if (!(yield* exports(namespace, spec.exportTo, mesh.defaultVirtualServiceExportTo, mesh))) return;
     for (const [index, host] of spec.hosts.entries()) {
-      const owner = knownNames.ownerOf(host, namespace) ?? (host === '*' ? 'every namespace' : undefined);
+      const owner = meshNames.ownerOf(host, namespace) ?? (host === '*' ? 'every namespace' : undefined);
       if (owner === undefined) continue;
       const message = `"${host}" is a host of ${owner}, and these routes apply to clients of other namespaces: ${exportAdvice}`;
       yield { code: 'routes-foreign-host', field: `spec.hosts[${index}]`, message };
     }
   },
-  DestinationRule: function* ({ namespace, spec }, knownNames, { mesh }) {
+  DestinationRule: function* ({ namespace, spec }, meshNames, { mesh }) {
     // Only an explicit `exportTo` is an intentional export.
     if (spec.exportTo === undefined) return;
     if (!(yield* exports(namespace, spec.exportTo, [], mesh))) return;
-    const owner = knownNames.ownerOf(spec.host, namespace);
+    const owner = meshNames.ownerOf(spec.host, namespace);
     if (owner === undefined) return;
     const message = `"${spec.host}" is a host of ${owner}: the rule applies to clients of ${namespace} only, regardless of exportTo`;
     yield { code: 'rules-foreign-host', field: 'spec.exportTo', message };
   },
-  ServiceEntry: function* (entry, knownNames, { mesh }) {
+  ServiceEntry: function* (entry, meshNames, { mesh }) {
     const { namespace, spec } = entry;
-    const moved = mayExport(namespace, mesh) ? knownNames.movedBy(entry) : undefined;
-    if (moved !== undefined) {
-      const message = `takes the automatically allocated address of ${moved}, which gets a new one: set addresses of this object, or ${mayAdvice}`;
+    const movedService = mayExport(namespace, mesh) ? meshNames.movedBy(entry) : undefined;
+    if (movedService !== undefined) {
+      const message = `takes the automatically allocated address of ${movedService}, which gets a new one: set addresses of this object, or ${mayAdvice}`;
       yield { code: 'moves-allocated-address', field: 'spec.hosts', message };
     }
     if (!(yield* exports(namespace, spec.exportTo, mesh.defaultServiceExportTo, mesh))) return;
     for (const [index, host] of spec.hosts.entries()) {
-      const owner = knownNames.ownerOf(host, namespace);
+      const owner = meshNames.ownerOf(host, namespace);
       if (owner === undefined) continue;
       const message = `"${host}" is a host of ${owner}, and may replace it for clients of other namespaces: ${exportAdvice}`;
       yield { code: 'claims-foreign-host', field: `spec.hosts[${index}]`, message };
     }
     for (const [index, address] of (spec.addresses ?? []).entries()) {
-      const target = knownNames.captured(address, namespace);
+      const target = meshNames.captured(address, namespace);
       if (target === undefined) continue;
       const message = `${address} takes connections to ${target} in every namespace: ${exportAdvice}`;
       yield { code: 'captures-addresses', field: `spec.addresses[${index}]`, message };
@@ -132,7 +132,7 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
       yield { code: 'captures-port', field: `spec.ports[${index}]`, message: portMessage(number, protocol) };
     }
   },
-  Service: function* ({ namespace, spec: { spec }, labels, annotations }, knownNames, { mesh }) {
+  Service: function* ({ namespace, spec: { spec }, labels, annotations }, meshNames, { mesh }) {
     const network = labels['topology.istio.io/network'];
     if (network && mayExport(namespace, mesh)) {
       const message = `the service becomes a gateway of network "${network}": all proxies send that network's requests to its external addresses; ${mayAdvice}`;
@@ -149,7 +149,7 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
     )
       return;
     if (spec.type === 'ExternalName') {
-      const owner = spec.externalName && knownNames.ownerOf(spec.externalName, namespace);
+      const owner = spec.externalName && meshNames.ownerOf(spec.externalName, namespace);
       if (!owner) return;
       const message = `"${spec.externalName}" is a host of ${owner}, and gets the name of this service as well: ${exportAdvice}`;
       yield { code: 'aliases-foreign-host', field: 'spec.externalName', message };
@@ -157,7 +157,7 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
     }
     const hasSelector = Object.keys(spec.selector ?? {}).length > 0;
     const address = spec.clusterIP === 'None' ? undefined : spec.clusterIP;
-    const target = address && knownNames.captured(address, namespace);
+    const target = address && meshNames.captured(address, namespace);
     if (target) {
       const message = `${address} takes connections to ${target} in every namespace: ${exportAdvice}`;
       yield { code: 'captures-addresses', field: 'spec.clusterIP', message };
@@ -173,8 +173,8 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
   Gateway: function* ({ namespace, spec, annotations }, _, { mesh, scopesGateways }) {
     if (scopesGateways || !mayExport(namespace, mesh)) return;
     if (annotations[ownNamespaceAnnotation] === 'true' || annotations[gatewayServiceAnnotation] !== undefined) return;
-    const selected = Object.keys(spec.selector).length === 0 ? 'every gateway' : 'every gateway with these labels';
-    const message = `selects ${selected}, in all namespaces: set PILOT_SCOPE_GATEWAY_TO_NAMESPACE=true, or ${mayAdvice}`;
+    const selectedText = Object.keys(spec.selector).length === 0 ? 'every gateway' : 'every gateway with these labels';
+    const message = `selects ${selectedText}, in all namespaces: set PILOT_SCOPE_GATEWAY_TO_NAMESPACE=true, or ${mayAdvice}`;
     yield { code: 'selects-foreign-workloads', field: 'spec.selector', message };
   },
   Ingress: function* ({ namespace, spec: { spec } }, _, { mesh }) {
@@ -214,16 +214,16 @@ function portMessage(port: number, protocol: string): string {
 function* exports(
   namespace: string,
   exportTo: readonly string[] | undefined,
-  byDefault: readonly string[],
+  defaultExportTo: readonly string[],
   mesh: ReachSettings['mesh'],
 ): Generator<Found, boolean> {
   const isForOthers = (target: string): boolean => target !== '.' && target !== '~' && target !== namespace;
-  const foreign = [...exportSet(namespace, exportTo, byDefault, mesh)].some(isForOthers);
-  if (!foreign && !mayExport(namespace, mesh) && exportTo?.some(isForOthers)) {
+  const isExported = [...exportSet(namespace, exportTo, defaultExportTo, mesh)].some(isForOthers);
+  if (!isExported && !mayExport(namespace, mesh) && exportTo?.some(isForOthers)) {
     const message = `applies to namespace ${namespace} only: the mesh configuration's exportingNamespaces does not list it`;
     yield { code: 'export-not-allowed', field: 'spec.exportTo', message };
   }
-  return foreign;
+  return isExported;
 }
 
 class KnownNames {
@@ -258,20 +258,20 @@ class KnownNames {
   /** Returns the other owner of a host, such as `namespace bank` or `every namespace`; `undefined` if none exists. */
   ownerOf(host: string, namespace: string): string | undefined {
     const kubernetesOwner = this.#kubernetesOwner(host);
-    if (kubernetesOwner !== undefined) return kubernetesOwner === namespace ? undefined : described(kubernetesOwner);
+    if (kubernetesOwner !== undefined) return kubernetesOwner === namespace ? undefined : ownerText(kubernetesOwner);
     const owners = this.#entryHosts.get(host);
     if (owners === undefined && isWildcard(host)) return this.#wildcardOwner(host, namespace);
     const other = [...(owners ?? [])].find((owner) => owner !== namespace);
-    return other && described(other);
+    return other && ownerText(other);
   }
 
   /** Returns a host of another namespace (`namespace/host`) whose allocated address changes because this entry is older. */
   movedBy(entry: Config<ServiceEntry>): string | undefined {
     for (const name of allocationNames(entry)) {
-      const [first, ...later] = this.#allocated.get(firstSlot(name)) ?? [];
+      const [first, ...laterNames] = this.#allocated.get(firstSlot(name)) ?? [];
       if (first !== name) continue;
-      const moved = later.find((other) => !other.startsWith(`${entry.namespace}/`));
-      if (moved !== undefined) return moved;
+      const movedName = laterNames.find((other) => !other.startsWith(`${entry.namespace}/`));
+      if (movedName !== undefined) return movedName;
     }
     return undefined;
   }
@@ -298,15 +298,15 @@ class KnownNames {
 
   #wildcardOwner(host: string, namespace: string): string | undefined {
     const hosts: HostKeys & Map<string, Set<string>> = this.#entryHosts;
-    for (const [knownHost, owners] of hosts) {
+    for (const [ownedHost, owners] of hosts) {
       const other = [...owners].find((owner) => owner !== namespace);
-      if (other !== undefined && isHostWithin(knownHost, host)) return described(other);
+      if (other !== undefined && isHostWithin(ownedHost, host)) return ownerText(other);
     }
     return undefined;
   }
 }
 
-function described(namespace: string): string {
+function ownerText(namespace: string): string {
   return namespace === '*' ? 'every namespace' : `namespace ${namespace}`;
 }
 

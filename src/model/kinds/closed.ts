@@ -83,30 +83,30 @@ export const standInBuilders: ReadonlyMap<string, (refused: RejectedConfig) => S
 const security = 'security.istio.io/v1';
 
 /** Denies every request. Returns `undefined` for policies that deny nothing (AUDIT and dry run). */
-function closedPolicy(refused: RejectedConfig): StandIn | undefined {
-  const { action } = fieldsOf(refused.spec);
+function closedPolicy(rejectedConfig: RejectedConfig): StandIn | undefined {
+  const { action } = fieldsOf(rejectedConfig.spec);
   if (typeof action === 'string' && action.trim().toUpperCase() === 'AUDIT') return undefined;
-  const dryRun = refused.annotations['istio.io/dry-run'];
+  const dryRun = rejectedConfig.annotations['istio.io/dry-run'];
   if (typeof dryRun === 'string' && booleanOf(dryRun) === true) return undefined;
-  return denial(scopeOf(refused), refused);
+  return denial(scopeOf(rejectedConfig), rejectedConfig);
 }
 
 function denial({ isKnown, scope }: ReadScope, { namespace }: RejectedConfig): StandIn {
   return {
     ...{ kind: 'AuthorizationPolicy', apiVersion: security, isScopeKnown: isKnown },
     spec: { ...scope, action: 'DENY', rules: [{}] },
-    effect: (where) => `every request to ${workloads(scope, namespace, where)} is denied`,
+    effect: (scopeText) => `every request to ${workloads(scope, namespace, scopeText)} is denied`,
   };
 }
 
 /** Requires mutual TLS. Readable modes apply; the mode for all ports applies only if nothing unreadable might override it. */
-function closedPeers(refused: RejectedConfig): StandIn {
-  const { isKnown, scope } = scopeOf(refused);
-  const fields = fieldsOf(refused.isBroken ? undefined : refused.spec);
-  const { selector: _, mtls, portLevelMtls, ...unknown } = fields;
+function closedPeers(rejectedConfig: RejectedConfig): StandIn {
+  const { isKnown, scope } = scopeOf(rejectedConfig);
+  const fields = fieldsOf(rejectedConfig.isBroken ? undefined : rejectedConfig.spec);
+  const { selector: _, mtls, portLevelMtls, ...unknownFields } = fields;
   const modesOfPorts =
     isKnown && scope.selector !== undefined ? portModes(portLevelMtls) : { modes: {}, isRead: false };
-  const isRead = isObject(refused.spec) && !refused.isBroken && Object.keys(unknown).length === 0;
+  const isRead = isObject(rejectedConfig.spec) && !rejectedConfig.isBroken && Object.keys(unknownFields).length === 0;
   const arePortsRead = portLevelMtls === undefined || modesOfPorts.isRead;
   const mode = isRead && arePortsRead && mtls !== undefined ? read(mutualTls, mtls) : undefined;
   const spec: PeerAuthentication = {
@@ -117,8 +117,8 @@ function closedPeers(refused: RejectedConfig): StandIn {
   const exceptions = Object.entries(modesOfPorts.modes).map(([port, mode]) => `${mode} on port ${port}`);
   return {
     ...{ kind: 'PeerAuthentication', apiVersion: security, isScopeKnown: isKnown, spec },
-    effect: (where) =>
-      `${workloads(scope, refused.namespace, where)} accept connections as with mode ${[spec.mtls, ...exceptions].join(', ')}`,
+    effect: (scopeText) =>
+      `${workloads(scope, rejectedConfig.namespace, scopeText)} accept connections as with mode ${[spec.mtls, ...exceptions].join(', ')}`,
   };
 }
 
@@ -139,17 +139,17 @@ function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRe
  * Rejects all tokens: each issuer gets an empty key set. Requests without a token have no principal, so no policy that requires one allows
  * them.
  */
-function closedTokens(refused: RejectedConfig): StandIn {
-  const { isKnown, scope } = scopeOf(refused);
-  const { jwtRules } = fieldsOf(refused.isBroken ? undefined : refused.spec);
+function closedTokens(rejectedConfig: RejectedConfig): StandIn {
+  const { isKnown, scope } = scopeOf(rejectedConfig);
+  const { jwtRules } = fieldsOf(rejectedConfig.isBroken ? undefined : rejectedConfig.spec);
   // With too many rules, deny every request instead of building a key set per rule.
-  if (Array.isArray(jwtRules) && jwtRules.length > maxItems) return denial({ isKnown, scope }, refused);
+  if (Array.isArray(jwtRules) && jwtRules.length > maxItems) return denial({ isKnown, scope }, rejectedConfig);
   const rules = Array.isArray(jwtRules) && jwtRules.length > 0 ? jwtRules.map(closedRule) : [closedRule(undefined)];
   return {
     ...{ kind: 'RequestAuthentication', apiVersion: security, isScopeKnown: isKnown },
     spec: { ...scope, jwtRules: rules },
-    effect: (where) =>
-      `${workloads(scope, refused.namespace, where)} accept no token: requests with a token are denied`,
+    effect: (scopeText) =>
+      `${workloads(scope, rejectedConfig.namespace, scopeText)} accept no token: requests with a token are denied`,
   };
 }
 
@@ -190,25 +190,28 @@ function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: 
 }
 
 /** Denies every request to workloads whose Sidecar requires TLS from clients, because their service ports would otherwise accept plaintext. */
-function closedIngress(refused: RejectedConfig): StandIn | undefined {
+function closedIngress(rejectedConfig: RejectedConfig): StandIn | undefined {
   // The excluded fields contain no TLS settings. An unknown field may be a misspelled ingress.
-  const { workloadSelector, egress: _e, outboundTrafficPolicy: _o, ...ingress } = fieldsOf(refused.spec);
+  const { workloadSelector, egress: _e, outboundTrafficPolicy: _o, ...ingress } = fieldsOf(rejectedConfig.spec);
   if (!mentions(ingress, 'tls')) return undefined;
   const labels = read(selectorLabels, fieldsOf(workloadSelector).labels);
-  const isKnown = !refused.isBroken && (workloadSelector === undefined || labels !== undefined);
-  const scope = isKnown && labels !== undefined ? { selector: labels } : {};
-  const denied = denial({ isKnown, scope }, refused);
-  return { ...denied, effect: (where) => `${denied.effect(where)}, unless another Sidecar applies to the workload` };
+  const isScopeKnown = !rejectedConfig.isBroken && (workloadSelector === undefined || labels !== undefined);
+  const scope = isScopeKnown && labels !== undefined ? { selector: labels } : {};
+  const denied = denial({ isKnown: isScopeKnown, scope }, rejectedConfig);
+  return {
+    ...denied,
+    effect: (scopeText) => `${denied.effect(scopeText)}, unless another Sidecar applies to the workload`,
+  };
 }
 
 /**
  * Applies the readable TLS settings to connections to the host, else mutual TLS of the mesh, so that no traffic is sent in plaintext unintentionally.
  */
-function closedUpstream(refused: RejectedConfig): StandIn | undefined {
-  const { rule, unknown } = upstreamFields(fieldsOf(refused.spec));
+function closedUpstream(rejectedConfig: RejectedConfig): StandIn | undefined {
+  const { rule, unknown } = upstreamFields(fieldsOf(rejectedConfig.spec));
   if (!mentions([rule.trafficPolicy, rule.subsets, unknown], 'tls')) return undefined;
   if (typeof rule.host !== 'string' || rule.host === '') return undefined;
-  const isMeshWide = refused.namespace === undefined;
+  const isMeshWide = rejectedConfig.namespace === undefined;
   const to = isMeshWide ? ['*'] : read(exportTo, rule.exportTo);
   const labels = isMeshWide ? undefined : read(selectorLabels, fieldsOf(rule.workloadSelector).matchLabels);
   const hasTooMany = Array.isArray(rule.subsets) && rule.subsets.length > maxSubsets;
@@ -238,20 +241,20 @@ function closedUpstream(refused: RejectedConfig): StandIn | undefined {
 const upstreamNames = ['host', 'trafficPolicy', 'subsets', 'exportTo', 'workloadSelector'] as const;
 
 /** Returns fields by correct name. Misspelled fields are included, but correctly spelled ones have priority. */
-function upstreamFields(written: Fields): {
+function upstreamFields(writtenFields: Fields): {
   readonly rule: Partial<Record<(typeof upstreamNames)[number], unknown>>;
   readonly unknown: Fields;
 } {
   const rule: Record<string, unknown> = {};
-  const unknown: Record<string, unknown> = {};
-  for (const name of upstreamNames) if (Object.hasOwn(written, name)) rule[name] = written[name];
-  for (const [field, value] of Object.entries(written)) {
+  const unknownFields: Record<string, unknown> = {};
+  for (const name of upstreamNames) if (Object.hasOwn(writtenFields, name)) rule[name] = writtenFields[name];
+  for (const [field, value] of Object.entries(writtenFields)) {
     if (upstreamNames.some((name) => name === field)) continue;
-    const near = nearestName(field, upstreamNames);
-    if (near === undefined || Object.hasOwn(rule, near)) unknown[field] = value;
-    else rule[near] = value;
+    const nearest = nearestName(field, upstreamNames);
+    if (nearest === undefined || Object.hasOwn(rule, nearest)) unknownFields[field] = value;
+    else rule[nearest] = value;
   }
-  return { rule, unknown };
+  return { rule, unknown: unknownFields };
 }
 
 function closedSubset(value: unknown): NonNullable<DestinationRule['subsets']> {
@@ -265,17 +268,17 @@ function closedSubset(value: unknown): NonNullable<DestinationRule['subsets']> {
 /** Returns `undefined` for a policy without TLS settings. */
 function closedTraffic(value: unknown): TrafficPolicy | undefined {
   if (!mentions(value, 'tls')) return undefined;
-  const { portLevelSettings, tls: written, ...otherFields } = fieldsOf(value);
+  const { portLevelSettings, tls: writtenTls, ...otherFields } = fieldsOf(value);
   if (Array.isArray(portLevelSettings) && portLevelSettings.length > maxPortSettings) return { tls: strictest };
   const settings: readonly unknown[] = Array.isArray(portLevelSettings) ? portLevelSettings : [];
   const ports = settings.map(closedPort);
   const areRead = portLevelSettings === undefined || (Array.isArray(portLevelSettings) && !ports.includes('unknown'));
   const isRead = areRead && !mentions(otherFields, 'tls');
-  const tls = isRead ? (written === undefined ? undefined : tlsOf(written)) : strictest;
-  const knownPorts = ports.filter(
+  const tls = isRead ? (writtenTls === undefined ? undefined : tlsOf(writtenTls)) : strictest;
+  const readablePorts = ports.filter(
     (portPolicy) => portPolicy !== 'unknown' && portPolicy !== undefined,
   ) as PortTrafficPolicy[];
-  return { ...(tls && { tls }), ...(knownPorts.length > 0 && { portLevelSettings: knownPorts }) };
+  return { ...(tls && { tls }), ...(readablePorts.length > 0 && { portLevelSettings: readablePorts }) };
 }
 
 /** Returns `unknown` for TLS settings of an unreadable port. */
@@ -297,18 +300,18 @@ const pluginFields = ['phase', 'failStrategy', 'type', 'match'] as const;
 /**
  * Blocks the traffic that a plugin for authentication or authorization would check. Plugins that fail open or run in other phases restrict nothing.
  */
-function closedPlugin(refused: RejectedConfig): StandIn | undefined {
-  const written = fieldsOf(refused.spec);
+function closedPlugin(rejectedConfig: RejectedConfig): StandIn | undefined {
+  const writtenSpec = fieldsOf(rejectedConfig.spec);
   const fieldNamed = (name: (typeof pluginFields)[number]): unknown => {
-    if (Object.hasOwn(written, name)) return written[name];
-    return Object.entries(written).find(([field]) => nearestName(field, pluginFields) === name)?.[1];
+    if (Object.hasOwn(writtenSpec, name)) return writtenSpec[name];
+    return Object.entries(writtenSpec).find(([field]) => nearestName(field, pluginFields) === name)?.[1];
   };
   const phase = fieldNamed('phase');
   if (phase === undefined || phase === 'UNSPECIFIED_PHASE' || phase === 'STATS') return undefined;
   if (fieldNamed('failStrategy') === 'FAIL_OPEN') return undefined;
-  const { isKnown, scope } = scopeOf(refused);
+  const { isKnown, scope } = scopeOf(rejectedConfig);
   const isNetwork = fieldNamed('type') === 'NETWORK';
-  const match = refused.isBroken ? undefined : read(wasmMatches, fieldNamed('match'));
+  const match = rejectedConfig.isBroken ? undefined : read(wasmMatches, fieldNamed('match'));
   const spec: WasmPlugin = {
     ...scope,
     url: 'oci://refused',
@@ -318,14 +321,14 @@ function closedPlugin(refused: RejectedConfig): StandIn | undefined {
   };
   return {
     ...{ kind: 'WasmPlugin', apiVersion: 'extensions.istio.io/v1alpha1', isScopeKnown: isKnown, spec },
-    effect: (where) =>
-      `${workloads(scope, refused.namespace, where)} deny every ${isNetwork ? 'connection' : 'request'} that the plugin would process`,
+    effect: (scopeText) =>
+      `${workloads(scope, rejectedConfig.namespace, scopeText)} deny every ${isNetwork ? 'connection' : 'request'} that the plugin would process`,
   };
 }
 
 /** Makes gateways' connections to the targets fail. Unreadable targets mean all Services of the namespace. */
-function closedBackendTls({ spec: written, isBroken, namespace }: RejectedConfig): StandIn {
-  const fields = fieldsOf(written);
+function closedBackendTls({ spec: writtenSpec, isBroken, namespace }: RejectedConfig): StandIn {
+  const fields = fieldsOf(writtenSpec);
   const field = nearestName('targetRefs', Object.keys(fields));
   const writtenTargets = field === undefined ? undefined : fields[field];
   const list: readonly unknown[] = Array.isArray(writtenTargets) ? writtenTargets : [writtenTargets];
@@ -337,15 +340,15 @@ function closedBackendTls({ spec: written, isBroken, namespace }: RejectedConfig
   return {
     ...{ kind: 'BackendTLSPolicy', apiVersion: 'gateway.networking.k8s.io/v1', isScopeKnown: isRead },
     spec: { targetRefs, validation: { hostname: '', caCertificateRefs: [], subjectAltNames: [] }, options: {} },
-    effect: (where) =>
-      `requests from gateways to ${services} of ${namespace === undefined ? 'any namespace' : where} get 503`,
+    effect: (scopeText) =>
+      `requests from gateways to ${services} of ${namespace === undefined ? 'any namespace' : scopeText} get 503`,
   };
 }
 
 /** Returns the whole Service if the port is unreadable. Readable targets of other kinds have no effect. */
 function serviceOf(value: unknown): BackendTlsTarget | undefined {
-  const { group = '', kind: written = 'Service', name } = fieldsOf(value);
-  const kind = typeof written === 'string' ? (nearestName(written, ['Service']) ?? written) : written;
+  const { group = '', kind: writtenKind = 'Service', name } = fieldsOf(value);
+  const kind = typeof writtenKind === 'string' ? (nearestName(writtenKind, ['Service']) ?? writtenKind) : writtenKind;
   return read(backendTlsTarget, value) ?? read(backendTlsTarget, { group, kind, name });
 }
 
@@ -365,19 +368,20 @@ function scopeOf({ spec, isBroken, namespace }: RejectedConfig): ReadScope {
   if (setFields.length === 0) return { isKnown: true, scope: {} };
   const targets = read(scopeFields.targetRefs.decoder, targetRefs ?? [targetRef]);
   // A target in another namespace would never apply, so the scope counts as unknown.
-  const isOwn = namespace !== undefined && targets?.every((target) => (target.namespace ?? namespace) === namespace);
-  return isOwn ? { isKnown: true, scope: { targetRefs: targets! } } : { isKnown: false, scope: {} };
+  const targetsOwnNamespace =
+    namespace !== undefined && targets?.every((target) => (target.namespace ?? namespace) === namespace);
+  return targetsOwnNamespace ? { isKnown: true, scope: { targetRefs: targets! } } : { isKnown: false, scope: {} };
 }
 
 function workloads(
   { selector = {}, targetRefs = [] }: PolicyScope,
   namespace: string | undefined,
-  where: string,
+  scopeText: string,
 ): string {
   const labels = Object.entries(selector).map(([key, value]) => `${key}=${value}`);
   if (targetRefs.length > 0)
     return targetRefs.map(({ kind, name }) => `${kind} ${name} of namespace ${namespace}`).join(', ');
-  return `the workloads of ${where}${labels.length > 0 ? ` with ${labels.join(', ')}` : ''}`;
+  return `the workloads of ${scopeText}${labels.length > 0 ? ` with ${labels.join(', ')}` : ''}`;
 }
 
 /** Whether a value contains a field with this or a similar name, at any depth. */

@@ -42,14 +42,14 @@ export function repetitions<A>(
   return items.flatMap((item, index) => {
     const key = keyOf(item);
     if (key === undefined) return [];
-    const earlier = first.get(key);
-    if (earlier === undefined) first.set(key, index);
-    return earlier === undefined
+    const firstIndex = first.get(key);
+    if (firstIndex === undefined) first.set(key, index);
+    return firstIndex === undefined
       ? []
       : [
           violation.fieldError(
             path(index),
-            violation.duplicate(`repeats the ${itemName} ${key} of ${path(earlier)}`, key, path(earlier)),
+            violation.duplicate(`repeats the ${itemName} ${key} of ${path(firstIndex)}`, key, path(firstIndex)),
           ),
         ];
   });
@@ -93,11 +93,11 @@ function labelViolation(key: string, value: string): violation.FieldViolation | 
   return violation.mustBe('a label value (letters, digits, "-", "_" and ".", a letter or digit at both ends)', value);
 }
 
-const withoutWildcard = inSchema(text, { pattern: '^[^*]*$' });
+const nonWildcardSchema = inSchema(text, { pattern: '^[^*]*$' });
 
 /** Decodes labels of a selector, without empty keys or wildcards. */
 export const selectorLabels: Decoder<Readonly<Record<string, string>>> = refine(
-  dictionary(withoutWildcard),
+  dictionary(nonWildcardSchema),
   (map, path) => {
     return Object.entries(map).flatMap(([key, value]) => {
       const labelPath = fieldPath(path, key);

@@ -29,12 +29,12 @@ const agent: MetadataKey = { readOn: ['Pod'] };
 const registration: MetadataKey = { readOn: ['WorkloadEntry'] };
 const workload: MetadataKey = { readOn: ['Pod', 'WorkloadEntry'] };
 
-function each(keys: readonly string[], key: MetadataKey): Keys {
+function keysFor(keys: readonly string[], key: MetadataKey): Keys {
   return Object.fromEntries(keys.map((name) => [name, key]));
 }
 
-function within(domain: string, names: readonly string[], key: MetadataKey): Keys {
-  return each(
+function keysInDomain(domain: string, names: readonly string[], key: MetadataKey): Keys {
+  return keysFor(
     names.map((name) => `${domain}/${name}`),
     key,
   );
@@ -51,10 +51,14 @@ export const knownAnnotations: Keys = {
   'topology.istio.io/controlPlaneClusters': {
     reason: 'this control plane serves all clusters that it has access to',
   },
-  ...within('istio.io', ['autoRegistrationGroup', 'connectedAt', 'disconnectedAt', 'workloadController'], registration),
+  ...keysInDomain(
+    'istio.io',
+    ['autoRegistrationGroup', 'connectedAt', 'disconnectedAt', 'workloadController'],
+    registration,
+  ),
   'proxy.istio.io/health-checks-enabled': registration,
-  ...each(['proxy.istio.io/config', 'status.sidecar.istio.io/port'], agent),
-  ...within(
+  ...keysFor(['proxy.istio.io/config', 'status.sidecar.istio.io/port'], agent),
+  ...keysInDomain(
     'sidecar.istio.io',
     [
       ...['discoveryAddress', 'extraStatTags', 'statsCompression', 'statsEvictionInterval', 'statsFlushInterval'],
@@ -63,7 +67,7 @@ export const knownAnnotations: Keys = {
     agent,
   ),
   'traffic.sidecar.istio.io/excludeInterfaces': agent,
-  ...within(
+  ...keysInDomain(
     'traffic.sidecar.istio.io',
     [
       ...['excludeInboundPorts', 'excludeOutboundIPRanges', 'excludeOutboundPorts', 'includeInboundPorts'],
@@ -71,7 +75,7 @@ export const knownAnnotations: Keys = {
     ],
     injection,
   ),
-  ...within(
+  ...keysInDomain(
     'sidecar.istio.io',
     [
       ...['agentLogLevel', 'bootstrapOverride', 'capNetBindService', 'componentLogLevel'],
@@ -81,36 +85,36 @@ export const knownAnnotations: Keys = {
     ],
     injection,
   ),
-  ...within(
+  ...keysInDomain(
     'sidecar.istio.io',
     ['controlPlaneAuthPolicy', 'enableCoreDump', 'containerPorts', 'targetRef'],
     notInjected,
   ),
   'sidecar.istio.io/inject': { ...injection, harmless: /^false$/i },
-  ...within(
+  ...keysInDomain(
     'readiness.status.sidecar.istio.io',
     ['failureThreshold', 'initialDelaySeconds', 'periodSeconds'],
     injection,
   ),
   'readiness.status.sidecar.istio.io/applicationPorts': notInjected,
-  ...each(
+  ...keysFor(
     [
       ...['inject.istio.io/templates', 'proxy.istio.io/overrides', 'prometheus.istio.io/merge-metrics'],
       'istio.io/reroute-virtual-interfaces',
     ],
     injection,
   ),
-  ...within(
+  ...keysInDomain(
     'ambient.istio.io',
     ['bypass-inbound-capture', 'dns-capture', 'waypoint-inbound-binding', 'connect-strategy'],
     ambient,
   ),
-  ...each(
+  ...keysFor(
     [...['gateway.istio.io/name-override', 'gateway.istio.io/service-account', 'networking.istio.io/service-type']],
     deployer,
   ),
   'networking.istio.io/address-type': { reason: 'the addresses of a Gateway are all those of its Service' },
-  ...each(
+  ...keysFor(
     [
       ...['ambient.istio.io/redirection', 'galley.istio.io/analyze-suppress', 'gateway.istio.io/controller-version'],
       ...['install.operator.istio.io/chart-owner', 'install.operator.istio.io/owner-generation'],
@@ -141,7 +145,7 @@ export const knownLabels: Keys = {
   'istio.io/draining': workload,
   'gateway.networking.k8s.io/gateway-name': { readOn: ['Service', 'Pod', 'WorkloadEntry'] },
   'sidecar.istio.io/inject': { ...injection, harmless: /^false$/i },
-  ...within(
+  ...keysInDomain(
     'istio.io',
     [
       ...['dataplane-mode', 'global', 'ingress-use-waypoint', 'use-waypoint', 'use-waypoint-namespace'],
@@ -151,7 +155,7 @@ export const knownLabels: Keys = {
   ),
   'networking.istio.io/tunnel': ambient,
   'gateway.networking.k8s.io/gateway-class-name': otherProgramKey,
-  ...each(
+  ...keysFor(
     [
       ...['gateway.istio.io/managed', 'istio.io/config', 'istio.io/gateway-name', revisionLabel, 'istio.io/tag'],
       ...['install.operator.istio.io/owning-resource', 'install.operator.istio.io/owning-resource-namespace'],

@@ -19,12 +19,12 @@ export function metadataWarnings(kind: KindName, { annotations, labels }: Metada
   return [...warningsOf(kind, 'annotations', annotations), ...warningsOf(kind, 'labels', labels)];
 }
 
-function warningsOf(kind: KindName, metadataPart: Part, written: Readonly<Record<string, string>>): FieldError[] {
+function warningsOf(kind: KindName, metadataPart: Part, writtenTexts: Readonly<Record<string, string>>): FieldError[] {
   const keyWarnings: FieldError[] = [];
-  for (const key in written) {
+  for (const key in writtenTexts) {
     const slash = key.indexOf('/');
     if (slash <= 0) continue;
-    const reason = reasonOf(kind, metadataPart, key, written[key]!);
+    const reason = reasonOf(kind, metadataPart, key, writtenTexts[key]!);
     if (reason === undefined) continue;
     keyWarnings.push({
       path: fieldPath(metadataPart, key),
@@ -41,12 +41,12 @@ function reasonOf(kind: KindName, metadataPart: Part, key: string, value: string
   const metadataKey = keyOf(metadataPart, key);
   if (metadataKey !== undefined) return reasonOfKnown(kind, metadataKey, value);
   // Internal annotations are errors (envelope.ts).
-  if (key.startsWith('internal.istio.io/') || !isOfMesh(metadataPart, key)) return undefined;
+  if (key.startsWith('internal.istio.io/') || !isMeshKey(metadataPart, key)) return undefined;
   const partName = metadataPart === 'annotations' ? 'annotation' : 'label';
   if (keyOf(otherPart[metadataPart], key) !== undefined)
     return `it is ${metadataPart === 'annotations' ? 'a label' : 'an annotation'}: move it to metadata.${otherPart[metadataPart]}`;
-  const near = nearestKey(metadataPart, key);
-  return `there is no such ${partName}${near === undefined ? '' : `; did you mean ${near}?`}`;
+  const nearest = nearestKey(metadataPart, key);
+  return `there is no such ${partName}${nearest === undefined ? '' : `; did you mean ${nearest}?`}`;
 }
 
 function keyOf(metadataPart: Part, key: string): MetadataKey | undefined {
@@ -67,7 +67,7 @@ function writtenName(kind: KindName): string {
   return kind === 'KubernetesGateway' ? 'Gateway (Gateway API)' : kind;
 }
 
-function isOfMesh(metadataPart: Part, key: string): boolean {
+function isMeshKey(metadataPart: Part, key: string): boolean {
   const domain = key.slice(0, key.indexOf('/'));
   if (domain === gatewayDomain || domain === istioDomain || domain.endsWith(`.${istioDomain}`)) return true;
   // Detects a misspelled domain such as networking.isto.io.
@@ -79,5 +79,5 @@ function isOfMesh(metadataPart: Part, key: string): boolean {
 function nearestKey(metadataPart: Part, key: string): string | undefined {
   const keys = Object.keys(tables[metadataPart]);
   const name = key.slice(key.indexOf('/'));
-  return nearestName(key, keys) ?? keys.find((knownKey) => knownKey.toLowerCase().endsWith(name.toLowerCase()));
+  return nearestName(key, keys) ?? keys.find((candidate) => candidate.toLowerCase().endsWith(name.toLowerCase()));
 }

@@ -4,7 +4,7 @@ import { describedAs } from '../fields/description.ts';
 import type { ApplicationProtocol } from '../fields/protocol.ts';
 import * as violation from '../fields/violation.ts';
 
-const byName: Readonly<Record<string, ApplicationProtocol>> = {
+const protocolByName: Readonly<Record<string, ApplicationProtocol>> = {
   HTTP: 'HTTP',
   HTTPS: 'HTTPS',
   GRPC: 'GRPC',
@@ -20,10 +20,10 @@ const byName: Readonly<Record<string, ApplicationProtocol>> = {
 };
 
 export function portProtocol(except: readonly ApplicationProtocol[] = []): Decoder<ApplicationProtocol> {
-  const names = Object.keys(byName).filter((name) => !except.includes(byName[name]!));
+  const names = Object.keys(protocolByName).filter((name) => !except.includes(protocolByName[name]!));
   return describedAs(
     (value: unknown, path: string): Decoded<ApplicationProtocol> => {
-      const protocol = typeof value === 'string' ? byName[value.toUpperCase()] : undefined;
+      const protocol = typeof value === 'string' ? protocolByName[value.toUpperCase()] : undefined;
       if (protocol !== undefined && !except.includes(protocol)) return E.right(protocol);
       return fail(path, violation.unknownValue(names, value));
     },
@@ -33,7 +33,7 @@ export function portProtocol(except: readonly ApplicationProtocol[] = []): Decod
 
 /** Like {@link portProtocol}, as an RE2 pattern for schemas. */
 export function protocolPattern(except: readonly string[]): string {
-  return `^(?i:${Object.keys(byName)
+  return `^(?i:${Object.keys(protocolByName)
     .filter((name) => !except.includes(name))
     .join('|')})$`;
 }

@@ -15,15 +15,15 @@ export function decodeKnown<A extends object>(
   decoder: Decoder<A>,
   value: unknown,
   ignoredKinds?: readonly UnknownField[],
-  adapted: Adapt<A> = (knownValue) => knownValue,
+  adapted: Adapt<A> = (decodedValue) => decodedValue,
 ): Decoded<A> {
   const decoded = ignoringUnknown(decoder, ignoredKinds)(value);
   if (E.isLeft(decoded)) return decoded;
   const { unknown } = decoded.right;
   if (unknown.length === 0) return E.right(decoded.right.value);
-  const knownValue = adapted(decoded.right.value, unknown);
-  unknownOf.set(knownValue, unknown);
-  return E.right(knownValue);
+  const adaptedValue = adapted(decoded.right.value, unknown);
+  unknownOf.set(adaptedValue, unknown);
+  return E.right(adaptedValue);
 }
 
 type Adapt<A> = (known: A, unknown: readonly FieldError[]) => A;

@@ -83,7 +83,7 @@ const status: Decoder<number> = describedAs(
   { type: 'narrowed', of: text, by: { pattern: '^[2-5][0-9]{2}$' } },
 );
 
-const common = {
+const commonFields = {
   service: required(scopedHostText(() => undefined)),
   port: required(port),
   timeoutMs: optional(durationAtLeast(1), 'timeout'),
@@ -100,7 +100,7 @@ const headerValue = refine(text, (value, path) => violation.errorsAt(path, lineV
 
 const http: Decoder<ExtAuthzProvider> = mapped(
   struct<HttpExtAuthz & { includeHeadersInCheck: readonly string[] }>({
-    ...common,
+    ...commonFields,
     pathPrefix: optional(
       refine(text, (prefix, path) =>
         violation.errorsAt(
@@ -129,7 +129,7 @@ const http: Decoder<ExtAuthzProvider> = mapped(
   }),
 );
 
-const grpc: Decoder<ExtAuthzProvider> = mapped(struct<ExtAuthzSettings>(common), (settings) => ({
+const grpc: Decoder<ExtAuthzProvider> = mapped(struct<ExtAuthzSettings>(commonFields), (settings) => ({
   protocol: 'grpc' as const,
   ...settings,
 }));
@@ -163,8 +163,8 @@ function decode(provider: ExtensionProvider): DecodedExtAuthz | undefined {
   const type = Object.keys(extAuthzProviders).find((key) => provider[key] !== undefined);
   if (type === undefined) return undefined;
   const result = ignoringUnknown(extAuthzProviders[type]!)(provider[type]);
-  const placed = (error: FieldError): FieldError => ({ ...error, path: `${type}.${error.path}` });
+  const withTypePath = (error: FieldError): FieldError => ({ ...error, path: `${type}.${error.path}` });
   return E.isLeft(result)
-    ? E.left(result.left.map(placed))
-    : E.right({ value: result.right.value, unknown: result.right.unknown.map(placed) });
+    ? E.left(result.left.map(withTypePath))
+    : E.right({ value: result.right.value, unknown: result.right.unknown.map(withTypePath) });
 }

@@ -166,10 +166,10 @@ const openTelemetry = refine(
       }),
     ),
   }),
-  ({ http, grpc: byGrpc }, path) =>
+  ({ http, grpc: grpcFormat }, path) =>
     violation.errorsAt(
       path,
-      http !== undefined && byGrpc !== undefined ? violation.exclusive(['http', 'grpc']) : undefined,
+      http !== undefined && grpcFormat !== undefined ? violation.exclusive(['http', 'grpc']) : undefined,
     ),
 );
 

@@ -64,8 +64,8 @@ function proxyConfigErrors(config: ProxyConfig, path: string): FieldError[] {
 /** Validates `host:port`. The proxy's pod resolves `$(HOST_IP)`. */
 function addressErrors(address: unknown, path: string): FieldError[] {
   if (address === undefined || address === '') return [];
-  const fits = typeof address === 'string' && parseHostAndPort(address.replaceAll('$(HOST_IP)', '127.0.0.1'));
-  return violation.errorsAt(path, fits ? undefined : violation.mustBe('host:port', address));
+  const isValid = typeof address === 'string' && parseHostAndPort(address.replaceAll('$(HOST_IP)', '127.0.0.1'));
+  return violation.errorsAt(path, isValid ? undefined : violation.mustBe('host:port', address));
 }
 
 /** Required fields by provider type, for types that Envoy does not (or no longer) support. */
@@ -99,7 +99,7 @@ function decodedSettings(
   const types = typesOf(provider);
   const [type] = types;
   if (type === undefined || types.length > 1 || !isObject(provider[type] ?? {})) return undefined;
-  const placed = (fieldError: FieldError, errorPath: string): FieldError => ({
+  const withPath = (fieldError: FieldError, errorPath: string): FieldError => ({
     ...fieldError,
     path: [errorPath, fieldError.path].filter(Boolean).join('.'),
   });
@@ -109,8 +109,8 @@ function decodedSettings(
   const { at, result } = decoded;
   if (result === undefined) return undefined;
   return E.isLeft(result)
-    ? E.left(result.left.map((fieldError) => placed(fieldError, at)))
-    : E.right({ unknown: result.right.unknown.map((fieldError) => placed(fieldError, at)) });
+    ? E.left(result.left.map((fieldError) => withPath(fieldError, at)))
+    : E.right({ unknown: result.right.unknown.map((fieldError) => withPath(fieldError, at)) });
 }
 
 function typesOf(provider: ExtensionProvider): readonly string[] {
@@ -126,19 +126,19 @@ function providerErrors(provider: ExtensionProvider, path: string): FieldError[]
   const required = ownValue(requiredOfProvider, type);
   const errorPath = fieldPath(path, type);
   const settings = provider[type] ?? {};
-  const isKnown = required !== undefined || isTelemetryProvider(type) || Object.hasOwn(extAuthzProviders, type);
-  if (!isKnown) return [violation.fieldError(errorPath, violation.unknownField())];
+  const isSupportedType = required !== undefined || isTelemetryProvider(type) || Object.hasOwn(extAuthzProviders, type);
+  if (!isSupportedType) return [violation.fieldError(errorPath, violation.unknownField())];
   if (!isObject(settings)) return [violation.fieldError(errorPath, violation.wrongType('an object', settings))];
   return (required ?? []).flatMap((field) => {
     const value = settings[field];
-    const where = fieldPath(errorPath, field);
+    const providerPath = fieldPath(errorPath, field);
     if (value === undefined || value === null || value === '')
-      return [violation.fieldError(where, violation.missing())];
+      return [violation.fieldError(providerPath, violation.missing())];
     const port = field === 'port';
-    const fits = port ? Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 65_535 : isText(value);
+    const isValid = port ? Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 65_535 : isText(value);
     return violation.errorsAt(
-      where,
-      fits ? undefined : violation.wrongType(port ? 'a port from 1 to 65535' : 'a string', value),
+      providerPath,
+      isValid ? undefined : violation.wrongType(port ? 'a port from 1 to 65535' : 'a string', value),
     );
   });
 }

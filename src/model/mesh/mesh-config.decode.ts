@@ -71,8 +71,8 @@ const wholeMs = refine(durationMs, (ms, path) =>
 
 /** Accepts DNS-1123 labels separated by dots, at most 255 characters. */
 export const trustDomain: Decoder<string> = refine(name, (value, path) => {
-  const fits = value.length <= 255 && value.split('.').every(isDnsLabel);
-  return violation.errorsAt(path, fits ? undefined : violation.mustBe('a domain name', value));
+  const isValid = value.length <= 255 && value.split('.').every(isDnsLabel);
+  return violation.errorsAt(path, isValid ? undefined : violation.mustBe('a domain name', value));
 });
 
 /** Validates every PEM block, because each is trusted. */
@@ -365,7 +365,7 @@ export function readMeshConfig(
     provider,
     ...providerFindings(provider, `extensionProviders[${index}]`),
   }));
-  const written = withJsonNamesWithin(document.value);
+  const writtenValue = withJsonNamesWithin(document.value);
   const unknownWithin = [
     ...providers.flatMap((providerResult) => providerResult.unknown),
     ...unknownProxySettings(value.defaultConfig ?? {}, 'defaultConfig'),
@@ -376,19 +376,19 @@ export function readMeshConfig(
         ? violation.fieldError(error.path, violation.ineffective('the field belongs to an old version of Istio'))
         : violation.withConsequence(error, 'it has no effect'),
     ),
-    ...effectWarnings(meshConfigPart, written),
+    ...effectWarnings(meshConfigPart, writtenValue),
     ...providers.flatMap(({ errors }) =>
       errors.map((error) => violation.withConsequence(error, 'the provider is ignored')),
     ),
   ];
-  const merged = mergeMeshConfig(base, {
+  const mergedConfig = mergeMeshConfig(base, {
     ...value,
     ...(value.extensionProviders !== undefined && {
       extensionProviders: providers.flatMap(({ provider, errors }) => (errors.length === 0 ? provider : [])),
     }),
   });
   const invalidProviders = providers.flatMap(({ provider, errors }) => (errors.length === 0 ? [] : provider.name));
-  const mesh = invalidProviders.length === 0 ? merged : { ...merged, invalidProviders };
+  const mesh = invalidProviders.length === 0 ? mergedConfig : { ...mergedConfig, invalidProviders };
   const errors = meshConfigErrors(mesh);
   if (errors.length > 0) return E.left(errors.map(located));
   return E.right({ mesh, warnings: warnings.map((warning) => ({ ...located(warning), severity: 'warning' })) });
@@ -398,7 +398,7 @@ export function readMeshConfig(
     return problem({ ...document.positionOf(error.path), field: error.path, severity, ...violationIn(error) });
   }
 
-  function problem(about: Omit<Problem, 'file' | 'severity'> & Partial<Problem>): Problem {
-    return { severity: 'error', file, ...about };
+  function problem(details: Omit<Problem, 'file' | 'severity'> & Partial<Problem>): Problem {
+    return { severity: 'error', file, ...details };
   }
 }

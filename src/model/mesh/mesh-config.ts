@@ -155,11 +155,11 @@ export const defaultMeshConfig: MeshConfig = {
 };
 
 /** Applies `over` to `base`: most fields replace, some are merged as commented. */
-export function mergeMeshConfig(base: MeshConfig, over: MeshConfigPart): MeshConfig {
-  const { defaultConfig, defaultProviders, extensionProviders, trustDomainAliases, ...replacing } = over;
+export function mergeMeshConfig(base: MeshConfig, override: MeshConfigPart): MeshConfig {
+  const { defaultConfig, defaultProviders, extensionProviders, trustDomainAliases, ...replacing } = override;
   const configuredByName = new Map((extensionProviders ?? []).map((provider) => [provider.name, provider]));
-  const keptProviders = base.extensionProviders.map((provider) => configuredByName.get(provider.name) ?? provider);
-  const keptNames = new Set(keptProviders.map((provider) => provider.name));
+  const baseProviders = base.extensionProviders.map((provider) => configuredByName.get(provider.name) ?? provider);
+  const baseNames = new Set(baseProviders.map((provider) => provider.name));
   return {
     ...base,
     ...replacing,
@@ -168,8 +168,8 @@ export function mergeMeshConfig(base: MeshConfig, over: MeshConfigPart): MeshCon
     defaultProviders: { ...base.defaultProviders, ...defaultProviders },
     // Merged by provider name.
     extensionProviders: [
-      ...keptProviders,
-      ...[...configuredByName.values()].filter((provider) => !keptNames.has(provider.name)),
+      ...baseProviders,
+      ...[...configuredByName.values()].filter((provider) => !baseNames.has(provider.name)),
     ],
     trustDomainAliases: [...new Set([...base.trustDomainAliases, ...(trustDomainAliases ?? [])])].sort(compareText),
   };

@@ -130,8 +130,8 @@ export function readMeshNetworks(file: string, content: string): E.Either<readon
   const { value, unknown } = decoded.right;
   const warnings = [
     ...unknown.map((error) => violation.withConsequence(error, 'it has no effect')),
-    ...Object.entries(value.networks).flatMap(([network, { endpoints: ends }]) =>
-      ends.length > 0
+    ...Object.entries(value.networks).flatMap(([network, { endpoints: networkEndpoints }]) =>
+      networkEndpoints.length > 0
         ? []
         : [
             violation.fieldError(

@@ -227,17 +227,18 @@ export function withJsonNames(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(value).map(([key, element]) => {
       const name = proxyConfigNames.has(jsonName(key)) ? jsonName(key) : key;
-      return [name, mergedPerField.has(name) && name !== 'proxyMetadata' ? withinMessage(element) : element];
+      return [name, mergedPerField.has(name) && name !== 'proxyMetadata' ? nestedJsonNames(element) : element];
     }),
   );
 }
 
-function withinMessage(value: unknown, depth = 0): unknown {
-  if (Array.isArray(value)) return depth > maxNameLevels ? value : value.map((item) => withinMessage(item, depth + 1));
+function nestedJsonNames(value: unknown, depth = 0): unknown {
+  if (Array.isArray(value))
+    return depth > maxNameLevels ? value : value.map((item) => nestedJsonNames(item, depth + 1));
   if (!isObject(value) || depth > maxNameLevels) return value;
   const entries = Object.entries(value).map(([key, element]): [string, unknown] => {
     const name = jsonName(key);
-    return [name, name === 'customTags' ? element : withinMessage(element, depth + 1)];
+    return [name, name === 'customTags' ? element : nestedJsonNames(element, depth + 1)];
   });
   return Object.fromEntries(entries);
 }
@@ -273,31 +274,35 @@ const alternatives: Readonly<Record<string, readonly string[]>> = {
 /**
  * Applies `over` to `base` field by field: lists are replaced, messages are merged per field, `proxyMetadata` per key.
  */
-export function mergeProxyConfig<T extends Partial<ProxyConfig>>(base: T, over: Partial<ProxyConfig>): T {
-  const merged: Record<string, unknown> = { ...base };
-  if (clusterNames.some((field) => over[field] !== undefined)) for (const field of clusterNames) delete merged[field];
-  for (const [field, value] of Object.entries(over)) {
-    const previousValue = merged[field];
-    merged[field] =
+export function mergeProxyConfig<T extends Partial<ProxyConfig>>(base: T, override: Partial<ProxyConfig>): T {
+  const mergedFields: Record<string, unknown> = { ...base };
+  if (clusterNames.some((field) => override[field] !== undefined))
+    for (const field of clusterNames) delete mergedFields[field];
+  for (const [field, value] of Object.entries(override)) {
+    const previousValue = mergedFields[field];
+    mergedFields[field] =
       mergedPerField.has(field) && isObject(previousValue) && isObject(value)
         ? mergeMessages(previousValue, value, alternatives[field] ?? [])
         : value;
   }
-  return merged as T;
+  return mergedFields as T;
 }
 
-function mergeMessages(base: Message, over: Message, oneOfThese: readonly string[]): Message {
-  const chosen = oneOfThese.find((key) => Object.hasOwn(over, key));
+function mergeMessages(base: Message, override: Message, oneOfThese: readonly string[]): Message {
+  const chosenField = oneOfThese.find((key) => Object.hasOwn(override, key));
   const keptFields = Object.entries(base).filter(
-    ([key]) => chosen === undefined || key === chosen || !oneOfThese.includes(key),
+    ([key]) => chosenField === undefined || key === chosenField || !oneOfThese.includes(key),
   );
   // An assignment would lose a key named __proto__.
-  const merged = new Map<string, unknown>(keptFields);
-  for (const [key, value] of Object.entries(over)) {
-    const previousValue = merged.get(key);
-    merged.set(key, isObject(previousValue) && isObject(value) ? mergeMessages(previousValue, value, []) : value);
+  const mergedEntries = new Map<string, unknown>(keptFields);
+  for (const [key, value] of Object.entries(override)) {
+    const previousValue = mergedEntries.get(key);
+    mergedEntries.set(
+      key,
+      isObject(previousValue) && isObject(value) ? mergeMessages(previousValue, value, []) : value,
+    );
   }
-  return Object.fromEntries(merged);
+  return Object.fromEntries(mergedEntries);
 }
 
 /** Returns the configuration in its JSON form, for node metadata and the agent's output at start. */
@@ -305,9 +310,9 @@ export function proxyConfigToJson(config: Partial<ProxyConfig>): Record<string, 
   const json: Record<string, unknown> = {};
   for (const [property, value] of Object.entries(config)) {
     if (isEmpty(value)) continue;
-    const written = (fields as Record<string, { from?: string }>)[property]?.from;
-    if (written === undefined) json[property] = value;
-    else json[written] = `${Number(value) / 1000}s`;
+    const writtenName = (fields as Record<string, { from?: string }>)[property]?.from;
+    if (writtenName === undefined) json[property] = value;
+    else json[writtenName] = `${Number(value) / 1000}s`;
   }
   return json;
 }

@@ -55,7 +55,7 @@ const tlsSettings = struct<TlsSettings>({
   caCrl: withoutEffect(optional(text), 'revocation is not checked'),
 });
 
-const secondsText = refine(durationMs, atMost24Days);
+const secondsText = refine(durationMs, durationErrors);
 
 const quotedCount = orQuoted(count);
 
@@ -66,7 +66,7 @@ const seconds: Decoder<unknown> = describedAs(
 );
 
 /** Limits the value, because Envoy stores it in 31 bits of milliseconds. */
-function atMost24Days(ms: number, path: string): FieldError[] {
+function durationErrors(ms: number, path: string): FieldError[] {
   return ms >= 0 && ms < 2 ** 31
     ? []
     : [violation.fieldError(path, violation.outOfRange('from 0s to 596h', `${ms}ms`))];

@@ -80,13 +80,13 @@ const noSettings = {};
 
 /** Reads the settings; ignores invalid parts of a node's PROXY_CONFIG. */
 export function proxySettingsOf({ metadata }: Pick<Proxy, 'metadata'>, mesh: MeshConfig): ProxySettings {
-  const reported = (metadata.PROXY_CONFIG ?? noSettings) as Partial<ProxyConfig>;
+  const reportedSettings = (metadata.PROXY_CONFIG ?? noSettings) as Partial<ProxyConfig>;
   const settingsOfMesh = cachedSettings.get(mesh) ?? new WeakMap<object, ProxySettings>();
   cachedSettings.set(mesh, settingsOfMesh);
-  let settings = settingsOfMesh.get(reported);
+  let settings = settingsOfMesh.get(reportedSettings);
   if (settings === undefined) {
-    settings = settingsOf(mergeProxyConfig(mesh.defaultConfig, reported));
-    settingsOfMesh.set(reported, settings);
+    settings = settingsOf(mergeProxyConfig(mesh.defaultConfig, reportedSettings));
+    settingsOfMesh.set(reportedSettings, settings);
   }
   return settings;
 }

@@ -48,10 +48,10 @@ export function envoyBuildOf({
   return { version, hasV8, ...(hasStatsLogger(version, extensions) && { hasStatsLogger: true }) };
 }
 
-function versionOf(reported: ReportedEnvoy['userAgentVersionType']): EnvoyVersion | undefined {
-  if (reported.case === 'userAgentVersion') return envoyVersionIn(reported.value);
-  if (reported.case !== 'userAgentBuildVersion' || reported.value.version === undefined) return undefined;
-  const { majorNumber, minorNumber, patch } = reported.value.version;
+function versionOf(reportedVersion: ReportedEnvoy['userAgentVersionType']): EnvoyVersion | undefined {
+  if (reportedVersion.case === 'userAgentVersion') return envoyVersionIn(reportedVersion.value);
+  if (reportedVersion.case !== 'userAgentBuildVersion' || reportedVersion.value.version === undefined) return undefined;
+  const { majorNumber, minorNumber, patch } = reportedVersion.value.version;
   return [majorNumber, minorNumber, patch];
 }
 

@@ -29,20 +29,20 @@ export function readNodeNames({ id, metadata }: NamedNode): E.Either<string, Nod
   for (const key of keys) {
     // protobuf's NullValue and an empty string count as unset, as in Istio.
     const value = Object.hasOwn(metadata, key) ? (metadata[key] ?? '') : '';
-    if (typeof value !== 'string') return E.left(`metadata ${key} must be a string, got ${quoted(value)}`);
+    if (typeof value !== 'string') return E.left(`metadata ${key} must be a string, got ${quoteValue(value)}`);
     if (value.length > maxNameLength)
       return E.left(`metadata ${key} must have at most ${maxNameLength} characters, got ${value.length}`);
     texts[key] = value;
   }
   const { NAMESPACE = '', SERVICE_ACCOUNT = '', CLUSTER_ID = '', NETWORK = '' } = texts;
   if (NAMESPACE !== '' && !isNamespace(NAMESPACE))
-    return E.left(`metadata NAMESPACE must be the name of a namespace, got ${quoted(NAMESPACE)}`);
+    return E.left(`metadata NAMESPACE must be the name of a namespace, got ${quoteValue(NAMESPACE)}`);
   const namespace = NAMESPACE || (id.split('~')[3]?.split('.', 1)[0] ?? '');
   if (namespace.length > maxNameLength)
     return E.left(`the namespace in the node's id must have at most ${maxNameLength} characters`);
   return E.right({ namespace, serviceAccount: SERVICE_ACCOUNT, clusterId: CLUSTER_ID, network: NETWORK });
 }
 
-function quoted(value: unknown): string {
+function quoteValue(value: unknown): string {
   return JSON.stringify(value).slice(0, maxQuoted);
 }

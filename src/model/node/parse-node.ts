@@ -31,21 +31,23 @@ export function parseNode(
   if (node.id === '') return E.left('missing node information: node id is required');
   const idParts = node.id.split('~');
   const [type = '', ip = '', name = '', dnsDomain = ''] = idParts;
-  if (idParts.length !== 4) return E.left(`node id ${quoted(node.id)} must have four parts: type~ip~id~domain`);
-  if (notServedYet.has(type)) return E.left(`node id ${quoted(node.id)}: node type ${type} is not supported`);
+  if (idParts.length !== 4) return E.left(`node id ${quoteText(node.id)} must have four parts: type~ip~id~domain`);
+  if (notServedYet.has(type)) return E.left(`node id ${quoteText(node.id)}: node type ${type} is not supported`);
   if (!servedTypes.has(type))
-    return E.left(`node id ${quoted(node.id)}: node type must be sidecar or router, got ${quoted(type)}`);
+    return E.left(`node id ${quoteText(node.id)}: node type must be sidecar or router, got ${quoteText(type)}`);
   const { metadata } = node;
   const generator = generatorViolation(metadata.GENERATOR, type);
-  if (generator !== undefined) return E.left(`node id ${quoted(node.id)}: ${generator}`);
+  if (generator !== undefined) return E.left(`node id ${quoteText(node.id)}: ${generator}`);
   const ipAddresses = addressesOf(metadata.INSTANCE_IPS, ip);
   if (ipAddresses.length === 0) {
-    return E.left(`node id ${quoted(node.id)}: INSTANCE_IPS or the second part of the id must be a valid IP address`);
+    return E.left(
+      `node id ${quoteText(node.id)}: INSTANCE_IPS or the second part of the id must be a valid IP address`,
+    );
   }
   const labels = labelsOf(metadata.LABELS);
-  if (labels === undefined) return E.left(`node id ${quoted(node.id)}: metadata LABELS must be a map of strings`);
+  if (labels === undefined) return E.left(`node id ${quoteText(node.id)}: metadata LABELS must be a map of strings`);
   const names = readNodeNames(node);
-  if (E.isLeft(names)) return E.left(`node id ${quoted(node.id)}: ${names.left}`);
+  if (E.isLeft(names)) return E.left(`node id ${quoteText(node.id)}: ${names.left}`);
   const { namespace, serviceAccount, clusterId, network } = names.right;
   const { region, zone, subZone } = node.locality ?? { region: '', zone: '', subZone: '' };
   return E.right({
@@ -74,7 +76,7 @@ function generatorViolation(generator: unknown, type: string): string | undefine
   if (isProxyless({ GENERATOR: generator })) {
     return type === 'sidecar'
       ? undefined
-      : `node type must be sidecar if metadata GENERATOR is "grpc", got ${quoted(type)}`;
+      : `node type must be sidecar if metadata GENERATOR is "grpc", got ${quoteText(type)}`;
   }
   const shownGenerator = JSON.stringify(generator).slice(0, maxQuoted);
   return `metadata GENERATOR must be "grpc" or must not be set, got ${shownGenerator}`;
@@ -86,12 +88,12 @@ export function isProxyless({ GENERATOR }: NodeFields['metadata']): boolean {
 
 const maxQuoted = 100;
 
-const quoted = (text: string): string => JSON.stringify(text);
+const quoteText = (text: string): string => JSON.stringify(text);
 
 /** Reads addresses from a list or comma-separated string. Ignores invalid ones. */
 function addressesOf(instanceIps: unknown, fallback: string): readonly string[] {
-  const listed = Array.isArray(instanceIps) ? instanceIps.map(scalarText) : scalarText(instanceIps).split(',');
-  const valid = listed.map((address) => address.trim()).filter(isIpAddress);
+  const addressTexts = Array.isArray(instanceIps) ? instanceIps.map(scalarText) : scalarText(instanceIps).split(',');
+  const valid = addressTexts.map((address) => address.trim()).filter(isIpAddress);
   return valid.length > 0 ? [...new Set(valid)] : [fallback].filter(isIpAddress);
 }
 

@@ -150,7 +150,7 @@ export function ownFacts(
     ...(pulls && { pullSecrets: true as const }),
     ownAddresses: addresses ? proxy.ipAddresses : [],
     nodeName: node ? nodeNameOf(proxy) : '',
-    matchedMetadata: chosen(proxy.metadata, matchedKeys),
+    matchedMetadata: pickFields(proxy.metadata, matchedKeys),
   };
 }
 
@@ -177,8 +177,10 @@ function namePullSecret(plugins: readonly Config<WasmPlugin>[], namespace: strin
 
 /** Node name from the agent, else from the pod in the registry. */
 function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): string {
-  const reported = metadata.NODE_NAME;
-  return typeof reported === 'string' && reported !== '' ? reported : (labels['kubernetes.io/hostname'] ?? '');
+  const reportedValue = metadata.NODE_NAME;
+  return typeof reportedValue === 'string' && reportedValue !== ''
+    ? reportedValue
+    : (labels['kubernetes.io/hostname'] ?? '');
 }
 
 const listsOfNodes = new WeakMap<readonly Service[], boolean>();
@@ -211,7 +213,7 @@ function keysMatchedBy(filters: readonly Config<EnvoyFilter>[]): readonly string
   return matchedKeys;
 }
 
-function chosen(metadata: Proxy['metadata'], keys: readonly string[]): Readonly<Record<string, unknown>> {
+function pickFields(metadata: Proxy['metadata'], keys: readonly string[]): Readonly<Record<string, unknown>> {
   return Object.fromEntries(keys.filter((key) => metadata[key] !== undefined).map((key) => [key, metadata[key]]));
 }
 
@@ -266,7 +268,7 @@ function readMetadata({ metadata, envoy }: Proxy): ShapeMetadata {
     ...asSent
   } = metadata;
   return {
-    ...chosen(asSent, shapeMetadata),
+    ...pickFields(asSent, shapeMetadata),
     // Equivalent metadata results in the same value.
     ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
     ...(isTrue(metadata.REVOCATION_LISTS) && hasSecretServer(metadata) && { REVOCATION_LISTS: 'true' }),
@@ -290,10 +292,10 @@ function standardMetricsOf(
 }
 
 /** Reads the used fields of a proxy's own configuration, which an agent may send as JSON text. */
-function ownSettings(reported: unknown): Pick<ShapeMetadata, 'PROXY_CONFIG'> {
-  const config = typeof reported === 'string' ? parsedJson(reported) : reported;
+function ownSettings(reportedValue: unknown): Pick<ShapeMetadata, 'PROXY_CONFIG'> {
+  const config = typeof reportedValue === 'string' ? parsedJson(reportedValue) : reportedValue;
   if (!isObject(config)) return {};
-  const settings = chosen(config, proxySettingsFields);
+  const settings = pickFields(config, proxySettingsFields);
   return Object.keys(settings).length === 0 ? {} : { PROXY_CONFIG: settings };
 }
 
@@ -306,8 +308,8 @@ function parsedJson(text: string): unknown {
 }
 
 /** Whether an agent serves certificates to this Envoy: as reported, else if the node has metadata that every agent version writes. */
-function hasSecretServer({ WORKLOAD_CERTIFICATES: reported, ISTIO_VERSION: version }: Proxy['metadata']): boolean {
-  return reported === undefined ? version !== undefined && version !== '' : isTrue(reported);
+function hasSecretServer({ WORKLOAD_CERTIFICATES: reportedValue, ISTIO_VERSION: version }: Proxy['metadata']): boolean {
+  return reportedValue === undefined ? version !== undefined && version !== '' : isTrue(reportedValue);
 }
 
 function isTrue(value: unknown): boolean {

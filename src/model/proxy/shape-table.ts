@@ -35,12 +35,12 @@ export class ShapeTable {
     const targets = context.serviceTargetsOf(proxy);
     // For an unchanged proxy, only service targets and active objects can change the shape.
     const previousFacts = previous !== undefined && this.#lastShapes.get(proxy) === previous ? previous : undefined;
-    const same =
+    const sameShape =
       previousFacts !== undefined && sameTargets(previousFacts.serviceTargets, targets) ? previousFacts : undefined;
-    if (same !== undefined && this.#isComplete(same, context)) return same;
+    if (sameShape !== undefined && this.#isComplete(sameShape, context)) return sameShape;
     const facts = ownFacts(proxy, context, targets);
     const factsKey = textOf(facts);
-    if (same !== undefined && textOf(same) === factsKey) return same;
+    if (sameShape !== undefined && textOf(sameShape) === factsKey) return sameShape;
     const shape = this.#interned(proxy, targets, facts, factsKey);
     this.#lastShapes.set(proxy, shape);
     return shape;

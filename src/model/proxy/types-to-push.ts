@@ -29,7 +29,7 @@ const allTypes: readonly PushedType[] = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS
 export const everyType: ReadonlySet<PushedType> = new Set(allTypes);
 
 /** A Map, because clients choose the URL. */
-const byTypeUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
+const typeByUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
   [clusterType, 'CDS'],
   [endpointType, 'EDS'],
   [listenerType, 'LDS'],
@@ -43,7 +43,7 @@ const byTypeUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
 
 /** Returns `undefined` for types without a rule, which are always affected. */
 export function pushedTypeOf(typeUrl: string): PushedType | undefined {
-  return byTypeUrl.get(typeUrl);
+  return typeByUrl.get(typeUrl);
 }
 
 /** Whether a change of this kind may affect the type for proxies of this node type; true for types without a rule. */
@@ -52,7 +52,7 @@ export function changesType(kind: string, typeUrl: string, nodeType: NodeType): 
   return type === undefined || changes(kind, type, nodeType);
 }
 
-const withoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', ReadonlySet<string>>> = {
+const kindsWithoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', ReadonlySet<string>>> = {
   CDS: new Set([
     ...['WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'Secret', 'Telemetry'],
     ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address'],
@@ -133,22 +133,22 @@ export function typesToPush(
   const { type, configNamespace } = now.shape;
   const inForce = (key: ConfigKey): boolean => key.namespace === configNamespace || isForMesh(key, now.context);
   const types = new Set(
-    allTypes.filter((pushed) =>
+    allTypes.filter((pushedType) =>
       relevantKeys.some((key) => {
         // A gateway's listeners depend on PeerAuthentications of its own namespace, its clusters and endpoints on all.
-        if (pushed === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
+        if (pushedType === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
         if (
-          pushed === 'CDS' &&
+          pushedType === 'CDS' &&
           key.kind === 'ConfigMap' &&
           ![now, previous].some((proxyState) => trusts(proxyState, key))
         )
           return false;
-        if (pushed === 'SDS' && !affectsSecrets(key, now, previous)) return false;
-        return changes(key.kind, pushed, type);
+        if (pushedType === 'SDS' && !affectsSecrets(key, now, previous)) return false;
+        return changes(key.kind, pushedType, type);
       }),
     ),
   );
-  if (now.shape !== previous.shape) for (const pushed of typesOfShape) types.add(pushed);
+  if (now.shape !== previous.shape) for (const pushedType of typesOfShape) types.add(pushedType);
   return types;
 }
 
@@ -189,10 +189,16 @@ function mayAffect(key: ConfigKey, now: ProxyInContext, previous: ProxyInContext
   if (!router && key.kind === 'BackendTLSPolicy') return false;
   if (namedOtherwise.has(key.kind) || key.kind === (router ? 'Sidecar' : 'Gateway')) return false;
   if ((router ? scopedForRouters : scopedForSidecars).has(key.kind)) {
-    const [here, there] = [now.context.sidecarScopeFor(shape), previous.context.sidecarScopeFor(previous.shape)];
-    if (now.context.scopeDependsOn(here, key)) return true;
+    const [currentScope, previousScope] = [
+      now.context.sidecarScopeFor(shape),
+      previous.context.sidecarScopeFor(previous.shape),
+    ];
+    if (now.context.scopeDependsOn(currentScope, key)) return true;
     // Scopes do not contain destination rules.
-    return (here !== there || key.kind === 'DestinationRule') && previous.context.scopeDependsOn(there, key);
+    return (
+      (currentScope !== previousScope || key.kind === 'DestinationRule') &&
+      previous.context.scopeDependsOn(previousScope, key)
+    );
   }
   if (!router && namespacePolicies.has(key.kind)) {
     if (key.namespace === shape.configNamespace || isForMesh(key, now.context)) return true;
@@ -229,11 +235,11 @@ function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
       // The router that implements a Gateway receives the policies attached to it.
       return onlyBy.ECDS.has(kind) || (kind === 'Gateway' && nodeType === 'router');
     case 'CDS':
-      return !withoutEffect.CDS.has(kind) && (!routerOnlyKinds.has(kind) || nodeType === 'router');
+      return !kindsWithoutEffect.CDS.has(kind) && (!routerOnlyKinds.has(kind) || nodeType === 'router');
     case 'EDS':
     case 'LDS':
     case 'RDS':
     case 'NDS':
-      return !withoutEffect[type].has(kind);
+      return !kindsWithoutEffect[type].has(kind);
   }
 }

@@ -42,8 +42,8 @@ export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: Confi
     const read = configMaps.configMap(namespace, name);
     const roots = read && trustedRootsOfConfigMap(read.spec);
     if (roots === undefined || isLeft(roots)) {
-      const why = roots === undefined ? 'does not exist' : roots.left;
-      problems.push({ reason: 'InvalidCACertificateRef', message: `ConfigMap ${namespace}/${name} ${why}` });
+      const reason = roots === undefined ? 'does not exist' : roots.left;
+      problems.push({ reason: 'InvalidCACertificateRef', message: `ConfigMap ${namespace}/${name} ${reason}` });
     } else bundles.push(roots.right.certificates);
   }
   if (wellKnownCACertificates !== undefined && wellKnownCACertificates !== 'System') {
@@ -52,19 +52,19 @@ export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: Confi
   }
   if (policy.standsFor !== undefined) problems.push({ reason: 'Invalid', message: 'the policy is not valid' });
   const names = subjectAltNames.map(({ hostname: dnsName, uri }) => dnsName ?? uri!);
-  const roots = wellKnownCACertificates === 'System' ? 'system' : bundles.length > 0 ? joined(bundles) : undefined;
+  const roots = wellKnownCACertificates === 'System' ? 'system' : bundles.length > 0 ? joinBundles(bundles) : undefined;
   return { origins, hostname, names: names.length > 0 ? names : [hostname], problems, ...(roots && { roots }) };
 }
 
 /** Adds line breaks between PEM files, which may lack a trailing one. */
-function joined(bundles: readonly Uint8Array[]): Uint8Array {
+function joinBundles(bundles: readonly Uint8Array[]): Uint8Array {
   return bundles.length === 1
     ? bundles[0]!
     : Buffer.concat(bundles.flatMap((certificateBundle) => [certificateBundle, Buffer.from('\n')]));
 }
 
 /** Sorts by age, oldest first, then by name. The first policy of a port applies. */
-function byBackendTlsPrecedence(a: Config, b: Config): number {
+function compareBackendTlsPrecedence(a: Config, b: Config): number {
   return a.creationTimestamp - b.creationTimestamp || compareText(a.name, b.name);
 }
 
@@ -75,14 +75,14 @@ export function backendTlsTargetKey(namespace: string, name: string, sectionName
 export function policiesByTarget(
   policies: readonly Config<BackendTlsPolicy>[],
 ): ReadonlyMap<string, Config<BackendTlsPolicy>> {
-  const byTarget = new Map<string, Config<BackendTlsPolicy>>();
-  for (const policy of policies.toSorted(byBackendTlsPrecedence)) {
+  const policyByTarget = new Map<string, Config<BackendTlsPolicy>>();
+  for (const policy of policies.toSorted(compareBackendTlsPrecedence)) {
     for (const { group, kind, name, sectionName } of policy.spec.targetRefs) {
       const key = backendTlsTargetKey(policy.namespace, name, sectionName);
-      if (group === '' && kind === 'Service' && !byTarget.has(key)) byTarget.set(key, policy);
+      if (group === '' && kind === 'Service' && !policyByTarget.has(key)) policyByTarget.set(key, policy);
     }
   }
-  return byTarget;
+  return policyByTarget;
 }
 
 /** Targets from narrowest to widest. A placeholder may lack name and namespace. */
@@ -101,32 +101,37 @@ interface ReadPolicy {
 }
 
 export class BackendTlsIndex {
-  readonly #byTarget: ReadonlyMap<string, Config<BackendTlsPolicy>>;
+  readonly #policyByTarget: ReadonlyMap<string, Config<BackendTlsPolicy>>;
   readonly #read = new Map<Config<BackendTlsPolicy>, ReadPolicy>();
   readonly #configMaps: ReadonlySet<string>;
   /** Targets without their ports. */
   readonly #objects: ReadonlySet<string>;
 
   constructor(policies: readonly Config<BackendTlsPolicy>[], configMaps: ConfigMaps, previous?: BackendTlsIndex) {
-    this.#byTarget = policiesByTarget(policies);
-    this.#objects = new Set([...this.#byTarget.keys()].map((key) => key.slice(0, key.lastIndexOf('/'))));
+    this.#policyByTarget = policiesByTarget(policies);
+    this.#objects = new Set([...this.#policyByTarget.keys()].map((key) => key.slice(0, key.lastIndexOf('/'))));
     const referenced = new Set<string>();
     for (const policy of policies) {
       const names = policy.spec.validation.caCertificateRefs.map(({ name }) => name);
       for (const name of names) referenced.add(`${policy.namespace}/${name}`);
-      const used = names.map((name) => configMaps.configMap(policy.namespace, name));
+      const usedConfigMaps = names.map((name) => configMaps.configMap(policy.namespace, name));
       const previousRead = previous === undefined ? undefined : previous.#read.get(policy);
-      const isSame = previousRead?.configMaps.every((configMapUsed, index) => configMapUsed === used[index]);
-      this.#read.set(policy, isSame ? previousRead! : { tls: backendTlsOf(policy, configMaps), configMaps: used });
+      const isUnchanged = previousRead?.configMaps.every(
+        (configMapUsed, index) => configMapUsed === usedConfigMaps[index],
+      );
+      this.#read.set(
+        policy,
+        isUnchanged ? previousRead! : { tls: backendTlsOf(policy, configMaps), configMaps: usedConfigMaps },
+      );
     }
     this.#configMaps = referenced;
   }
 
   /** Returns `undefined` if no policy applies. A policy for the port has priority over one for the Service. */
   for({ origin }: Pick<Service, 'origin'>, portName: string): BackendTls | undefined {
-    if (this.#byTarget.size === 0 || origin.kind !== 'Service') return undefined;
+    if (this.#policyByTarget.size === 0 || origin.kind !== 'Service') return undefined;
     for (const [namespace, name] of targetsOf(origin)) {
-      const find = (section?: string) => this.#byTarget.get(backendTlsTargetKey(namespace, name, section));
+      const find = (section?: string) => this.#policyByTarget.get(backendTlsTargetKey(namespace, name, section));
       const policy = (portName === '' ? undefined : find(portName)) ?? find();
       if (policy !== undefined) return this.#read.get(policy)!.tls;
     }

@@ -83,7 +83,7 @@ interface Reusable {
   readonly changedKinds: ReadonlySet<string>;
 }
 
-const keptOf =
+const reuseFrom =
   (reused: Reusable | undefined): Kept =>
   (kinds, index) =>
     reused !== undefined && !kinds.some((kind) => reused.changedKinds.has(kind)) ? index(reused.context) : undefined;
@@ -103,12 +103,12 @@ interface Indexes {
 
 function* indexing(input: PushContextInput, reused: Reusable | undefined): Steps<Indexes> {
   const { mesh, domain, configs, features = defaultFeatures, kubernetes = true } = input;
-  const keepIndex = keptOf(reused);
+  const keepIndex = reuseFrom(reused);
   const serviceIndex =
     keepIndex(['ServiceEntry'], (previousContext) => previousContext.serviceIndex) ??
     (yield* ServiceIndex.building(input.services, reused?.context.serviceIndex));
   yield;
-  const hostNames = new HostNames(domain, kubernetes ? undefined : knownIn(serviceIndex));
+  const hostNames = new HostNames(domain, kubernetes ? undefined : serviceExistsIn(serviceIndex));
   const current = <T extends { isCurrent(names: HostNames): boolean }>(index: T): T | undefined =>
     index.isCurrent(hostNames) ? index : undefined;
   const virtualServices =
@@ -184,7 +184,7 @@ class IndexedPushContext implements PushContext {
     this.domain = domain;
     this.endpoints = input.endpoints;
     const reused = reusable(input, previous);
-    const keepIndex = keptOf(reused);
+    const keepIndex = reuseFrom(reused);
     this.serviceIndex = indexes.serviceIndex;
     this.hostNames = indexes.hostNames;
     this.virtualServices = indexes.virtualServices;
@@ -353,7 +353,7 @@ class IndexedPushContext implements PushContext {
 }
 
 /** Not a closure, because it may outlive this context and would retain it. */
-function knownIn(services: ServiceIndex): (hostname: string, namespace: string) => boolean {
+function serviceExistsIn(services: ServiceIndex): (hostname: string, namespace: string) => boolean {
   return (hostname, namespace) => services.meaningOf(hostname, namespace) !== undefined;
 }
 

@@ -46,10 +46,10 @@ export function buildSidecarScope(
 ): SidecarScope {
   const egress = sidecar?.spec.egress?.length ? sidecar.spec.egress : [importEverything];
   if (sameServices && previous !== undefined && previous.sidecar === sidecar) {
-    const isSame = egress.every((listener, index) => {
+    const isUnchanged = egress.every((listener, index) => {
       return sameItems(previous.egressListeners[index]!.virtualServices, importedRules(sources, namespace, listener));
     });
-    if (isSame) return previous;
+    if (isUnchanged) return previous;
   }
   const visibleServices = new VisibleServices(namespace);
   const listeners = egress.map((listener, index) =>
@@ -61,17 +61,17 @@ export function buildSidecarScope(
     sidecar?.namespace ?? namespace,
     sources.hostNames,
   );
-  const about = { namespace, sidecar, outboundTrafficPolicy, egressListeners };
+  const scopeParts = { namespace, sidecar, outboundTrafficPolicy, egressListeners };
   // If everything is imported, virtual services cannot add destinations.
   if (egress.length === 1 && importsEverything(egress[0]!, namespace)) {
-    return sameOr(previous, new BuiltScope(about, egressListeners[0]!.services));
+    return sameOr(previous, new BuiltScope(scopeParts, egressListeners[0]!.services));
   }
   for (const { shown } of listeners)
     for (const { original, service } of shown()) visibleServices.add(original, service);
   for (const { virtualServices } of egressListeners) {
     for (const { config } of virtualServices) visibleServices.addDestinations(destinationsOf(config), sources.services);
   }
-  return sameOr(previous, new BuiltScope(about, sameListOr(previous?.services, visibleServices.services())));
+  return sameOr(previous, new BuiltScope(scopeParts, sameListOr(previous?.services, visibleServices.services())));
 }
 
 const destinationsOf = memoizeByObject(({ spec }: Config<VirtualService>) => destinationHosts(spec));
@@ -83,14 +83,14 @@ function listenerScope(
   previous: EgressListenerScope | undefined,
 ) {
   const imports = new HostImports(listener.hosts, namespace);
-  const meant = imports.isEverything
+  const hostServices = imports.isEverything
     ? sources.services.resolvedFor(namespace)
     : withTargets(onePerHost(importedServices(sources.services, imports, namespace), namespace), sources, namespace);
   const showsAll = !exposesOnePort(listener);
-  const servicesWithPort = (): readonly VisibleService[] => withPort(meant, listener);
+  const servicesWithPort = (): readonly VisibleService[] => withPort(hostServices, listener);
   const virtualServices = importedRules(sources, namespace, listener);
   const { port, bind, captureMode } = listener;
-  const services = showsAll ? meant : servicesWithPort().map(({ service }) => service);
+  const services = showsAll ? hostServices : servicesWithPort().map(({ service }) => service);
   const scope: EgressListenerScope = {
     captureMode,
     ...(port && { port }),
@@ -118,23 +118,23 @@ function sameListOr<T>(previous: readonly T[] | undefined, now: readonly T[]): r
 function sameOr(previous: SidecarScope | undefined, now: BuiltScope): SidecarScope {
   if (previous === undefined || previous.sidecar !== now.sidecar || previous.services !== now.services) return now;
   const { egressListeners, outboundTrafficPolicy } = previous;
-  const isSame = now.egressListeners.every((listener, index) => {
+  const isUnchanged = now.egressListeners.every((listener, index) => {
     const other = egressListeners[index];
     return listener.services === other?.services && listener.virtualServices === other.virtualServices;
   });
-  if (!isSame || egressListeners.length !== now.egressListeners.length) return now;
+  if (!isUnchanged || egressListeners.length !== now.egressListeners.length) return now;
   return isDeepStrictEqual(outboundTrafficPolicy, now.outboundTrafficPolicy) ? previous : now;
 }
 
 /** Returns the imported services that are visible to the namespace, oldest first, without visiting others. */
 function importedServices(index: ServiceIndex, imports: HostImports, namespace: string): readonly Service[] {
-  const found = new Set<Service>();
+  const foundServices = new Set<Service>();
   const add = (candidates: readonly Service[], hosts: ReadonlySet<string>): void => {
     const all = hosts.has('*');
     for (const service of candidates) {
       if (!isExportedTo(service.exportTo, service.namespace, namespace)) continue;
       if (imports.excludes(service.namespace, service.hostname)) continue;
-      if (all || mostSpecific(service.hostname, hosts) !== undefined) found.add(service);
+      if (all || mostSpecific(service.hostname, hosts) !== undefined) foundServices.add(service);
     }
   };
   for (const [sourceNamespace, hosts] of imports.hosts) {
@@ -143,17 +143,18 @@ function importedServices(index: ServiceIndex, imports: HostImports, namespace: 
     if ([...hosts].some(isWildcard)) add(isAny ? index.visibleTo(namespace) : index.definedIn(sourceNamespace), hosts);
     else for (const host of hosts) add(isAny ? index.named(host) : index.of(host, sourceNamespace), hosts);
   }
-  return [...found].sort(byServiceAge);
+  return [...foundServices].sort(byServiceAge);
 }
 
 /** Selects one service per host if several namespaces define the host. */
 function onePerHost(services: readonly Service[], namespace: string): readonly Service[] {
-  const chosen = new Map<string, Service>();
+  const serviceByHost = new Map<string, Service>();
   for (const service of services) {
-    const earlier = chosen.get(service.hostname);
-    if (earlier === undefined || takesPrecedence(service, earlier, namespace)) chosen.set(service.hostname, service);
+    const chosenService = serviceByHost.get(service.hostname);
+    if (chosenService === undefined || takesPrecedence(service, chosenService, namespace))
+      serviceByHost.set(service.hostname, service);
   }
-  return services.filter((service) => chosen.get(service.hostname)!.namespace === service.namespace);
+  return services.filter((service) => serviceByHost.get(service.hostname)!.namespace === service.namespace);
 }
 
 /** Adds the targets of aliases, because an alias cannot be resolved without its target. */
@@ -283,7 +284,7 @@ class BuiltScope implements SidecarScope {
   }
 
   serviceByHostname(hostname: string): Service | undefined {
-    return byHostnameOf(this.services).get(hostname);
+    return servicesByHostname(this.services).get(hostname);
   }
 
   dependsOn(key: ConfigKey): boolean {
@@ -296,7 +297,7 @@ class BuiltScope implements SidecarScope {
         // Endpoint keys contain the service's host name, and a scope has one namespace per host.
         return this.serviceByHostname(key.name)?.namespace === key.namespace;
       case 'Sidecar':
-        return this.sidecar !== undefined && isSame(configKeyOf(this.sidecar), key);
+        return this.sidecar !== undefined && areKeysEqual(configKeyOf(this.sidecar), key);
       default:
         return originsOf(this.services).has(configKeyText(key));
     }
@@ -308,7 +309,7 @@ class BuiltScope implements SidecarScope {
 }
 
 /** Cached, because many scopes share a list. */
-const byHostnameOf = memoizeByObject(
+const servicesByHostname = memoizeByObject(
   (services: readonly Service[]): ReadonlyMap<string, Service> =>
     // The order is reversed, so that the oldest service of a host remains.
     new Map(services.toReversed().map((service) => [service.hostname, service])),
@@ -324,7 +325,7 @@ const originsOf = memoizeByObject((services: readonly Service[]): ReadonlySet<st
   return texts;
 });
 
-function isSame(a: ConfigKey, b: ConfigKey): boolean {
+function areKeysEqual(a: ConfigKey, b: ConfigKey): boolean {
   return a.name === b.name && a.namespace === b.namespace && a.kind === b.kind;
 }
 

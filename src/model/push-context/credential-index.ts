@@ -54,18 +54,18 @@ function checkedLists(
   previous: ReadonlyMap<string, CheckedLists>,
   now: Date,
 ): ReadonlyMap<string, CheckedLists> {
-  const checked = new Map<string, CheckedLists>();
+  const listsByName = new Map<string, CheckedLists>();
   for (const [name, config] of secrets) {
     const previousEntry = previous.get(name);
     // Revocation lists become valid, and expire, without a change of the Secret.
     const isCurrent = previousEntry?.config === config && previousEntry.lists.problems.length === 0;
-    if (isCurrent && !isDue(previousEntry.lists, now)) checked.set(name, previousEntry);
+    if (isCurrent && !isDue(previousEntry.lists, now)) listsByName.set(name, previousEntry);
     else {
       const lists = revocationListsOf(config.spec, now, previousEntry?.lists);
-      if (lists !== undefined) checked.set(name, { config, lists });
+      if (lists !== undefined) listsByName.set(name, { config, lists });
     }
   }
-  return checked;
+  return listsByName;
 }
 
 function isDue({ recheckAt }: RevocationLists, now: Date): boolean {

@@ -78,28 +78,28 @@ export class DestinationRuleIndex {
   ): Steps<DestinationRuleIndex> {
     const edited = listDiff(previous?.sources ?? [], configs);
     const removedRules = new Set(edited.removed);
-    const renamed = (previous?.withOtherHost(hostNames) ?? []).filter((source) => !removedRules.has(source));
-    const diff = { removed: [...edited.removed, ...renamed], added: [...edited.added, ...renamed] };
-    const bySource = new Map(previous?.bySource);
-    const removed = new Set(diff.removed.map((source) => bySource.get(source)!));
-    for (const source of diff.removed) bySource.delete(source);
-    const added: Exported[] = [];
+    const renamedSources = (previous?.withOtherHost(hostNames) ?? []).filter((source) => !removedRules.has(source));
+    const diff = { removed: [...edited.removed, ...renamedSources], added: [...edited.added, ...renamedSources] };
+    const exportedBySource = new Map(previous?.bySource);
+    const removedExports = new Set(diff.removed.map((source) => exportedBySource.get(source)!));
+    for (const source of diff.removed) exportedBySource.delete(source);
+    const addedRules: Exported[] = [];
     for (const source of diff.added) {
       const exportTo = exportSet(source.namespace, source.spec.exportTo, mesh.defaultDestinationRuleExportTo, mesh);
       const exportedRule = { config: withQualifiedHost(source, hostNames), exportTo };
-      added.push(exportedRule);
-      bySource.set(source, exportedRule);
+      addedRules.push(exportedRule);
+      exportedBySource.set(source, exportedRule);
       yield;
     }
-    const hosts = [...removed, ...added].map(({ config }) => config.spec.host);
-    const of = (rules: Iterable<Exported>, chosen: boolean): Exported[] =>
-      [...rules].filter(({ config }) => (config.spec.workloadSelector !== undefined) === chosen);
+    const hosts = [...removedExports, ...addedRules].map(({ config }) => config.spec.host);
+    const of = (rules: Iterable<Exported>, isChosen: boolean): Exported[] =>
+      [...rules].filter(({ config }) => (config.spec.workloadSelector !== undefined) === isChosen);
     return new DestinationRuleIndex({
       rootNamespace: mesh.rootNamespace,
-      ...{ sources: configs, bySource, renamed: renamed.map(configKeyOf) },
+      ...{ sources: configs, bySource: exportedBySource, renamed: renamedSources.map(configKeyOf) },
       revision: (previous?.revision ?? RuleRevision.first()).next(hosts),
-      general: yield* changedRules(previous?.general, of(removed, false), of(added, false), mesh),
-      selective: yield* changedRules(previous?.selective, of(removed, true), of(added, true), mesh),
+      general: yield* changedRules(previous?.general, of(removedExports, false), of(addedRules, false), mesh),
+      selective: yield* changedRules(previous?.selective, of(removedExports, true), of(addedRules, true), mesh),
     });
   }
 
@@ -109,17 +109,19 @@ export class DestinationRuleIndex {
    * client's namespace that select the workload have priority.
    */
   for(clientNamespace: string, service: Service, labels: Labels = noLabels): MergedDestinationRule | undefined {
-    const selected = this.find(this.chosen(clientNamespace, labels)?.byHost, service.hostname, () => true);
+    const selectedRule = this.find(this.chosen(clientNamespace, labels)?.byHost, service.hostname, () => true);
     for (const namespace of new Set([clientNamespace, service.namespace, this.rootNamespace])) {
       // Rules of the root namespace are defaults for all namespaces, so other rules have priority even for its own workloads.
       const privately =
         namespace === this.rootNamespace && namespace === clientNamespace && namespace !== service.namespace;
-      const foundRule = this.generalRule(namespace, clientNamespace, service.hostname, privately);
-      if (namespace === clientNamespace && selected !== undefined) {
-        const chosen = merged(selected);
-        return foundRule !== undefined && isNarrower(foundRule, chosen, service.hostname) ? foundRule : chosen;
+      const generalRule = this.generalRule(namespace, clientNamespace, service.hostname, privately);
+      if (namespace === clientNamespace && selectedRule !== undefined) {
+        const mergedRule = mergedRuleOf(selectedRule);
+        return generalRule !== undefined && isNarrower(generalRule, mergedRule, service.hostname)
+          ? generalRule
+          : mergedRule;
       }
-      if (foundRule !== undefined) return foundRule;
+      if (generalRule !== undefined) return generalRule;
     }
     return clientNamespace === this.rootNamespace
       ? this.generalRule(this.rootNamespace, clientNamespace, service.hostname, false)
@@ -128,9 +130,9 @@ export class DestinationRuleIndex {
 
   /** Hosts, including wildcards, of rules that apply to these workloads but possibly not in other namespaces. */
   ownHosts(namespace: string, labels: Labels): readonly string[] {
-    const chosen = this.chosen(namespace, labels)?.byHost.keys() ?? [];
+    const chosenHosts = this.chosen(namespace, labels)?.byHost.keys() ?? [];
     const shownHosts = this.shownTo().get(namespace) ?? [];
-    return [...(this.general.get(namespace)?.keys() ?? []), ...chosen, ...shownHosts];
+    return [...(this.general.get(namespace)?.keys() ?? []), ...chosenHosts, ...shownHosts];
   }
 
   private shownTo(): ReadonlyMap<string, ReadonlySet<string>> {
@@ -227,7 +229,7 @@ export class DestinationRuleIndex {
       return isExportedTo(exportTo, namespace, clientNamespace) && !(privately && isPublic(exportTo));
     });
     if (rules === undefined) return undefined;
-    return merged(rules);
+    return mergedRuleOf(rules);
   }
 
   private find(
@@ -264,10 +266,10 @@ interface ChosenRules {
 const choosing = memoizeByObject((rules: RulesByHost) => {
   const list = new SelectingList([...rules.values()].flat(), ({ config }) => config.spec.workloadSelector?.labels);
   return memoizeByObject((labels: Labels): ChosenRules => {
-    const chosen = list.selecting(labels);
+    const chosenRules = list.selecting(labels);
     return {
-      byHost: Map.groupBy(chosen, ({ config }) => config.spec.host),
-      names: chosen
+      byHost: Map.groupBy(chosenRules, ({ config }) => config.spec.host),
+      names: chosenRules
         .map(({ config }) => config.name)
         .sort()
         .join(),
@@ -291,28 +293,30 @@ function withQualifiedHost(config: Config<DestinationRule>, hostNames: HostNames
 /** Copies only the maps that contain a changed rule. */
 function* changedRules(
   previous: Rules | undefined,
-  removed: readonly Exported[],
-  added: readonly Exported[],
+  removedExports: readonly Exported[],
+  addedExports: readonly Exported[],
   { rootNamespace }: Pick<ExportRule, 'rootNamespace'>,
 ): Steps<Rules> {
-  if (previous !== undefined && removed.length + added.length === 0) return previous;
+  if (previous !== undefined && removedExports.length + addedExports.length === 0) return previous;
   const rules = new Map(previous);
-  const removedRules = new Set(removed);
+  const removedRules = new Set(removedExports);
   // A placeholder for an object with an unreadable namespace applies to the whole mesh.
   const namespaceOf = ({ config }: Exported): string => config.namespace || rootNamespace;
   const hostOf = ({ config }: Exported): string => config.spec.host;
-  for (const [namespace, changes] of Map.groupBy([...removed, ...added], namespaceOf)) {
+  for (const [namespace, changes] of Map.groupBy([...removedExports, ...addedExports], namespaceOf)) {
     yield;
-    const byHost = new Map(rules.get(namespace));
+    const rulesByHost = new Map(rules.get(namespace));
     for (const [host, hostRules] of Map.groupBy(changes, hostOf)) {
-      const remaining = hostRules.filter((rule) => !removedRules.has(rule));
-      const list = changedList(byHost.get(host) ?? [], removedRules, remaining, (a, b) => byAge(a.config, b.config));
-      if (list.length === 0) byHost.delete(host);
-      else byHost.set(host, list);
+      const remainingRules = hostRules.filter((rule) => !removedRules.has(rule));
+      const list = changedList(rulesByHost.get(host) ?? [], removedRules, remainingRules, (a, b) =>
+        byAge(a.config, b.config),
+      );
+      if (list.length === 0) rulesByHost.delete(host);
+      else rulesByHost.set(host, list);
       yield;
     }
-    if (byHost.size === 0) rules.delete(namespace);
-    else rules.set(namespace, byHost);
+    if (rulesByHost.size === 0) rules.delete(namespace);
+    else rules.set(namespace, rulesByHost);
   }
   return rules;
 }
@@ -322,10 +326,10 @@ const hasWildcards = memoizeByObject((rules: RulesByHost) => [...rules.keys()].s
 const mergedRules = new WeakMap<Exported, { rules: readonly Exported[]; result: MergedDestinationRule }[]>();
 
 /** Merges a list of rules once for all clients that see exactly these rules. */
-function merged(rules: readonly Exported[]): MergedDestinationRule {
+function mergedRuleOf(rules: readonly Exported[]): MergedDestinationRule {
   const cachedMerges = mergedRules.get(rules[0]!) ?? [];
-  const same = cachedMerges.find((cachedMerge) => sameItems(cachedMerge.rules, rules));
-  if (same !== undefined) return same.result;
+  const cachedResult = cachedMerges.find((cachedMerge) => sameItems(cachedMerge.rules, rules));
+  if (cachedResult !== undefined) return cachedResult.result;
   const result = mergeRules(rules);
   // Caches only the last few results, because clients may see different subsets of the rules.
   mergedRules.set(rules[0]!, [{ rules, result }, ...cachedMerges.slice(0, 7)]);

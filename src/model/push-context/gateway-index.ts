@@ -37,8 +37,8 @@ export class GatewayIndex {
 
   constructor(gateways: readonly Config<Gateway>[], { ownNamespaceOnly, rule }: GatewaySelection) {
     this.places = new Map(gateways.map((gateway, gatewayIndex) => [gateway, gatewayIndex]));
-    const selecting = gateways.filter((gateway) => gatewayServicesOf(gateway) === undefined);
-    this.bySelector = new SelectingList(selecting, ({ spec }) => spec.selector);
+    const selectingGateways = gateways.filter((gateway) => gatewayServicesOf(gateway) === undefined);
+    this.bySelector = new SelectingList(selectingGateways, ({ spec }) => spec.selector);
     for (const gateway of gateways) {
       for (const host of new Set(gatewayServicesOf(gateway))) {
         const text = serviceText({ namespace: gateway.namespace, hostname: host });
@@ -50,7 +50,7 @@ export class GatewayIndex {
     const isConfined = (gateway: Config<Gateway>): boolean =>
       ownNamespaceOnly || isForOwnNamespace(gateway) || !mayExport(gateway.namespace, rule);
     this.confined = new Set(gateways.filter(isConfined));
-    this.usesServices = selecting.length < gateways.length;
+    this.usesServices = selectingGateways.length < gateways.length;
     this.usesNamespace = this.confined.size > 0;
   }
 
@@ -58,11 +58,11 @@ export class GatewayIndex {
   for(proxy: GatewaySubject): readonly Config<Gateway>[] {
     if (proxy.type !== 'router') return [];
     const id = this.idOf(proxy);
-    const cached = this.results(proxy.labels);
-    let result = cached.get(id);
+    const cachedResults = this.results(proxy.labels);
+    let result = cachedResults.get(id);
     if (result === undefined) {
       result = this.theOne(this.selecting(proxy));
-      cached.set(id, result);
+      cachedResults.set(id, result);
     }
     return result;
   }
@@ -84,11 +84,13 @@ export class GatewayIndex {
   /** Selects by service if the Gateway names Services, else by labels. A Gateway without a selector selects every router. */
   private selecting({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): readonly Config<Gateway>[] {
     const serviceGateways = serviceTargets.flatMap(({ service }) => this.byService.get(serviceText(service)) ?? []);
-    const selecting = this.bySelector.selecting(labels);
+    const selectingGateways = this.bySelector.selecting(labels);
     const all =
       serviceGateways.length === 0
-        ? selecting
-        : [...new Set([...selecting, ...serviceGateways])].sort((a, b) => this.places.get(a)! - this.places.get(b)!);
+        ? selectingGateways
+        : [...new Set([...selectingGateways, ...serviceGateways])].sort(
+            (a, b) => this.places.get(a)! - this.places.get(b)!,
+          );
     return all.filter((gateway) => gateway.namespace === configNamespace || !this.confined.has(gateway));
   }
 }

@@ -22,10 +22,13 @@ export class HostImports {
     for (const text of hosts) {
       const slash = text.indexOf('/');
       const isExcluded = text.startsWith('~');
-      const written = text.slice(isExcluded ? 1 : 0, slash) || '*';
-      const namespace = written === '.' ? ownNamespace : written;
-      const byNamespace = isExcluded ? this.excluded : this.imported;
-      byNamespace.set(namespace, (byNamespace.get(namespace) ?? new Set<string>()).add(text.slice(slash + 1)));
+      const namespaceText = text.slice(isExcluded ? 1 : 0, slash) || '*';
+      const namespace = namespaceText === '.' ? ownNamespace : namespaceText;
+      const hostsByNamespace = isExcluded ? this.excluded : this.imported;
+      hostsByNamespace.set(
+        namespace,
+        (hostsByNamespace.get(namespace) ?? new Set<string>()).add(text.slice(slash + 1)),
+      );
     }
   }
 

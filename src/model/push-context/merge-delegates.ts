@@ -24,13 +24,13 @@ function mergedMatches(
 ): readonly HttpMatchRequest[] | undefined {
   if (root.length === 0) return delegate;
   if (delegate.length === 0) return root;
-  const merged: HttpMatchRequest[] = [];
+  const combinations: HttpMatchRequest[] = [];
   for (const leaf of delegate) {
-    const fitting = root.filter((outer) => !conflicts(outer, leaf));
-    if (fitting.length === 0) return undefined;
-    merged.push(...fitting.map((outer) => mergeMatch(outer, leaf)));
+    const compatibleMatches = root.filter((outer) => !conflicts(outer, leaf));
+    if (compatibleMatches.length === 0) return undefined;
+    combinations.push(...compatibleMatches.map((outer) => mergeMatch(outer, leaf)));
   }
-  return merged;
+  return combinations;
 }
 
 interface Condition<V> {
@@ -42,7 +42,7 @@ function single<V>(reachesOutside: Condition<V>['reachesOutside']): Condition<V>
   return { reachesOutside, merged: (root, leaf) => leaf ?? root };
 }
 
-function byKey<V>(reachesOutside: Condition<V>['reachesOutside']): Condition<Readonly<Record<string, V>>> {
+function conditionByKey<V>(reachesOutside: Condition<V>['reachesOutside']): Condition<Readonly<Record<string, V>>> {
   return {
     reachesOutside: (root, leaf) =>
       Object.entries(leaf ?? {}).some(([key, value]) => reachesOutside(root?.[key], value)),
@@ -54,12 +54,13 @@ function byKey<V>(reachesOutside: Condition<V>['reachesOutside']): Condition<Rea
 const exclusions: Condition<Readonly<Record<string, ValueMatch>>> = {
   reachesOutside: (root, leaf) =>
     Object.entries(leaf ?? {}).some(
-      ([name, excluded]) => valueReachesOutside(root?.[name], excluded) && valueReachesOutside(excluded, root?.[name]),
+      ([name, excludedValue]) =>
+        valueReachesOutside(root?.[name], excludedValue) && valueReachesOutside(excludedValue, root?.[name]),
     ),
   merged: (root, leaf) => {
     if (root === undefined || leaf === undefined) return leaf ?? root;
-    const wider = Object.entries(root).filter(([name, outer]) => valueReachesOutside(leaf[name], outer));
-    return { ...root, ...leaf, ...Object.fromEntries(wider) };
+    const widerEntries = Object.entries(root).filter(([name, outer]) => valueReachesOutside(leaf[name], outer));
+    return { ...root, ...leaf, ...Object.fromEntries(widerEntries) };
   },
 };
 
@@ -72,15 +73,15 @@ const conditions: { readonly [F in keyof HttpMatchRequest]-?: Condition<NonNulla
   scheme: single<StringMatch>(valueReachesOutside),
   method: single<StringMatch>(valueReachesOutside),
   authority: single<StringMatch>(valueReachesOutside),
-  headers: byKey<ValueMatch>(valueReachesOutside),
+  headers: conditionByKey<ValueMatch>(valueReachesOutside),
   withoutHeaders: exclusions,
-  queryParams: byKey<ValueMatch>(valueReachesOutside),
+  queryParams: conditionByKey<ValueMatch>(valueReachesOutside),
   port: single<number>(differ),
-  sourceLabels: byKey<string>(differ),
+  sourceLabels: conditionByKey<string>(differ),
   sourceNamespace: single<string>(differ),
   gateways: {
-    reachesOutside: (root, leaf) => isGiven(root) && (leaf ?? []).some((gateway) => !root.includes(gateway)),
-    merged: (root, leaf) => (isGiven(leaf) ? leaf : root),
+    reachesOutside: (root, leaf) => isNonEmpty(root) && (leaf ?? []).some((gateway) => !root.includes(gateway)),
+    merged: (root, leaf) => (isNonEmpty(leaf) ? leaf : root),
   },
   ignoreUriCase: single((root = false, leaf = false) => root !== leaf),
   statPrefix: restrictsNothing,
@@ -92,12 +93,12 @@ const conditions: { readonly [F in keyof HttpMatchRequest]-?: Condition<NonNulla
 
 /** Visits only fields that the delegate's match sets, because it is called for each pair of matches. */
 function mergeMatch(root: HttpMatchRequest, leaf: HttpMatchRequest): HttpMatchRequest {
-  const merged: Record<string, unknown> = { ...root };
+  const mergedFields: Record<string, unknown> = { ...root };
   for (const field of fieldsOf(leaf)) {
     const value = conditionOf(field).merged(root[field], leaf[field]);
-    if (value !== undefined) merged[field] = value;
+    if (value !== undefined) mergedFields[field] = value;
   }
-  return merged as HttpMatchRequest;
+  return mergedFields as HttpMatchRequest;
 }
 
 function joinedName(root: string | undefined, leaf: string | undefined): string | undefined {
@@ -119,7 +120,7 @@ function conditionOf(field: keyof HttpMatchRequest): Condition<unknown> {
 }
 
 /** An empty list counts as unset. */
-function isGiven(gateways: readonly string[] | undefined): gateways is readonly string[] {
+function isNonEmpty(gateways: readonly string[] | undefined): gateways is readonly string[] {
   return gateways !== undefined && gateways.length > 0;
 }
 

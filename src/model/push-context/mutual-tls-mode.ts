@@ -13,7 +13,7 @@ export interface PeerModes {
   readonly ports: ReadonlyMap<number, PeerMode>;
 }
 
-const byDefault: PeerModes = { mode: 'PERMISSIVE', ports: new Map() };
+const defaultModes: PeerModes = { mode: 'PERMISSIVE', ports: new Map() };
 
 const cachedModes = new WeakMap<Config, { layers: readonly Config[]; modes: PeerModes }[]>();
 
@@ -24,13 +24,13 @@ const cachedModes = new WeakMap<Config, { layers: readonly Config[]; modes: Peer
  */
 export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerModes {
   const last = layers.at(-1);
-  if (last === undefined) return byDefault;
-  const cached = cachedModes.get(last) ?? [];
-  const same = cached.find((cachedMode) => sameItems(cachedMode.layers, layers));
-  if (same !== undefined) return same.modes;
+  if (last === undefined) return defaultModes;
+  const cachedList = cachedModes.get(last) ?? [];
+  const sameLayers = cachedList.find((cachedMode) => sameItems(cachedMode.layers, layers));
+  if (sameLayers !== undefined) return sameLayers.modes;
   const modes = merge(layers);
   // A policy occurs below different wider policies, so only the last few results are cached.
-  cachedModes.set(last, [{ layers, modes }, ...cached.slice(0, 7)]);
+  cachedModes.set(last, [{ layers, modes }, ...cachedList.slice(0, 7)]);
   return modes;
 }
 
@@ -43,11 +43,11 @@ export function disablesAnyMutualTls({ spec }: Config<PeerAuthentication>): bool
 }
 
 function merge(layers: readonly Config<PeerAuthentication>[]): PeerModes {
-  const mode = layers.reduce<PeerMode>((wider, { spec }) => inherited(spec.mtls, wider), byDefault.mode);
+  const mode = layers.reduce<PeerMode>((widerMode, { spec }) => inherited(spec.mtls, widerMode), defaultModes.mode);
   const portModes = Object.entries(layers.at(-1)?.spec.portLevelMtls ?? {});
   return { mode, ports: new Map(portModes.map(([port, portMode]) => [Number(port), inherited(portMode, mode)])) };
 }
 
-function inherited(portMode: MutualTlsMode | undefined, wider: PeerMode): PeerMode {
-  return portMode === undefined || portMode === 'UNSET' ? wider : portMode;
+function inherited(portMode: MutualTlsMode | undefined, widerMode: PeerMode): PeerMode {
+  return portMode === undefined || portMode === 'UNSET' ? widerMode : portMode;
 }

@@ -126,20 +126,20 @@ export class PolicyIndex<Spec extends object> {
       return isEmpty(selector) && targetRefs.length === 0;
     };
     const of = (one: string): readonly Config<Spec>[] => all.filter((policy) => policy.namespace === one);
-    const knownPolicies = (policies: readonly Config<Spec>[], forAll: boolean): (Config<Spec> | undefined)[] => [
+    const selectorPolicies = (policies: readonly Config<Spec>[], forAll: boolean): (Config<Spec> | undefined)[] => [
       policies.find((policy) => isScopeKnown(policy) && isForAll(policy) === forAll),
     ];
     // A placeholder with unknown scope may stand for a policy of single workloads, so wider policies do not replace it.
-    const unknown = (policies: readonly Config<Spec>[]): readonly Config<Spec>[] =>
+    const unknownScopePolicies = (policies: readonly Config<Spec>[]): readonly Config<Spec>[] =>
       policies.filter((policy) => !isScopeKnown(policy));
     const [root, namespacePolicies] = [of(this.rootNamespace), of(namespace)];
     const layers = [
-      ...knownPolicies(root, true),
-      ...unknown(root),
-      ...knownPolicies(namespacePolicies, true),
-      ...unknown(namespacePolicies),
-      ...unknown(of('')),
-      ...knownPolicies(namespacePolicies, false),
+      ...selectorPolicies(root, true),
+      ...unknownScopePolicies(root),
+      ...selectorPolicies(namespacePolicies, true),
+      ...unknownScopePolicies(namespacePolicies),
+      ...unknownScopePolicies(of('')),
+      ...selectorPolicies(namespacePolicies, false),
     ];
     return [...new Set(layers.filter((policy) => policy !== undefined))];
   }
@@ -152,8 +152,8 @@ class PoliciesOfNamespace<Spec extends object> {
 
   /** @param policies in application order */
   constructor(policies: readonly Config<Spec>[], selectorOf: (spec: Spec) => Selecting) {
-    const selecting = policies.filter(({ spec }) => (selectorOf(spec).targetRefs ?? []).length === 0);
-    this.bySelector = new SelectingList(selecting, ({ spec }) => selectorOf(spec).selector);
+    const selectingPolicies = policies.filter(({ spec }) => (selectorOf(spec).targetRefs ?? []).length === 0);
+    this.bySelector = new SelectingList(selectingPolicies, ({ spec }) => selectorOf(spec).selector);
     for (const [policyIndex, policy] of policies.entries()) {
       this.places.set(policy, policyIndex);
       const { namespace } = policy;
@@ -169,10 +169,10 @@ class PoliciesOfNamespace<Spec extends object> {
   }
 
   for(labels: Readonly<Record<string, string>>, targetableAs: readonly TargetableObject[]): readonly Config<Spec>[] {
-    const selecting = this.bySelector.selecting(labels);
+    const selectingPolicies = this.bySelector.selecting(labels);
     const attached = targetableAs.flatMap((object) => this.byReference.get(textOf(object)) ?? []);
-    if (attached.length === 0) return selecting;
-    return [...new Set([...selecting, ...attached])].sort((a, b) => this.places.get(a)! - this.places.get(b)!);
+    if (attached.length === 0) return selectingPolicies;
+    return [...new Set([...selectingPolicies, ...attached])].sort((a, b) => this.places.get(a)! - this.places.get(b)!);
   }
 }
 

@@ -17,10 +17,10 @@ export interface ReferenceTarget {
 
 export class ReferenceGrants {
   static readonly none = new ReferenceGrants([]);
-  readonly #byNamespace: ReadonlyMap<string, readonly Config<ReferenceGrant>[]>;
+  readonly #grantsByNamespace: ReadonlyMap<string, readonly Config<ReferenceGrant>[]>;
 
   constructor(grants: readonly Config<ReferenceGrant>[]) {
-    this.#byNamespace = Map.groupBy(grants, ({ namespace }) => namespace);
+    this.#grantsByNamespace = Map.groupBy(grants, ({ namespace }) => namespace);
   }
 
   /** Always true within one namespace. */
@@ -44,7 +44,7 @@ export class ReferenceGrants {
   }
 
   #grantsTo(source: ReferenceSource, namespace: string): readonly Config<ReferenceGrant>[] {
-    return (this.#byNamespace.get(namespace) ?? []).filter(({ spec }) =>
+    return (this.#grantsByNamespace.get(namespace) ?? []).filter(({ spec }) =>
       spec.from.some(
         (grantSource) =>
           grantSource.group === gatewayApiGroup &&

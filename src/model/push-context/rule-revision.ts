@@ -38,12 +38,12 @@ export class RuleRevision {
   }
 
   /** Returns `undefined` if rules of any host may differ. */
-  changedSince(earlier: RuleRevision): ReadonlySet<string> | undefined {
-    if (earlier === this) return new Set();
-    const isKnown = earlier.lineage === this.lineage && earlier.number <= this.number;
-    if (!isKnown || this.number - earlier.number > this.steps.length) return undefined;
-    const between = this.steps.filter(({ number }) => number > earlier.number);
-    if (between.some(({ hosts }) => hosts === undefined)) return undefined;
-    return new Set(between.flatMap(({ hosts }) => hosts!));
+  changedSince(earlierRevision: RuleRevision): ReadonlySet<string> | undefined {
+    if (earlierRevision === this) return new Set();
+    const isComparable = earlierRevision.lineage === this.lineage && earlierRevision.number <= this.number;
+    if (!isComparable || this.number - earlierRevision.number > this.steps.length) return undefined;
+    const laterSteps = this.steps.filter(({ number }) => number > earlierRevision.number);
+    if (laterSteps.some(({ hosts }) => hosts === undefined)) return undefined;
+    return new Set(laterSteps.flatMap(({ hosts }) => hosts!));
   }
 }

@@ -43,9 +43,9 @@ export class SidecarIndex {
 }
 
 function sidecarsOfNamespace(sidecars: readonly Config<Sidecar>[]): OfNamespace {
-  const chosen = sidecars.filter(({ spec }) => hasSelector(spec));
+  const selectingSidecars = sidecars.filter(({ spec }) => hasSelector(spec));
   return {
-    chosen: new SelectingList(chosen, ({ spec }) => spec.workloadSelector?.labels),
+    chosen: new SelectingList(selectingSidecars, ({ spec }) => spec.workloadSelector?.labels),
     forAll: sidecars.find(({ spec }) => !hasSelector(spec)),
   };
 }

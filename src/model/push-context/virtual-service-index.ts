@@ -85,18 +85,18 @@ export class VirtualServiceIndex {
   ): Steps<VirtualServiceIndex> {
     const edited = listDiff(previous?.sources ?? [], configs);
     const removedSources = new Set(edited.removed);
-    const renamed = (previous?.withOtherNames(hostNames) ?? []).filter((source) => !removedSources.has(source));
-    const diff = { removed: [...edited.removed, ...renamed], added: [...edited.added, ...renamed] };
+    const renamedSources = (previous?.withOtherNames(hostNames) ?? []).filter((source) => !removedSources.has(source));
+    const diff = { removed: [...edited.removed, ...renamedSources], added: [...edited.added, ...renamedSources] };
     const shortNames = yield* changedNames(previous?.shortNames, diff, hostNames);
-    const bySource = new Map(previous?.bySource);
+    const exportedBySource = new Map(previous?.bySource);
     const delegates = new Map(previous?.delegates);
     const delegating = new Set(previous?.delegating);
-    const removed = new Set<Exported>();
+    const removedExports = new Set<Exported>();
     const changedDelegates = new Set<string>();
     for (const source of diff.removed) {
-      const previousExported = bySource.get(source)!;
-      removed.add(previousExported);
-      bySource.delete(source);
+      const previousExported = exportedBySource.get(source)!;
+      removedExports.add(previousExported);
+      exportedBySource.delete(source);
       delegating.delete(source);
       if (previousExported.virtualService === undefined) changedDelegates.add(idOf(previousExported.config));
     }
@@ -105,7 +105,7 @@ export class VirtualServiceIndex {
     for (const source of diff.added) {
       const exportTo = exportSet(source.namespace, source.spec.exportTo, mesh.defaultVirtualServiceExportTo, mesh);
       const exportedService: Exported = { config: resolveVirtualService(source, hostNames), exportTo };
-      bySource.set(source, exportedService);
+      exportedBySource.set(source, exportedService);
       yield;
       if (exportedService.config.spec.hosts.length > 0) {
         withHosts.push(source);
@@ -115,23 +115,23 @@ export class VirtualServiceIndex {
       changedDelegates.add(idOf(exportedService.config));
     }
     // Unchanged objects that delegate to a changed object are merged again.
-    const again = [...delegating].filter((source) => {
-      return bySource.get(source)!.virtualService!.origins.some((key) => changedDelegates.has(idOf(key)));
+    const recomputedSources = [...delegating].filter((source) => {
+      return exportedBySource.get(source)!.virtualService!.origins.some((key) => changedDelegates.has(idOf(key)));
     });
-    const added: Exported[] = [];
-    for (const source of [...withHosts, ...again]) {
-      const { config, exportTo, virtualService: previousVirtualService } = bySource.get(source)!;
-      if (previousVirtualService !== undefined) removed.add(bySource.get(source)!);
+    const addedExports: Exported[] = [];
+    for (const source of [...withHosts, ...recomputedSources]) {
+      const { config, exportTo, virtualService: previousVirtualService } = exportedBySource.get(source)!;
+      if (previousVirtualService !== undefined) removedExports.add(exportedBySource.get(source)!);
       const virtualService = withDelegates(config, exportTo, delegates);
       const exportedService = { config, exportTo, virtualService };
-      bySource.set(source, exportedService);
+      exportedBySource.set(source, exportedService);
       if (virtualService.config !== config) delegating.add(source);
-      added.push(exportedService);
+      addedExports.push(exportedService);
       yield;
     }
-    const byGateway = yield* changedBuckets(previous?.byGateway ?? new Map(), removed, added);
-    const indexFields = { bySource, delegates, delegating, byGateway, shortNames };
-    return new VirtualServiceIndex({ sources: configs, renamed: renamed.map(configKeyOf), ...indexFields });
+    const bucketsByGateway = yield* changedBuckets(previous?.byGateway ?? new Map(), removedExports, addedExports);
+    const indexFields = { bySource: exportedBySource, delegates, delegating, byGateway: bucketsByGateway, shortNames };
+    return new VirtualServiceIndex({ sources: configs, renamed: renamedSources.map(configKeyOf), ...indexFields });
   }
 
   /**
@@ -160,15 +160,15 @@ export class VirtualServiceIndex {
     for (const [sourceNamespace, hosts] of imports.hosts) {
       for (const item of candidatesOf(bucket, sourceNamespace, hosts)) candidates.add(item);
     }
-    const touched = [...candidates].filter(({ config }) =>
+    const touchedExports = [...candidates].filter(({ config }) =>
       config.spec.hosts.some((host) => imports.touches(config.namespace, host)),
     );
-    return virtualServicesFor(namespace, touched);
+    return virtualServicesFor(namespace, touchedExports);
   }
 
   /** The effective virtual services of an object or delegate; may be empty. */
   takingEffect({ namespace, name }: ConfigKey): readonly ResolvedVirtualService[] {
-    this.byOrigin ??= byOrigin(this.bySource.values());
+    this.byOrigin ??= groupByOrigin(this.bySource.values());
     return this.byOrigin.get(idOf({ namespace, name })) ?? none;
   }
 
@@ -203,17 +203,17 @@ function* changedNames(
 
 function* changedBuckets(
   previous: ReadonlyMap<string, Bucket>,
-  removed: ReadonlySet<Exported>,
-  added: readonly Exported[],
+  removedExports: ReadonlySet<Exported>,
+  addedExports: readonly Exported[],
 ): Steps<Map<string, Bucket>> {
   const buckets = new Map(previous);
-  const addedByGateway = byGatewayName(added);
+  const addedByGateway = groupByGateway(addedExports);
   yield;
-  for (const gateway of new Set([...byGatewayName(removed).keys(), ...addedByGateway.keys()])) {
+  for (const gateway of new Set([...groupByGateway(removedExports).keys(), ...addedByGateway.keys()])) {
     yield;
     const previousItems = previous.get(gateway)?.items ?? [];
     const bound = addedByGateway.get(gateway) ?? [];
-    const items = changedList(previousItems, removed, bound, byConfigAge);
+    const items = changedList(previousItems, removedExports, bound, compareConfigAge);
     if (items.length === 0) buckets.delete(gateway);
     else if (items !== previousItems) {
       buckets.set(gateway, bucketOf(items, previous.get(gateway)));
@@ -229,10 +229,10 @@ function bucketOf(items: readonly Exported[], previous: Bucket | undefined): Buc
     if (isPublic(exportTo)) publicVirtualServices.push(virtualService!);
     else for (const namespace of exportTo) namedHosts.add(namespace === '.' ? config.namespace : namespace);
   }
-  const same = previous !== undefined && sameItems(previous.publicVirtualServices, publicVirtualServices);
+  const isUnchanged = previous !== undefined && sameItems(previous.publicVirtualServices, publicVirtualServices);
   return {
     items,
-    publicVirtualServices: same ? previous.publicVirtualServices : publicVirtualServices,
+    publicVirtualServices: isUnchanged ? previous.publicVirtualServices : publicVirtualServices,
     named: namedHosts,
     visible: new Map(),
     previousVisible: previous?.visible ?? new Map(),
@@ -252,27 +252,27 @@ function candidatesOf(bucket: Bucket, sourceNamespace: string, hosts: ReadonlySe
 }
 
 function itemsByHost(items: readonly Exported[]): ReadonlyMap<string, readonly Exported[]> {
-  const byHost = new Map<string, Exported[]>();
+  const exportsByHost = new Map<string, Exported[]>();
   for (const item of items) {
     for (const host of item.config.spec.hosts) {
-      const hostItems = byHost.get(host);
-      if (hostItems === undefined) byHost.set(host, [item]);
+      const hostItems = exportsByHost.get(host);
+      if (hostItems === undefined) exportsByHost.set(host, [item]);
       else hostItems.push(item);
     }
   }
-  return byHost;
+  return exportsByHost;
 }
 
-function byOrigin(items: Iterable<Exported>): ReadonlyMap<string, readonly ResolvedVirtualService[]> {
-  const byName = new Map<string, ResolvedVirtualService[]>();
+function groupByOrigin(items: Iterable<Exported>): ReadonlyMap<string, readonly ResolvedVirtualService[]> {
+  const servicesByName = new Map<string, ResolvedVirtualService[]>();
   for (const { virtualService } of items) {
     for (const origin of virtualService?.origins ?? []) {
-      const knownVirtualServices = byName.get(idOf(origin));
-      if (knownVirtualServices === undefined) byName.set(idOf(origin), [virtualService!]);
-      else knownVirtualServices.push(virtualService!);
+      const originServices = servicesByName.get(idOf(origin));
+      if (originServices === undefined) servicesByName.set(idOf(origin), [virtualService!]);
+      else originServices.push(virtualService!);
     }
   }
-  return byName;
+  return servicesByName;
 }
 
 function isVisible({ config, exportTo }: Exported, namespace: string): boolean {
@@ -286,7 +286,7 @@ function virtualServicesFor(namespace: string, items: readonly Exported[]): read
   return visibleItems.map(({ virtualService }) => virtualService!).sort(byPrecedenceFor(namespace));
 }
 
-function byGatewayName(items: Iterable<Exported>): Map<string, Exported[]> {
+function groupByGateway(items: Iterable<Exported>): Map<string, Exported[]> {
   const groups = new Map<string, Exported[]>();
   for (const item of items) {
     for (const gateway of new Set(item.config.spec.gateways)) {
@@ -298,7 +298,7 @@ function byGatewayName(items: Iterable<Exported>): Map<string, Exported[]> {
   return groups;
 }
 
-function byConfigAge(a: Exported, b: Exported): number {
+function compareConfigAge(a: Exported, b: Exported): number {
   return byAge(a.config, b.config);
 }
 
@@ -318,10 +318,10 @@ function withDelegates(
   const http: HttpRoute[] = [];
   const httpOrigins: (readonly Origin[])[] = [];
   for (const [rootIndex, root] of config.spec.http.entries()) {
-    const here: Origin = { key: ownKey, path: ['spec', 'http', rootIndex] };
+    const ruleOrigin: Origin = { key: ownKey, path: ['spec', 'http', rootIndex] };
     if (root.delegate === undefined) {
       http.push(root);
-      httpOrigins.push([here]);
+      httpOrigins.push([ruleOrigin]);
       continue;
     }
     const { name, namespace = config.namespace } = root.delegate;
@@ -332,7 +332,7 @@ function withDelegates(
     if (delegate === undefined || !isExportedTo(delegate.exportTo, namespace, config.namespace)) continue;
     for (const { route, index } of mergeDelegateRoutes(root, delegate.config.spec.http ?? [])) {
       http.push(route);
-      httpOrigins.push([{ key, path: ['spec', 'http', index] }, here]);
+      httpOrigins.push([{ key, path: ['spec', 'http', index] }, ruleOrigin]);
     }
   }
   return { config: { ...config, spec: { ...config.spec, http } }, exportTo, origins, httpOrigins };

@@ -70,7 +70,7 @@ export class WorkloadPolicyIndex {
   ) {
     this.indexes = indexes;
     this.gatewaysOf = gatewaysOf;
-    this.sidecars = indexes.AuthorizationPolicy.policies.some(isOfSidecar) ? sidecars : undefined;
+    this.sidecars = indexes.AuthorizationPolicy.policies.some(isSidecarPolicy) ? sidecars : undefined;
   }
 
   /** Whether results remain valid with these Sidecars. */
@@ -93,9 +93,11 @@ export class WorkloadPolicyIndex {
   /** Removes placeholders for rejected Sidecars that do not apply to the workload, because a workload's own Sidecar replaces a wider one. */
   private withoutReplaced(lists: Lists, workload: WorkloadSubject): Lists {
     const { authorizationPolicies: all } = lists;
-    if (this.sidecars === undefined || !all.some(isOfSidecar)) return lists;
+    if (this.sidecars === undefined || !all.some(isSidecarPolicy)) return lists;
     const sidecar = this.sidecars.for(workload);
-    const remainingPolicies = all.filter((policy) => !isOfSidecar(policy) || mayHaveApplied(policy, workload, sidecar));
+    const remainingPolicies = all.filter(
+      (policy) => !isSidecarPolicy(policy) || mayHaveApplied(policy, workload, sidecar),
+    );
     return { ...lists, authorizationPolicies: remainingPolicies };
   }
 
@@ -149,17 +151,17 @@ function mayHaveApplied(
   if (type !== 'sidecar') return false;
   // The object's namespace could not be read.
   if (namespace === '') return true;
-  const isKnown = standsFor?.isScopeKnown !== false;
-  const selects = isKnown && spec.selector !== undefined;
+  const isScopeKnown = standsFor?.isScopeKnown !== false;
+  const selects = isScopeKnown && spec.selector !== undefined;
   if (namespace !== configNamespace) return !selects && appliedSidecar?.namespace !== configNamespace;
   return (
-    !isKnown ||
+    !isScopeKnown ||
     selects ||
     !(appliedSidecar?.namespace === configNamespace && appliedSidecar.spec.workloadSelector !== undefined)
   );
 }
 
-function isOfSidecar({ standsFor }: Config): boolean {
+function isSidecarPolicy({ standsFor }: Config): boolean {
   return standsFor?.kind === 'Sidecar';
 }
 
@@ -171,8 +173,8 @@ function interned(lists: Lists): WorkloadPolicies {
   const all = Object.values(lists) as (readonly Config[])[];
   if (all.every((list) => list.length === 0)) return noPolicies;
   const text = all.map(identityText).join(';');
-  const existing = internedPolicies.get(text);
-  if (existing !== undefined) return existing;
+  const internedEntry = internedPolicies.get(text);
+  if (internedEntry !== undefined) return internedEntry;
   const policies = { id: `p${++lastId}`, ...lists };
   internedPolicies.set(text, policies);
   return policies;

@@ -28,10 +28,10 @@ export function proxyConfigFor(
   { namespace, labels, annotation = {} }: ProxyConfigWorkload,
 ): WorkloadProxyConfig {
   const { rootNamespace, defaultConfig } = mesh;
-  const withoutSelector = (of: string): Config<ProxyConfigObject> | undefined =>
+  const unselectedConfig = (of: string): Config<ProxyConfigObject> | undefined =>
     objects.find((proxyConfig) => proxyConfig.namespace === of && !hasSelector(proxyConfig));
-  const meshObject = withoutSelector(rootNamespace);
-  const namespaceObject = namespace === rootNamespace ? undefined : withoutSelector(namespace);
+  const meshObject = unselectedConfig(rootNamespace);
+  const namespaceObject = namespace === rootNamespace ? undefined : unselectedConfig(namespace);
   const workloadObject = objects.find(
     (proxyConfig) =>
       proxyConfig.namespace === namespace && hasSelector(proxyConfig) && isSelected(proxyConfig.spec.selector!, labels),

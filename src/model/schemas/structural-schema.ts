@@ -84,9 +84,9 @@ function narrowed(
 ): StructuralSchema {
   const isNested = (key: string): boolean => key === 'properties' || key === 'items' || key === 'additionalProperties';
   const entries = Object.entries(otherRules);
-  const beside = entries.filter(([key]) => Object.hasOwn(schema, key) || isNested(key));
-  const ownEntries = entries.filter((entry) => !beside.includes(entry));
-  const all = [...(schema.allOf ?? []), ...allOf, ...beside.map(([key, value]) => ({ [key]: value }))];
+  const siblingEntries = entries.filter(([key]) => Object.hasOwn(schema, key) || isNested(key));
+  const ownEntries = entries.filter((entry) => !siblingEntries.includes(entry));
+  const all = [...(schema.allOf ?? []), ...allOf, ...siblingEntries.map(([key, value]) => ({ [key]: value }))];
   const validations = [...(schema['x-kubernetes-validations'] ?? []), ...(rules ?? [])];
   return {
     ...schema,

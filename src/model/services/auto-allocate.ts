@@ -55,25 +55,25 @@ export class AddressAllocation {
 
   /**
    * Adds and removes names, if all others keep their addresses regardless of the order.
-   * @param removed names in both sets keep their addresses
+   * @param removedServices names in both sets keep their addresses
    * @returns false, without any change, if the result depends on the order
    */
-  change(removed: ReadonlySet<string>, added: ReadonlySet<string>): boolean {
+  change(removedServices: ReadonlySet<string>, addedServices: ReadonlySet<string>): boolean {
     if (this.#isEntangled) return false;
     const freed = new Set<number>();
-    const removedNames = [...removed].filter((name) => !added.has(name));
+    const removedNames = [...removedServices].filter((name) => !addedServices.has(name));
     for (const name of removedNames) {
-      const knownAddress = this.#addresses.get(name);
-      if (knownAddress === undefined || this.#contested[knownAddress.slot] === 1) return false;
-      freed.add(knownAddress.slot);
+      const allocatedAddress = this.#addresses.get(name);
+      if (allocatedAddress === undefined || this.#contested[allocatedAddress.slot] === 1) return false;
+      freed.add(allocatedAddress.slot);
     }
     const allocatedBySlot = new Map<number, Allocated & { readonly name: string }>();
-    for (const name of added) {
-      if (removed.has(name)) continue;
+    for (const name of addedServices) {
+      if (removedServices.has(name)) continue;
       const hash = fnv1a(name);
       const slot = hash % slots;
-      const isTaken = (this.#takenSlots[slot] === 1 && !freed.has(slot)) || allocatedBySlot.has(slot);
-      if (isTaken || !isUsable(slot) || this.#addresses.has(name)) return false;
+      const isSlotTaken = (this.#takenSlots[slot] === 1 && !freed.has(slot)) || allocatedBySlot.has(slot);
+      if (isSlotTaken || !isUsable(slot) || this.#addresses.has(name)) return false;
       allocatedBySlot.set(slot, { ...addressesOf(slot), slot, hash, name });
     }
     for (const name of removedNames) this.#addresses.delete(name);
@@ -92,15 +92,15 @@ export class AddressAllocation {
     const search = { next: 0, isUsed: false };
     let isEntangled = false;
     for (const [index, name] of names.entries()) {
-      const knownAddress = this.#addresses.get(name);
-      const hash = knownAddress?.hash ?? fnv1a(name);
+      const allocatedAddress = this.#addresses.get(name);
+      const hash = allocatedAddress?.hash ?? fnv1a(name);
       const slot = freeSlot(hash, takenSlots, contested, search);
       const previousAddress = addresses.get(name);
       isEntangled ||= slot === undefined || previousAddress !== undefined || search.isUsed;
       if (slot === undefined) break;
       takenSlots[slot] = 1;
       if (previousAddress === undefined || slot < previousAddress.slot) {
-        addresses.set(name, knownAddress?.slot === slot ? knownAddress : { ...addressesOf(slot), slot, hash });
+        addresses.set(name, allocatedAddress?.slot === slot ? allocatedAddress : { ...addressesOf(slot), slot, hash });
       }
       if (index % namesAtATime === namesAtATime - 1) yield;
     }
@@ -160,6 +160,6 @@ function fnv1a(name: string): number {
 }
 
 function addressesOf(slot: number): AllocatedAddresses {
-  const [high, low] = [Math.floor((slot + 1) / 255), (slot + 1) % 255];
-  return { ipv4: `240.240.${high}.${low}`, ipv6: `2001:2::f0f0:${((high << 8) | low).toString(16)}` };
+  const [high, lowByte] = [Math.floor((slot + 1) / 255), (slot + 1) % 255];
+  return { ipv4: `240.240.${high}.${lowByte}`, ipv6: `2001:2::f0f0:${((high << 8) | lowByte).toString(16)}` };
 }

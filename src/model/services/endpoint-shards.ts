@@ -71,8 +71,8 @@ export class EndpointShards {
   }
 
   *services(): Iterable<ServiceName & ServiceShards> {
-    for (const [hostname, byNamespace] of this.#entries) {
-      for (const [namespace, { shards, serviceAccounts }] of byNamespace) {
+    for (const [hostname, entriesByNamespace] of this.#entries) {
+      for (const [namespace, { shards, serviceAccounts }] of entriesByNamespace) {
         yield { hostname, namespace, shards, serviceAccounts };
       }
     }
@@ -85,7 +85,7 @@ export class EndpointShards {
     if (endpoints.length === 0) {
       // Keeps the entry without endpoints, because a service that scales to zero and back is not new.
       if (previous.length === 0) return 'none';
-      const remainingEntry = withoutShard(entry!, key);
+      const remainingEntry = omitShard(entry!, key);
       // The security mode does not matter without endpoints; it is compared when the next endpoint is added.
       const isLast = remainingEntry.ordered.length === 0;
       this.#put(service, isLast ? { ...remainingEntry, previousSecurity: entry!.security } : remainingEntry);
@@ -102,7 +102,7 @@ export class EndpointShards {
   deleteService(key: ShardKey, service: ServiceName): void {
     const entry = this.#entry(service);
     if (entry === undefined) return;
-    const remainingEntry = withoutShard(entry, key);
+    const remainingEntry = omitShard(entry, key);
     if (remainingEntry.ordered.length > 0) this.#put(service, remainingEntry);
     else this.#drop(service, entry);
   }
@@ -113,30 +113,34 @@ export class EndpointShards {
   }
 
   /** Removes a registry's shard of all services that `keep` rejects. Returns these services. */
-  pruneShard(key: ShardKey, keep: (service: ServiceName) => boolean): readonly ServiceName[] {
-    const lost: ServiceName[] = [];
+  pruneShard(key: ShardKey, isKept: (service: ServiceName) => boolean): readonly ServiceName[] {
+    const lostServices: ServiceName[] = [];
     for (const { hostname, namespace, shards } of this.services()) {
-      if (shards.has(shardText(key)) && !keep({ hostname, namespace })) lost.push({ hostname, namespace });
+      if (shards.has(shardText(key)) && !isKept({ hostname, namespace })) lostServices.push({ hostname, namespace });
     }
-    for (const service of lost) this.deleteService(key, service);
-    return lost;
+    for (const service of lostServices) this.deleteService(key, service);
+    return lostServices;
   }
 
   /** Whether a change is visible to clients, which do not receive new unhealthy endpoints. */
-  #differ(previous: readonly Endpoint[], after: readonly Endpoint[]): boolean {
-    if (previous === after) return false;
+  #differ(previous: readonly Endpoint[], nextEndpoints: readonly Endpoint[]): boolean {
+    if (previous === nextEndpoints) return false;
     // Fast path, because usually every endpoint is at the same index.
-    if (previous.length === after.length && after.every((endpoint, index) => isSameId(previous[index]!, endpoint))) {
-      return after.some((endpoint, index) => !sameEndpoint(previous[index]!, endpoint));
+    if (
+      previous.length === nextEndpoints.length &&
+      nextEndpoints.every((endpoint, index) => isSameId(previous[index]!, endpoint))
+    ) {
+      return nextEndpoints.some((endpoint, index) => !sameEndpoint(previous[index]!, endpoint));
     }
     const previousById = new Map(previous.map((endpoint) => [endpointId(endpoint), endpoint]));
     // Any change counts, because endpoints with the same ID cannot be matched.
     if (previousById.size < previous.length) return true;
-    for (const endpoint of after) {
+    for (const endpoint of nextEndpoints) {
       const id = endpointId(endpoint);
-      const earlier = previousById.get(id);
+      const previousEndpoint = previousById.get(id);
       previousById.delete(id);
-      if (earlier === undefined ? this.#isSent(endpoint) : !sameEndpoint(earlier, endpoint)) return true;
+      if (previousEndpoint === undefined ? this.#isSent(endpoint) : !sameEndpoint(previousEndpoint, endpoint))
+        return true;
     }
     return previousById.size > 0;
   }
@@ -176,19 +180,20 @@ function withShard(entry: Entry, shard: Shard): Entry {
   return entryOf([...otherShards, shard].sort((a, b) => compareKeys(a.key, b.key)));
 }
 
-function withoutShard(entry: Entry, key: ShardKey): Entry {
+function omitShard(entry: Entry, key: ShardKey): Entry {
   return entryOf(entry.ordered.filter((shard) => !sameKey(shard.key, key)));
 }
 
-function entryOf(ordered: readonly Shard[]): Entry {
-  const joined = ordered.length === 1 ? ordered[0]!.endpoints : ordered.flatMap(({ endpoints }) => endpoints);
+function entryOf(orderedShards: readonly Shard[]): Entry {
+  const joinedEndpoints =
+    orderedShards.length === 1 ? orderedShards[0]!.endpoints : orderedShards.flatMap(({ endpoints }) => endpoints);
   const accounts = new Set<string>();
-  for (const { serviceAccount } of joined) if (serviceAccount !== '') accounts.add(serviceAccount);
-  const shards = new Map(ordered.map(({ key, endpoints }) => [shardText(key), endpoints]));
+  for (const { serviceAccount } of joinedEndpoints) if (serviceAccount !== '') accounts.add(serviceAccount);
+  const shards = new Map(orderedShards.map(({ key, endpoints }) => [shardText(key), endpoints]));
   // Clusters verify the identities of all endpoints. Connections to original destinations use mTLS only if all endpoints accept it.
-  const allSecured = joined.length > 0 && joined.every(({ tlsMode }) => tlsMode === 'istio');
+  const allSecured = joinedEndpoints.length > 0 && joinedEndpoints.every(({ tlsMode }) => tlsMode === 'istio');
   const security = `${allSecured} ${[...accounts].sort().join()}`;
-  return { ordered, shards, serviceAccounts: accounts, joined, security };
+  return { ordered: orderedShards, shards, serviceAccounts: accounts, joined: joinedEndpoints, security };
 }
 
 function sameKey(a: ShardKey, b: ShardKey): boolean {

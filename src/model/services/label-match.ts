@@ -78,39 +78,40 @@ export class SelectingList<T> {
   /** Result for labels that no selector names. */
   readonly #forAllItems: readonly T[];
   /** Items by the rarest label of their selector, because it excludes most other items. */
-  readonly #byLabel: ReadonlyMap<string, readonly Placed<T>[]>;
-  readonly #foundByLabels = memoizeByObject((labels: Labels) => this.#find(labels));
+  readonly #itemsByLabel: ReadonlyMap<string, readonly Placed<T>[]>;
+  readonly #matchesByLabels = memoizeByObject((labels: Labels) => this.#find(labels));
 
   /** @param selectorOf empty labels or `undefined` select everything */
   constructor(items: readonly T[], selectorOf: (item: T) => Labels | undefined) {
-    const placed = items.map((item, itemIndex) => ({ item, selector: selectorOf(item) ?? {}, place: itemIndex }));
+    const indexedItems = items.map((item, itemIndex) => ({ item, selector: selectorOf(item) ?? {}, place: itemIndex }));
     const counts = new Map<string, number>();
-    for (const { selector } of placed) {
+    for (const { selector } of indexedItems) {
       for (const text of labelTexts(selector)) counts.set(text, (counts.get(text) ?? 0) + 1);
     }
     const rarest = (selector: Labels): string | undefined =>
       labelTexts(selector).reduce<string | undefined>(
-        (best, text) => (best === undefined || counts.get(text)! < counts.get(best)! ? text : best),
+        (rarestText, text) =>
+          rarestText === undefined || counts.get(text)! < counts.get(rarestText)! ? text : rarestText,
         undefined,
       );
-    const groups = Map.groupBy(placed, ({ selector }) => rarest(selector));
+    const groups = Map.groupBy(indexedItems, ({ selector }) => rarest(selector));
     this.#forAll = groups.get(undefined) ?? [];
     this.#forAllItems = this.#forAll.map(({ item }) => item);
     groups.delete(undefined);
-    this.#byLabel = groups as ReadonlyMap<string, readonly Placed<T>[]>;
+    this.#itemsByLabel = groups as ReadonlyMap<string, readonly Placed<T>[]>;
   }
 
   /** Returns the items in order; cached per label object. */
   selecting(labels: Labels): readonly T[] {
-    return this.#foundByLabels(labels);
+    return this.#matchesByLabels(labels);
   }
 
   #find(labels: Labels): readonly T[] {
     const labelledItems =
-      this.#byLabel.size === 0 ? [] : labelTexts(labels).flatMap((text) => this.#byLabel.get(text) ?? []);
-    const chosen = labelledItems.filter(({ selector }) => isSelected(selector, labels));
-    if (chosen.length === 0) return this.#forAllItems;
-    return [...this.#forAll, ...chosen].sort((a, b) => a.place - b.place).map(({ item }) => item);
+      this.#itemsByLabel.size === 0 ? [] : labelTexts(labels).flatMap((text) => this.#itemsByLabel.get(text) ?? []);
+    const matchingItems = labelledItems.filter(({ selector }) => isSelected(selector, labels));
+    if (matchingItems.length === 0) return this.#forAllItems;
+    return [...this.#forAll, ...matchingItems].sort((a, b) => a.place - b.place).map(({ item }) => item);
   }
 }
 
@@ -124,10 +125,10 @@ export class SelectorIndex<T> {
     this.buckets = buckets;
   }
 
-  with(namespace: string, selecting: SelectingItem<T>): SelectorIndex<T> {
-    const bucket = bucketOf(namespace, selecting.selector);
-    const otherItems = (this.buckets.get(bucket) ?? []).filter(({ id }) => id !== selecting.id);
-    return new SelectorIndex(this.buckets.with(bucket, [...otherItems, selecting]));
+  with(namespace: string, newItem: SelectingItem<T>): SelectorIndex<T> {
+    const bucket = bucketOf(namespace, newItem.selector);
+    const otherItems = (this.buckets.get(bucket) ?? []).filter(({ id }) => id !== newItem.id);
+    return new SelectorIndex(this.buckets.with(bucket, [...otherItems, newItem]));
   }
 
   without(namespace: string, { id, selector }: Pick<SelectingItem<T>, 'id' | 'selector'>): SelectorIndex<T> {
@@ -140,13 +141,13 @@ export class SelectorIndex<T> {
 
   /** Returns the items in no particular order; cached per label object. */
   selecting(namespace: string, labels: Labels): readonly SelectingItem<T>[] {
-    const foundByNamespace = this.found(labels);
-    let selecting = foundByNamespace.get(namespace);
-    if (selecting === undefined) {
-      selecting = this.find(namespace, labels);
-      foundByNamespace.set(namespace, selecting);
+    const matchesByNamespace = this.found(labels);
+    let selectingItems = matchesByNamespace.get(namespace);
+    if (selectingItems === undefined) {
+      selectingItems = this.find(namespace, labels);
+      matchesByNamespace.set(namespace, selectingItems);
     }
-    return selecting;
+    return selectingItems;
   }
 
   private find(namespace: string, labels: Labels): readonly SelectingItem<T>[] {

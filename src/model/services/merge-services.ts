@@ -10,7 +10,7 @@ export interface RegistryServices {
  * becomes one service: the first cluster determines ports and attributes, and each adds its virtual IPs. Other services are unchanged.
  */
 export function mergeServices(registries: readonly RegistryServices[]): readonly Service[] {
-  const merged = new Map<string, Service>();
+  const mergedByHost = new Map<string, Service>();
   const otherServices: Service[] = [];
   for (const { provider, services } of registries) {
     for (const service of services) {
@@ -19,21 +19,21 @@ export function mergeServices(registries: readonly RegistryServices[]): readonly
         continue;
       }
       const id = `${service.namespace}/${service.hostname}`;
-      const first = merged.get(id);
-      merged.set(id, first === undefined ? service : mergeClusters(first, service));
+      const first = mergedByHost.get(id);
+      mergedByHost.set(id, first === undefined ? service : mergeClusters(first, service));
     }
   }
-  return [...merged.values(), ...otherServices];
+  return [...mergedByHost.values(), ...otherServices];
 }
 
-function mergeClusters(first: Service, second: Service): Service {
+function mergeClusters(first: Service, other: Service): Service {
   const { attributes } = first;
-  const addresses = { ...second.attributes?.externalAddresses, ...attributes?.externalAddresses };
-  const ports = { ...second.attributes?.externalPorts, ...attributes?.externalPorts };
+  const addresses = { ...other.attributes?.externalAddresses, ...attributes?.externalAddresses };
+  const ports = { ...other.attributes?.externalPorts, ...attributes?.externalPorts };
   return {
     ...first,
-    clusterVIPs: { ...second.clusterVIPs, ...first.clusterVIPs },
-    serviceAccounts: [...new Set([...first.serviceAccounts, ...second.serviceAccounts])],
+    clusterVIPs: { ...other.clusterVIPs, ...first.clusterVIPs },
+    serviceAccounts: [...new Set([...first.serviceAccounts, ...other.serviceAccounts])],
     ...(attributes && {
       attributes: {
         ...attributes,

@@ -48,14 +48,14 @@ export function gatewaysOfNetworks(
 ): readonly NetworkGateway[] {
   return Object.entries(networks).flatMap(([network, { endpoints, gateways }]) => {
     const clusters = endpoints.flatMap(({ fromRegistry }) => fromRegistry ?? []);
-    const isOfNetwork = ({ cluster }: { readonly cluster: string }): boolean =>
+    const isInNetwork = ({ cluster }: { readonly cluster: string }): boolean =>
       clusters.length === 0 || clusters.includes(cluster);
     return gateways.flatMap(({ address, registryServiceName, port }) => {
       if (address !== undefined) return [{ network, cluster: '', address, port }];
       const services = registryServiceName === undefined ? [] : servicesOf(registryServiceName);
       return services.flatMap((service) =>
         externalAddresses(service, port)
-          .filter(isOfNetwork)
+          .filter(isInNetwork)
           .map((outside) => ({ network, ...outside })),
       );
     });
@@ -66,18 +66,18 @@ export function gatewaysOfNetworks(
 export class NetworkGateways {
   static readonly none = new NetworkGateways([]);
   readonly all: readonly NetworkGateway[];
-  readonly #byNetwork: ReadonlyMap<string, readonly NetworkGateway[]>;
+  readonly #gatewaysByNetwork: ReadonlyMap<string, readonly NetworkGateway[]>;
 
   /** @param gateways whose addresses are resolved */
   constructor(gateways: readonly NetworkGateway[]) {
     const unique = new Map(gateways.map((gateway) => [idOf(gateway), gateway]));
-    this.all = [...unique.values()].sort(byPlace);
-    this.#byNetwork = Map.groupBy(this.all, ({ network }) => network);
+    this.all = [...unique.values()].sort(compareByAddress);
+    this.#gatewaysByNetwork = Map.groupBy(this.all, ({ network }) => network);
   }
 
   /** Returns the gateways to a workload: those of its cluster if any, else all of its network. */
   to(network: string, cluster: string): readonly NetworkGateway[] {
-    const all = this.#byNetwork.get(network) ?? [];
+    const all = this.#gatewaysByNetwork.get(network) ?? [];
     const clusterGateways = all.filter((gateway) => gateway.cluster === cluster);
     return clusterGateways.length > 0 ? clusterGateways : all;
   }
@@ -100,6 +100,6 @@ function idOf({ network, cluster, address, port }: NetworkGateway): string {
   return `${network}/${cluster}/${address}/${port}`;
 }
 
-function byPlace(a: NetworkGateway, b: NetworkGateway): number {
+function compareByAddress(a: NetworkGateway, b: NetworkGateway): number {
   return compareText(idOf(a), idOf(b));
 }

@@ -46,8 +46,8 @@ export function combinedLookup(lookups: readonly ProxyLookup[]): ProxyLookup {
     targetsOf: (proxy) => lookups.flatMap((lookup) => lookup.targetsOf(proxy)),
     workloadOf: (proxy) => {
       for (const lookup of lookups) {
-        const knownWorkload = lookup.workloadOf(proxy);
-        if (knownWorkload !== undefined) return knownWorkload;
+        const workload = lookup.workloadOf(proxy);
+        if (workload !== undefined) return workload;
       }
       return undefined;
     },
@@ -68,8 +68,8 @@ type ServedAt = PersistentMap<readonly TargetRef[]>;
 export class AddressBook {
   private readonly byAddress: PersistentMap<ServedAt>;
 
-  constructor(byAddress: PersistentMap<ServedAt> = PersistentMap.empty()) {
-    this.byAddress = byAddress;
+  constructor(targetsByAddress: PersistentMap<ServedAt> = PersistentMap.empty()) {
+    this.byAddress = targetsByAddress;
   }
 
   /** Service ports of one namespace, sorted per address. Other namespaces are ignored, because any tenant can claim any address. */
@@ -80,56 +80,62 @@ export class AddressBook {
     });
   }
 
-  with(service: ServiceName, previous: readonly Endpoint[], after: readonly Endpoint[]): AddressBook {
+  with(service: ServiceName, previous: readonly Endpoint[], next: readonly Endpoint[]): AddressBook {
     const { hostname, namespace } = service;
-    return atOnce(this.changing([{ hostname, namespace, previous, after }]));
+    return atOnce(this.changing([{ hostname, namespace, previous, after: next }]));
   }
 
   *changing(changes: readonly EndpointsChange[]): Steps<AddressBook> {
-    const moved = new Map<string, ServedAt>();
+    const changedTargets = new Map<string, ServedAt>();
     for (const change of changes) {
-      this.move(change, moved);
+      this.move(change, changedTargets);
       yield;
     }
-    const added = [...moved].filter(([, servedTargets]) => servedTargets.size > 0);
-    let book = yield* this.byAddress.addingAll(added);
-    for (const [key, servedTargets] of moved) {
+    const addedTargets = [...changedTargets].filter(([, servedTargets]) => servedTargets.size > 0);
+    let book = yield* this.byAddress.addingAll(addedTargets);
+    for (const [key, servedTargets] of changedTargets) {
       if (servedTargets.size > 0) continue;
       book = book.without(key);
       yield;
     }
-    return moved.size === 0 ? this : new AddressBook(book);
+    return changedTargets.size === 0 ? this : new AddressBook(book);
   }
 
-  private move({ hostname, namespace, previous: earlier, after }: EndpointsChange, moved: Map<string, ServedAt>): void {
+  private move(
+    { hostname, namespace, previous: previousEndpoints, after }: EndpointsChange,
+    changedTargets: Map<string, ServedAt>,
+  ): void {
     const refs = Map.groupBy(after, ({ address }) => address);
-    const previousByAddress = Map.groupBy(earlier, ({ address }) => address);
+    const previousByAddress = Map.groupBy(previousEndpoints, ({ address }) => address);
     for (const address of new Set([...previousByAddress.keys(), ...refs.keys()])) {
       const [previous, now] = [previousByAddress.get(address), refs.get(address)];
       if (previous !== undefined && now !== undefined && sameItems(previous, now)) continue;
       const key = addressIn(namespace, address);
-      const servedTargets = moved.get(key) ?? this.byAddress.get(key) ?? PersistentMap.empty();
+      const servedTargets = changedTargets.get(key) ?? this.byAddress.get(key) ?? PersistentMap.empty();
       const targets = now?.map(({ servicePortName, port }) => ({
         hostname,
         portName: servicePortName,
         targetPort: port,
       }));
-      moved.set(key, targets === undefined ? servedTargets.without(hostname) : servedTargets.with(hostname, targets));
+      changedTargets.set(
+        key,
+        targets === undefined ? servedTargets.without(hostname) : servedTargets.with(hostname, targets),
+      );
     }
   }
 }
 
 /** Cached, because many proxies look up the same address on each push. */
-const sorted = new WeakMap<ServedAt, readonly TargetRef[]>();
+const cachedTargets = new WeakMap<ServedAt, readonly TargetRef[]>();
 
 function sortedRefs(servedTargets: ServedAt): readonly TargetRef[] {
-  const sortedTargets = sorted.get(servedTargets);
+  const sortedTargets = cachedTargets.get(servedTargets);
   if (sortedTargets !== undefined) return sortedTargets;
-  const refs = [...servedTargets.values()].flat().sort(byName);
-  sorted.set(servedTargets, refs);
+  const refs = [...servedTargets.values()].flat().sort(compareByName);
+  cachedTargets.set(servedTargets, refs);
   return refs;
 }
 
-function byName(a: TargetRef, b: TargetRef): number {
+function compareByName(a: TargetRef, b: TargetRef): number {
   return compareText(a.hostname, b.hostname) || compareText(a.portName, b.portName) || a.targetPort - b.targetPort;
 }

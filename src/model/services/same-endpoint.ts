@@ -38,16 +38,17 @@ export function keptEndpoints(list: readonly Endpoint[], previous: readonly Endp
   if (list === previous || (list.length === 0 && previous.length === 0)) return previous;
   // Usually every endpoint is at the same index; the others are looked up by ID.
   let previousById: Map<string, Endpoint> | undefined;
-  const kept = list.map((endpoint, index) => {
-    const there = previous[index];
-    if (there !== undefined && isSameId(there, endpoint)) return sameEndpoint(there, endpoint) ? there : endpoint;
+  const reusedEndpoints = list.map((endpoint, index) => {
+    const previousAtIndex = previous[index];
+    if (previousAtIndex !== undefined && isSameId(previousAtIndex, endpoint))
+      return sameEndpoint(previousAtIndex, endpoint) ? previousAtIndex : endpoint;
     previousById ??= new Map(previous.map((previousEndpoint) => [endpointId(previousEndpoint), previousEndpoint]));
-    const same = previousById.get(endpointId(endpoint));
-    return same !== undefined && sameEndpoint(same, endpoint) ? same : endpoint;
+    const sameIdEndpoint = previousById.get(endpointId(endpoint));
+    return sameIdEndpoint !== undefined && sameEndpoint(sameIdEndpoint, endpoint) ? sameIdEndpoint : endpoint;
   });
-  if (sameItems(kept, previous)) return previous;
+  if (sameItems(reusedEndpoints, previous)) return previous;
   // If unchanged, returns the given list, which several services may share.
-  return sameItems(kept, list) ? list : kept;
+  return sameItems(reusedEndpoints, list) ? list : reusedEndpoints;
 }
 
 /** Identifies an endpoint, independent of its other properties. */

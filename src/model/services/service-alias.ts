@@ -24,14 +24,14 @@ export function aliasChain(service: Service, find: FindService): readonly Servic
   const chain = [service];
   let next: Service | undefined = service;
   while (next !== undefined && isAlias(next) && chain.length <= maxSteps) {
-    next = find(withoutDot(next.attributes?.externalName ?? ''));
+    next = find(stripDot(next.attributes?.externalName ?? ''));
     if (next !== undefined) chain.push(next);
   }
   return chain;
 }
 
 /** Removes the trailing dot of an absolute name. */
-function withoutDot(name: string): string {
+function stripDot(name: string): string {
   return name.endsWith('.') ? name.slice(0, -1) : name;
 }
 
@@ -44,9 +44,9 @@ export function aliasesByTarget(
     if (!isAlias(service)) continue;
     const target = aliasTarget(service, find);
     if (target === undefined) continue;
-    const knownAliases = result.get(target.hostname);
-    if (knownAliases === undefined) result.set(target.hostname, [service]);
-    else knownAliases.push(service);
+    const targetAliases = result.get(target.hostname);
+    if (targetAliases === undefined) result.set(target.hostname, [service]);
+    else targetAliases.push(service);
   }
   return result;
 }

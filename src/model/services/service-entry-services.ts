@@ -43,7 +43,7 @@ export function servicesOfEntry(
   const addresses = (spec.addresses ?? []).map((address) => {
     return address.includes('/') && isSingleAddress(address) ? address.slice(0, address.indexOf('/')) : address;
   });
-  const common = {
+  const commonFields = {
     namespace: entry.namespace,
     ports: spec.ports.map(({ name, number, protocol, targetPort }) => ({
       ...{ name, number, protocol },
@@ -62,12 +62,14 @@ export function servicesOfEntry(
   const names = new Set(allocationNames(entry));
   return spec.hosts.flatMap((hostname) => {
     if (addresses.length > 0) {
-      return addresses.map((address) => ({ ...common, hostname, defaultAddress: address, addresses: [address] }));
+      return addresses.map((address) => ({ ...commonFields, hostname, defaultAddress: address, addresses: [address] }));
     }
     const name = allocationName(entry, hostname);
     // Another entry of the namespace may have allocated an address for the same host.
     const autoAllocated = names.has(name) ? allocated?.(name) : undefined;
-    return [{ ...common, hostname, defaultAddress: '0.0.0.0', addresses: [], ...(autoAllocated && { autoAllocated }) }];
+    return [
+      { ...commonFields, hostname, defaultAddress: '0.0.0.0', addresses: [], ...(autoAllocated && { autoAllocated }) },
+    ];
   });
 }
 
@@ -87,15 +89,16 @@ function allocationName(entry: Config<ServiceEntry>, hostname: string): string {
 
 export function endpointsOfEntry(
   entry: Config<ServiceEntry>,
-  selected: readonly Workload[],
+  selectedWorkloads: readonly Workload[],
   options: ServiceEntryOptions,
 ): ReadonlyMap<string, readonly Endpoint[]> {
   const { spec } = entry;
   if (entry.isWithoutEndpoints) return new Map();
-  const byItself = isResolvedByName(spec) && (spec.endpoints?.length ?? 0) === 0 && spec.workloadSelector === undefined;
-  if (byItself) return new Map(spec.hosts.map((host) => [host, hostEndpoints(entry, host, options)]));
+  const isOwnEndpoint =
+    isResolvedByName(spec) && (spec.endpoints?.length ?? 0) === 0 && spec.workloadSelector === undefined;
+  if (isOwnEndpoint) return new Map(spec.hosts.map((host) => [host, hostEndpoints(entry, host, options)]));
   const inline = (spec.endpoints ?? []).map((endpoint) => workloadOf(entry, endpoint, { name: '' }, options));
-  const all = [...inline, ...selected].flatMap((workload) => portEndpoints(entry, workload));
+  const all = [...inline, ...selectedWorkloads].flatMap((workload) => portEndpoints(entry, workload));
   return new Map(spec.hosts.map((host) => [host, all]));
 }
 
@@ -141,11 +144,12 @@ function workloadOf(
 /** A workload is unhealthy if its condition `Healthy` is false, or if it must report health but has not yet. */
 function isHealthy({ status, annotations }: Pick<Config, 'status' | 'annotations'>): boolean {
   const conditions = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
-  const reported = conditions
+  const reportedConditions = conditions
     .filter((statusCondition) => isObject(statusCondition) && statusCondition.type === 'Healthy')
     .map(({ status: statusText }) => scalarText(statusText).toLowerCase());
-  if (booleanOf(annotations['proxy.istio.io/health-checks-enabled'] ?? '') === true) return reported[0] === 'true';
-  return !reported.includes('false');
+  if (booleanOf(annotations['proxy.istio.io/health-checks-enabled'] ?? '') === true)
+    return reportedConditions[0] === 'true';
+  return !reportedConditions.includes('false');
 }
 
 function portEndpoints({ spec }: Config<ServiceEntry>, workload: Workload): Endpoint[] {

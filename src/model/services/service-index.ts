@@ -46,29 +46,35 @@ export class ServiceIndex {
   static *building(services: readonly Service[], previous?: ServiceIndex): Steps<ServiceIndex> {
     const { removed, added } = listDiff(previous?.services ?? [], services);
     const removedServices = new Set(removed);
-    const byHost = new Map(previous?.byHost);
+    const servicesByHost = new Map(previous?.byHost);
     const special = new Set(previous?.special);
     const exceptions = new Edited(previous?.exceptions);
     const addedByHost = Map.groupBy(added, (service) => service.hostname);
     yield;
     for (const host of new Set([...removed.map((service) => service.hostname), ...addedByHost.keys()])) {
-      const previousOfHost = byHost.get(host) ?? [];
-      const keptOfHost = previousOfHost.filter((service) => !removedServices.has(service));
-      const added = addedByHost.get(host) ?? [];
-      const mixed = keptOfHost.length > 0 && added.length > 0;
-      const now = mixed ? services.filter(({ hostname }) => hostname === host) : [...keptOfHost, ...added];
+      const previousOfHost = servicesByHost.get(host) ?? [];
+      const keptHostServices = previousOfHost.filter((service) => !removedServices.has(service));
+      const addedServices = addedByHost.get(host) ?? [];
+      const mixed = keptHostServices.length > 0 && addedServices.length > 0;
+      const now = mixed
+        ? services.filter(({ hostname }) => hostname === host)
+        : [...keptHostServices, ...addedServices];
       for (const namespace of namesIn(previousOfHost)) exceptions.delete(namespace, host);
       for (const namespace of namesIn(now)) exceptions.add(namespace, host);
       if (isSpecial(now)) special.add(host);
       else special.delete(host);
-      if (now.length === 0) byHost.delete(host);
-      else byHost.set(host, now);
+      if (now.length === 0) servicesByHost.delete(host);
+      else servicesByHost.set(host, now);
       yield;
     }
-    const edit = previous && editOf([...removed, ...added], previous.byHost, byHost);
-    const touched = new Set([...removed, ...added].map(({ namespace }) => namespace));
-    const byNamespace = editedLists(previous?.byNamespace, touched, edit, services);
-    return new ServiceIndex({ services, byHost, special, exceptions: exceptions.sets, byNamespace }, previous, edit);
+    const edit = previous && editOf([...removed, ...added], previous.byHost, servicesByHost);
+    const touchedNamespaces = new Set([...removed, ...added].map(({ namespace }) => namespace));
+    const servicesByNamespace = editedLists(previous?.byNamespace, touchedNamespaces, edit, services);
+    return new ServiceIndex(
+      { services, byHost: servicesByHost, special, exceptions: exceptions.sets, byNamespace: servicesByNamespace },
+      previous,
+      edit,
+    );
   }
 
   visibleTo(namespace: string): readonly Service[] {
@@ -109,12 +115,12 @@ export class ServiceIndex {
   }
 
   meaningOf(hostname: string, clientNamespace: string): Service | undefined {
-    let best: Service | undefined;
+    let bestService: Service | undefined;
     for (const service of this.named(hostname)) {
       if (!isExportedTo(service.exportTo, service.namespace, clientNamespace)) continue;
-      if (best === undefined || takesPrecedence(service, best, clientNamespace)) best = service;
+      if (bestService === undefined || takesPrecedence(service, bestService, clientNamespace)) bestService = service;
     }
-    return best;
+    return bestService;
   }
 
   /** Returns a namespace with an equivalent view: the same namespace, or the public view. */
@@ -130,7 +136,7 @@ export class ServiceIndex {
         const isChosen = choiceOf(view);
         return services.filter((candidate) => !special.has(candidate.hostname) || isChosen(candidate));
       },
-      of: (view, few) => (special.size === 0 ? undefined : few.filter(choiceOf(view))),
+      of: (view, candidates) => (special.size === 0 ? undefined : candidates.filter(choiceOf(view))),
     };
   }
 }
@@ -158,8 +164,8 @@ function editOf(
   now: ReadonlyMap<string, readonly Service[]>,
 ): Edit | undefined {
   const hosts = [...new Set(changedServices.map(({ hostname }) => hostname))];
-  const of = (byHost: ReadonlyMap<string, readonly Service[]>): Service[] =>
-    hosts.flatMap((host) => byHost.get(host) ?? []);
+  const of = (servicesByHost: ReadonlyMap<string, readonly Service[]>): Service[] =>
+    hosts.flatMap((host) => servicesByHost.get(host) ?? []);
   const [previousServices, young] = [of(previousByHost), of(now)];
   if (previousServices.length + young.length > maxEdited) return undefined;
   return { previous: new Set(previousServices), now: young };
@@ -192,10 +198,10 @@ class SharedLists {
   private edited(list: readonly Service[], view: string, choosing: Choosing): readonly Service[] | undefined {
     if (this.edit === undefined) return undefined;
     const { previous, now } = this.edit;
-    const chosen = choosing.of(view, now);
-    if (chosen === undefined) return undefined;
+    const chosenServices = choosing.of(view, now);
+    if (chosenServices === undefined) return undefined;
     const removedServices = new Set([...previous].filter((service) => list.includes(service)));
-    return changedList(list, removedServices, chosen, byServiceAge);
+    return changedList(list, removedServices, chosenServices, byServiceAge);
   }
 }
 
@@ -219,9 +225,9 @@ class Edited {
   }
 
   private copyOf(namespace: string): Set<string> {
-    const knownSet = this.sets.get(namespace);
-    if (knownSet !== undefined && this.copied.has(knownSet)) return knownSet as Set<string>;
-    const copy = new Set(knownSet);
+    const cachedSet = this.sets.get(namespace);
+    if (cachedSet !== undefined && this.copied.has(cachedSet)) return cachedSet as Set<string>;
+    const copy = new Set(cachedSet);
     this.copied.add(copy);
     this.sets.set(namespace, copy);
     return copy;
@@ -231,22 +237,24 @@ class Edited {
 /** Edits lists of the changed namespaces. The cost of a small edit depends on the number of changed services. */
 function editedLists(
   previousLists: ReadonlyMap<string, readonly Service[]> | undefined,
-  touched: ReadonlySet<string>,
+  touchedNamespaces: ReadonlySet<string>,
   edit: Edit | undefined,
   services: readonly Service[],
 ): ReadonlyMap<string, readonly Service[]> {
   if (previousLists === undefined) return Map.groupBy(services, ({ namespace }) => namespace);
-  if (touched.size === 0) return previousLists;
+  if (touchedNamespaces.size === 0) return previousLists;
   const lists = new Map(previousLists);
   const now = edit
     ? Map.groupBy(edit.now, ({ namespace }) => namespace)
     : Map.groupBy(
-        services.filter(({ namespace }) => touched.has(namespace)),
+        services.filter(({ namespace }) => touchedNamespaces.has(namespace)),
         ({ namespace }) => namespace,
       );
-  for (const namespace of touched) {
-    const some = now.get(namespace) ?? [];
-    const list = edit ? changedList(previousLists.get(namespace) ?? [], edit.previous, some, byServiceAge) : some;
+  for (const namespace of touchedNamespaces) {
+    const namespaceServices = now.get(namespace) ?? [];
+    const list = edit
+      ? changedList(previousLists.get(namespace) ?? [], edit.previous, namespaceServices, byServiceAge)
+      : namespaceServices;
     if (list.length === 0) lists.delete(namespace);
     else lists.set(namespace, list);
   }
@@ -268,8 +276,8 @@ function namesIn(services: readonly Service[]): ReadonlySet<string> {
  * Whether a younger service has priority over an older one with the same host: first the client's namespace, then Kubernetes (whose names others must
  * not occupy), then the older service.
  */
-export function takesPrecedence(younger: Service, older: Service, clientNamespace: string): boolean {
-  if (older.namespace === clientNamespace || younger.namespace === older.namespace) return false;
+export function takesPrecedence(younger: Service, olderService: Service, clientNamespace: string): boolean {
+  if (olderService.namespace === clientNamespace || younger.namespace === olderService.namespace) return false;
   if (younger.namespace === clientNamespace) return true;
-  return younger.registry === 'Kubernetes' && older.registry !== 'Kubernetes';
+  return younger.registry === 'Kubernetes' && olderService.registry !== 'Kubernetes';
 }

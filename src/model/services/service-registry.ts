@@ -94,8 +94,8 @@ class RegistryBuilder {
       { provider: 'Kubernetes', services: kubernetesServices! },
       { provider: 'External', services: entryServices! },
     ]).toSorted(byServiceAge);
-    const same = services.length === this.#services.length && services.every((s, i) => s === this.#services[i]);
-    if (!same) this.#services = services;
+    const isUnchanged = services.length === this.#services.length && services.every((s, i) => s === this.#services[i]);
+    if (!isUnchanged) this.#services = services;
     const namedGateways = gatewaysOfNetworks(this.#options.networks, (host) =>
       services.filter((s) => s.hostname === host),
     );
@@ -113,13 +113,13 @@ class RegistryBuilder {
   #changes(configs: Partial<ConfigSet>): ConfigObjectChange<Config>[] {
     const all: readonly Config[] = serviceKinds.flatMap((kind): readonly Config[] => configs[kind] ?? []);
     const now = new Map(all.map((config) => [configKeyText(config), config]));
-    const removed = [...this.#objects].filter(([key]) => !now.has(key)).map(([, config]) => config);
+    const removedObjects = [...this.#objects].filter(([key]) => !now.has(key)).map(([, config]) => config);
     const changedConfigs = [...now]
       .filter(([key, config]) => this.#objects.get(key) !== config)
       .map(([, config]) => config);
     this.#objects = now;
     return [
-      ...removed.map((config) => ({ key: configKeyOf(config), current: undefined })),
+      ...removedObjects.map((config) => ({ key: configKeyOf(config), current: undefined })),
       ...changedConfigs.map((config) => ({ key: configKeyOf(config), current: config })),
     ];
   }

@@ -22,10 +22,10 @@ export function serviceTargets(
     const id = `${hostname}/${port.number}/${port.protocol === 'UDP' ? 'UDP' : 'TCP'}`;
     if (!targets.has(id)) targets.set(id, { service, port, targetPort });
   }
-  return [...targets.values()].sort(byServiceAndPort);
+  return [...targets.values()].sort(compareServiceAndPort);
 }
 
-function byServiceAndPort(a: ServiceTarget, b: ServiceTarget): number {
+function compareServiceAndPort(a: ServiceTarget, b: ServiceTarget): number {
   return (
     a.service.creationTime - b.service.creationTime ||
     compareText(a.service.hostname, b.service.hostname) ||

@@ -82,7 +82,7 @@ export class ServiceEntryServices {
   /** {@link apply} in steps, between which look-ups may mix previous and new states. */
   *applying(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): Steps<RegistryDelta> {
     const dirty = new Map<string, Config<ServiceEntry> | undefined>();
-    let [allocates, hasOtherAge] = [false, false];
+    let [allocates, isAgeChanged] = [false, false];
     const selectors: ServiceName[] = [];
     for (const { key, current } of changes) {
       if (key.kind !== 'ServiceEntry') continue;
@@ -94,7 +94,7 @@ export class ServiceEntryServices {
       );
       const isOlderOrYounger =
         names!.length > 0 && previousEntry !== undefined && entry !== undefined && byAge(previousEntry, entry) !== 0;
-      hasOtherAge ||= isOlderOrYounger;
+      isAgeChanged ||= isOlderOrYounger;
       allocates ||= isOlderOrYounger || !sameItems(oldNames!, names!);
       dirty.set(id, entry);
       if (this.#select(id, previousEntry, entry)) {
@@ -104,20 +104,20 @@ export class ServiceEntryServices {
     }
     const ownEvents = yield* this.#takingWorkloads(changes);
     for (const event of [...ownEvents, ...(this.#options.selectPods ? pods : [])]) {
-      for (const { id, item } of this.#moved(event)) {
+      for (const { id, item } of this.#selectingEntries(event)) {
         if (!item.isWithoutEndpoints && !dirty.has(id)) dirty.set(id, item);
       }
       yield;
     }
-    if (allocates) yield* this.#allocating(dirty, hasOtherAge);
-    const touched = new Map<string, { readonly hostname: string; readonly namespace: string }>();
+    if (allocates) yield* this.#allocating(dirty, isAgeChanged);
+    const touchedServices = new Map<string, { readonly hostname: string; readonly namespace: string }>();
     for (const [id, entry] of dirty) {
-      this.#remake(id, entry, touched);
+      this.#remake(id, entry, touchedServices);
       yield;
     }
     const services: ServiceDelta[] = [];
-    for (const name of touched.values()) {
-      const delta = this.#joined(name);
+    for (const name of touchedServices.values()) {
+      const delta = this.#joinedDelta(name);
       if (isChange(delta)) services.push(delta);
       yield;
     }
@@ -158,7 +158,7 @@ export class ServiceEntryServices {
   }
 
   /** Stores a workload. Returns the ServiceEntries that selected it or select it now. */
-  #moved({ previous, current }: WorkloadEvent): readonly SelectingItem<Config<ServiceEntry>>[] {
+  #selectingEntries({ previous, current }: WorkloadEvent): readonly SelectingItem<Config<ServiceEntry>>[] {
     const { namespace } = (current ?? previous)!;
     let index = this.#workloads.get(namespace);
     if (index === undefined) {
@@ -174,10 +174,10 @@ export class ServiceEntryServices {
 
   /**
    * Allocates addresses for the names of changed entries, and rebuilds other entries whose address changes as a result.
-   * @param hasOtherAge whether an entry's age changed, so that precedence depends on the order of all entries
+   * @param isAgeChanged whether an entry's age changed, so that precedence depends on the order of all entries
    */
-  *#allocating(dirty: Map<string, Config<ServiceEntry> | undefined>, hasOtherAge: boolean): Steps<void> {
-    if (!hasOtherAge && this.#changesOwnAddressesOnly(dirty)) return;
+  *#allocating(dirty: Map<string, Config<ServiceEntry> | undefined>, isAgeChanged: boolean): Steps<void> {
+    if (!isAgeChanged && this.#changesOwnAddressesOnly(dirty)) return;
     const entries = new Map([...this.#records].map(([id, { entry }]) => [id, entry]));
     for (const [id, entry] of dirty) {
       if (entry === undefined) entries.delete(id);
@@ -201,8 +201,10 @@ export class ServiceEntryServices {
     yield* this.#allocation.allocating(eligible.flatMap(({ names }) => names));
     for (const { id, entry, names } of eligible) {
       yield;
-      const moved = names.some((name) => this.#allocation.get(name)?.ipv4 !== previousAddresses.get(name)?.ipv4);
-      if (moved) dirty.set(id, entry);
+      const isAddressChanged = names.some(
+        (name) => this.#allocation.get(name)?.ipv4 !== previousAddresses.get(name)?.ipv4,
+      );
+      if (isAddressChanged) dirty.set(id, entry);
     }
   }
 
@@ -211,28 +213,28 @@ export class ServiceEntryServices {
    * @returns whether the addresses were changed
    */
   #changesOwnAddressesOnly(dirty: ReadonlyMap<string, Config<ServiceEntry> | undefined>): boolean {
-    const [removed, added] = [new Set<string>(), new Set<string>()];
+    const [removedHosts, addedHosts] = [new Set<string>(), new Set<string>()];
     for (const [id, entry] of dirty) {
       const previousEntry = this.#records.get(id)?.entry;
-      for (const name of previousEntry ? allocationNames(previousEntry) : []) removed.add(name);
+      for (const name of previousEntry ? allocationNames(previousEntry) : []) removedHosts.add(name);
       for (const name of entry ? allocationNames(entry) : []) {
-        if (added.has(name)) return false;
-        added.add(name);
+        if (addedHosts.has(name)) return false;
+        addedHosts.add(name);
       }
     }
-    return this.#allocation.change(removed, added);
+    return this.#allocation.change(removedHosts, addedHosts);
   }
 
   #remake(
     id: string,
     entry: Config<ServiceEntry> | undefined,
-    touched: Map<string, { readonly hostname: string; readonly namespace: string }>,
+    touchedServices: Map<string, { readonly hostname: string; readonly namespace: string }>,
   ): void {
     const previous = this.#records.get(id);
     const namespace = (entry ?? previous?.entry)?.namespace ?? '';
     for (const hostname of new Set([...(previous?.entry.spec.hosts ?? []), ...(entry?.spec.hosts ?? [])])) {
       const key = `${namespace}/${hostname}`;
-      touched.set(key, { hostname, namespace });
+      touchedServices.set(key, { hostname, namespace });
       const host = this.#hosts.get(key) ?? { hostname, namespace, entries: new Set(), services: [], endpoints: [] };
       const entries = new Set(host.entries);
       if (entry?.spec.hosts.includes(hostname)) entries.add(id);
@@ -251,18 +253,18 @@ export class ServiceEntryServices {
     const selectedWorkloads = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
     const endpoints = endpointsOfEntry(entry, selectedWorkloads.toSorted(byWorkloadAge), this.#options);
     // Hosts of an entry usually share one endpoint list; they keep sharing it.
-    const keep = memoizeByPair((list: readonly Endpoint[], earlier: readonly Endpoint[]) =>
-      keptEndpoints(list, earlier),
+    const reuseList = memoizeByPair((list: readonly Endpoint[], previousList: readonly Endpoint[]) =>
+      keptEndpoints(list, previousList),
     );
-    const keptLists = [...endpoints].map(
-      ([host, list]) => [host, keep(list, previous?.endpoints.get(host) ?? noEndpoints)] as const,
+    const reusedLists = [...endpoints].map(
+      ([host, list]) => [host, reuseList(list, previous?.endpoints.get(host) ?? noEndpoints)] as const,
     );
-    const keptOnes = keptServices(services, previous?.services ?? []);
-    const servicesByHost = Map.groupBy(keptOnes, ({ hostname }) => hostname);
-    return { entry, services: keptOnes, ofHosts: servicesByHost, endpoints: new Map(keptLists) };
+    const reusedServices = keptServices(services, previous?.services ?? []);
+    const servicesByHost = Map.groupBy(reusedServices, ({ hostname }) => hostname);
+    return { entry, services: reusedServices, ofHosts: servicesByHost, endpoints: new Map(reusedLists) };
   }
 
-  #joined({ hostname, namespace }: { readonly hostname: string; readonly namespace: string }): ServiceDelta {
+  #joinedDelta({ hostname, namespace }: { readonly hostname: string; readonly namespace: string }): ServiceDelta {
     const key = `${namespace}/${hostname}`;
     const host = this.#hosts.get(key)!;
     const records = [...host.entries].map((id) => this.#records.get(id)!).sort((a, b) => byAge(a.entry, b.entry));
@@ -295,11 +297,13 @@ class ServiceEntryLookup implements ProxyLookup {
 
   targetsOf(proxy: LookupSubject): readonly TargetRef[] {
     const targetsByAddress = this.#addresses.at(proxy.configNamespace, identifyingAddresses(proxy));
-    const selecting = this.#selectors.selecting(proxy.configNamespace, proxy.labels);
-    if (selecting.length === 0) return targetsByAddress;
+    const selectingEntries = this.#selectors.selecting(proxy.configNamespace, proxy.labels);
+    if (selectingEntries.length === 0) return targetsByAddress;
     // A selector without labels would match every proxy of the namespace.
-    const bySelector = selecting.filter(({ selector }) => Object.keys(selector).length > 0).map(({ item }) => item);
-    return [...targetsByAddress, ...bySelector.sort(byAge).flatMap(targetsOfEntry)];
+    const selectedEntries = selectingEntries
+      .filter(({ selector }) => Object.keys(selector).length > 0)
+      .map(({ item }) => item);
+    return [...targetsByAddress, ...selectedEntries.sort(byAge).flatMap(targetsOfEntry)];
   }
 
   workloadOf(): undefined {

@@ -35,10 +35,10 @@ export function mayExport(namespace: string, { exportingNamespaces, rootNamespac
 export function exportSet(
   namespace: string,
   exportTo: readonly string[] | undefined,
-  byDefault: readonly string[],
+  defaultExportTo: readonly string[],
   rule: ExportRule,
 ): ReadonlySet<string> {
-  const targets = exportTo !== undefined && exportTo.length > 0 ? exportTo : byDefault;
+  const targets = exportTo !== undefined && exportTo.length > 0 ? exportTo : defaultExportTo;
   if (mayExport(namespace, rule)) return new Set(targets);
   return new Set(isExportedTo(new Set(targets), namespace, namespace) ? ['.'] : ['~']);
 }

@@ -47,8 +47,8 @@ function metricsIn(json: string): StreamRules['metrics'] | undefined {
   try {
     const parsed: unknown = JSON.parse(json);
     if (!isObject(parsed)) return undefined;
-    const knownIds = standardMetricIds.filter((id) => isObject(parsed[id]));
-    return Object.fromEntries(knownIds.map((id) => [id, ruleIn(parsed[id] as Record<string, unknown>)]));
+    const configuredIds = standardMetricIds.filter((id) => isObject(parsed[id]));
+    return Object.fromEntries(configuredIds.map((id) => [id, ruleIn(parsed[id] as Record<string, unknown>)]));
   } catch {
     return undefined;
   }

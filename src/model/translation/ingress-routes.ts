@@ -51,7 +51,7 @@ export function* findingRoutes(
   }
   const routesByHost = new Map<string, HostRoutes>();
   for (const [host, { ingresses, routes }] of hosts) {
-    routes.sort(byPrecedence);
+    routes.sort(comparePrecedence);
     const http = routes.map(({ route }) => route);
     routesByHost.set(host, { ingresses: [...ingresses], http, origins: routes.map(({ origin }) => origin) });
     yield;
@@ -59,7 +59,7 @@ export function* findingRoutes(
   return routesByHost;
 }
 
-function byPrecedence(a: PathRoute, b: PathRoute): number {
+function comparePrecedence(a: PathRoute, b: PathRoute): number {
   return b.path.length - a.path.length || Number(b.isExact) - Number(a.isExact);
 }
 
@@ -84,8 +84,8 @@ function routeOf({ path, pathType }: IngressPath, destination: Destination | und
 }
 
 /** Prefix `/a` matches `/a` and everything below `/a/`, but not `/ab`. */
-function segments(path: string, everything: PathRoute, route: HttpRoute['route']): PathRoute {
-  if (path === '') return everything;
+function segments(path: string, rootRoute: PathRoute, route: HttpRoute['route']): PathRoute {
+  if (path === '') return rootRoute;
   // In a `bySegments` prefix, Envoy accepts no `?`, no `#` and no slash at the end.
   const match = /^[^?#]+[^?#/]$/.test(path)
     ? [{ uri: { prefix: path }, bySegments: true }]

@@ -10,13 +10,13 @@ export function* keepingIdentity(
   for (const object of objects) {
     const key = configKeyText(object);
     const previousObject = previous.get(key);
-    all.set(key, previousObject !== undefined && isSame(previousObject, object) ? previousObject : object);
+    all.set(key, previousObject !== undefined && areConfigsEqual(previousObject, object) ? previousObject : object);
     yield;
   }
   return all;
 }
 
-function isSame(a: Config, b: Config): boolean {
+function areConfigsEqual(a: Config, b: Config): boolean {
   return (
     a.resourceVersion === b.resourceVersion &&
     a.creationTimestamp === b.creationTimestamp &&

@@ -24,13 +24,13 @@ export function aliasViolation(value: unknown): string | undefined {
 
 function extentOf(value: unknown, extents: Map<object, Extent>): Extent {
   if (typeof value !== 'object' || value === null) return scalarExtent;
-  const measured = extents.get(value);
-  if (measured !== undefined) return measured;
+  const cachedExtent = extents.get(value);
+  if (cachedExtent !== undefined) return cachedExtent;
   let [values, levels] = [1, 0];
   for (const nestedValue of Object.values(value)) {
-    const within = extentOf(nestedValue, extents);
-    values += within.values;
-    levels = Math.max(levels, within.levels);
+    const nestedExtent = extentOf(nestedValue, extents);
+    values += nestedExtent.values;
+    levels = Math.max(levels, nestedExtent.levels);
   }
   const extent = { values, levels: levels + 1 };
   extents.set(value, extent);

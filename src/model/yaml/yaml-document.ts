@@ -57,8 +57,8 @@ function nextMarker(text: string, searchStart: number): number | undefined {
     newlineIndex >= 0;
     newlineIndex = text.indexOf('\n---', newlineIndex + 1)
   ) {
-    const behind = text.charAt(newlineIndex + 4);
-    if (behind === '' || /\s/.test(behind)) return newlineIndex + 1;
+    const nextCharacter = text.charAt(newlineIndex + 4);
+    if (nextCharacter === '' || /\s/.test(nextCharacter)) return newlineIndex + 1;
   }
   return undefined;
 }
@@ -100,8 +100,8 @@ export function parseYamlDocument(textPart: TextPart): YamlDocument {
   if (read.reason === 'too deep')
     return refusedDocument(textPart, `nested deeper than ${maxNesting} levels`, read.offset);
   if (isLong) {
-    const refused = refusedDocument(textPart, rejectionReason(read), read.reason === 'odd' ? 0 : read.offset);
-    return read.reason === 'odd' ? { ...refused, isTooLong: true } : refused;
+    const rejectedDocument = refusedDocument(textPart, rejectionReason(read), read.reason === 'odd' ? 0 : read.offset);
+    return read.reason === 'odd' ? { ...rejectedDocument, isTooLong: true } : rejectedDocument;
   }
   const aliases = read.reason === 'odd' ? read.aliases : textPart.text.match(seemingAlias)?.length;
   if ((aliases ?? 0) > maxAliases)
@@ -162,13 +162,13 @@ class LineStarts {
 
   positionOf(offset: number): YamlPosition {
     this.#starts ??= lineStartsOf(this.#textPart.text);
-    let [low, high] = [0, this.#starts.length - 1];
-    while (low < high) {
-      const middle = (low + high + 1) >> 1;
-      if (this.#starts[middle]! <= offset) low = middle;
+    let [lowIndex, high] = [0, this.#starts.length - 1];
+    while (lowIndex < high) {
+      const middle = (lowIndex + high + 1) >> 1;
+      if (this.#starts[middle]! <= offset) lowIndex = middle;
       else high = middle - 1;
     }
-    return { line: this.#textPart.line + low, column: offset - this.#starts[low]! + 1 };
+    return { line: this.#textPart.line + lowIndex, column: offset - this.#starts[lowIndex]! + 1 };
   }
 }
 
@@ -224,16 +224,16 @@ function aliasedValueOf(document: Document): { readonly value: unknown } | { rea
 
 /** Finds aliases inside their own anchor, whose value would be infinite. */
 function circularAliases(document: Document): { pos: readonly [number]; message: string }[] {
-  const found: { pos: readonly [number]; message: string }[] = [];
+  const foundErrors: { pos: readonly [number]; message: string }[] = [];
   visit(document, {
     Alias: (_, alias, path) => {
       const target = alias.resolve(document);
       if (target === undefined || !path.includes(target)) return;
       const message = `alias *${alias.source} refers to a value that contains it: write the value without an alias`;
-      found.push({ pos: [rangeStart(alias) ?? 0], message });
+      foundErrors.push({ pos: [rangeStart(alias) ?? 0], message });
     },
   });
-  return found;
+  return foundErrors;
 }
 
 function firstAlias(document: Document): number | undefined {
@@ -269,12 +269,11 @@ function repeatedKeys(document: Document): { pos: readonly [number]; message: st
   const repeated: { pos: readonly [number]; message: string }[] = [];
   visit(document, {
     Map: (_, map) => {
-      const knownKeys = new Set<unknown>();
+      const seenKeys = new Set<unknown>();
       for (const { key } of map.items) {
         if (!isScalar(key)) continue;
-        if (knownKeys.has(key.value))
-          repeated.push({ pos: [rangeStart(key) ?? 0], message: 'Map keys must be unique' });
-        knownKeys.add(key.value);
+        if (seenKeys.has(key.value)) repeated.push({ pos: [rangeStart(key) ?? 0], message: 'Map keys must be unique' });
+        seenKeys.add(key.value);
       }
     },
   });
@@ -305,8 +304,8 @@ function rangeStart(node: unknown): number | undefined {
 
 /** Splits `a.b[0]["x.y"]` into `a`, `b`, 0, `x.y`. */
 function pathKeys(path: string): (string | number)[] {
-  return [...path.matchAll(/\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|([\w-]+)/g)].map(([, index, quoted, plain]) => {
+  return [...path.matchAll(/\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|([\w-]+)/g)].map(([, index, quotedKey, plain]) => {
     if (index !== undefined) return Number(index);
-    return quoted === undefined ? plain! : (JSON.parse(`"${quoted}"`) as string);
+    return quotedKey === undefined ? plain! : (JSON.parse(`"${quotedKey}"`) as string);
   });
 }

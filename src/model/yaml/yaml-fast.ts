@@ -72,12 +72,12 @@ export function readEvents(text: string, acceptsTabs = false): PlainDocument | N
     const isTooDeep = reason.startsWith('nesting exceeded');
     return { reason: isTooDeep ? 'too deep' : 'broken', message: reason, offset: mark?.position ?? 0 };
   }
-  const odd = (message: string): NotPlain => {
+  const unsupported = (message: string): NotPlain => {
     return { reason: 'odd', message, aliases: events.filter(({ type }) => type === EVENT_ID.ALIAS).length };
   };
-  if (!acceptsTabs && text.includes('\t')) return odd('a tab');
-  if (oddText.test(text)) return odd('a byte order mark or "..."');
-  if (events[1]?.type !== EVENT_ID.MAPPING) return odd('a value other than a map');
+  if (!acceptsTabs && text.includes('\t')) return unsupported('a tab');
+  if (oddText.test(text)) return unsupported('a byte order mark or "..."');
+  if (events[1]?.type !== EVENT_ID.MAPPING) return unsupported('a value other than a map');
   try {
     const value = new PlainReader(text, events).read();
     let offsetsByPath: Places | undefined;
@@ -89,7 +89,7 @@ export function readEvents(text: string, acceptsTabs = false): PlainDocument | N
       },
     };
   } catch (error) {
-    return odd(error instanceof Error ? error.message : String(error));
+    return unsupported(error instanceof Error ? error.message : String(error));
   }
 }
 
@@ -170,14 +170,14 @@ class Places {
   readonly #text: string;
   readonly #events: readonly Event[];
   /** Index after the last event of a list or map, by the index of its first event. */
-  readonly #ends: Int32Array;
+  readonly #endIndexes: Int32Array;
   /** Event indexes of a list's elements, by the index of the list's first event. */
   readonly #elements = new Map<number, readonly number[]>();
 
   constructor(text: string, events: readonly Event[]) {
     this.#text = text;
     this.#events = events;
-    this.#ends = endsOf(events);
+    this.#endIndexes = endsOf(events);
   }
 
   offsetOf(path: readonly (string | number)[]): number | undefined {
@@ -185,16 +185,16 @@ class Places {
     let offset = this.#startOf(eventIndex);
     for (const key of path) {
       const { type } = this.#events[eventIndex]!;
-      let foundIndex: number | undefined;
+      let childIndex: number | undefined;
       if (type === EVENT_ID.MAPPING) {
-        foundIndex = this.#keyIn(eventIndex, String(key));
-        eventIndex = foundIndex === undefined ? eventIndex : foundIndex + 1;
+        childIndex = this.#keyIn(eventIndex, String(key));
+        eventIndex = childIndex === undefined ? eventIndex : childIndex + 1;
       } else if (type === EVENT_ID.SEQUENCE && typeof key === 'number') {
-        foundIndex = this.#elementsOf(eventIndex)[key];
-        eventIndex = foundIndex ?? eventIndex;
+        childIndex = this.#elementsOf(eventIndex)[key];
+        eventIndex = childIndex ?? eventIndex;
       }
-      if (foundIndex === undefined) break;
-      offset = this.#startOf(foundIndex);
+      if (childIndex === undefined) break;
+      offset = this.#startOf(childIndex);
     }
     return offset;
   }
@@ -204,7 +204,7 @@ class Places {
     for (
       let eventIndex = map + 1;
       this.#events[eventIndex]!.type !== EVENT_ID.POP;
-      eventIndex = this.#behind(eventIndex + 1)
+      eventIndex = this.#endOf(eventIndex + 1)
     ) {
       const event = this.#events[eventIndex] as ScalarEvent;
       const text = getScalarValue(this.#text, event);
@@ -222,7 +222,7 @@ class Places {
       for (
         let eventIndex = list + 1;
         this.#events[eventIndex]!.type !== EVENT_ID.POP;
-        eventIndex = this.#behind(eventIndex)
+        eventIndex = this.#endOf(eventIndex)
       )
         elementIndexes.push(eventIndex);
       elements = elementIndexes;
@@ -231,8 +231,8 @@ class Places {
     return elements;
   }
 
-  #behind(eventIndex: number): number {
-    return this.#ends[eventIndex] || eventIndex + 1;
+  #endOf(eventIndex: number): number {
+    return this.#endIndexes[eventIndex] || eventIndex + 1;
   }
 
   #startOf(eventIndex: number): number | undefined {
@@ -246,11 +246,11 @@ class Places {
 }
 
 function endsOf(events: readonly Event[]): Int32Array {
-  const ends = new Int32Array(events.length);
+  const endIndexes = new Int32Array(events.length);
   const openEvents: number[] = [];
   for (const [index, { type }] of events.entries()) {
-    if (type === EVENT_ID.POP) ends[openEvents.pop()!] = index + 1;
+    if (type === EVENT_ID.POP) endIndexes[openEvents.pop()!] = index + 1;
     else if (type !== EVENT_ID.SCALAR && type !== EVENT_ID.ALIAS) openEvents.push(index);
   }
-  return ends;
+  return endIndexes;
 }

@@ -32,8 +32,8 @@ export function requestPrincipalMatchers(principal: string): readonly (readonly 
     return [issuedBy('*', principal), ...splits(end).map(([issuer, subject]) => issuedBy(`*${issuer}`, subject))];
   }
   if (principal.endsWith('*')) {
-    const begin = principal.slice(0, -1);
-    return [issuedBy(principal, '*'), ...splits(begin).map(([issuer, subject]) => issuedBy(issuer, `${subject}*`))];
+    const prefix = principal.slice(0, -1);
+    return [issuedBy(principal, '*'), ...splits(prefix).map(([issuer, subject]) => issuedBy(issuer, `${subject}*`))];
   }
   return splits(principal).map(([issuer, subject]) => issuedBy(issuer, subject));
 }

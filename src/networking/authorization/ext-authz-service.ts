@@ -33,7 +33,9 @@ export function authorizationServiceFields(check: CustomCheck): Init<typeof ExtA
 }
 
 function httpService(provider: HttpExtAuthz, { cluster, host }: CustomCheck): Init<typeof HttpServiceSchema> {
-  const added = Object.entries(provider.includeAdditionalHeadersInCheck ?? {}).sort(([a], [b]) => compareText(a, b));
+  const addedHeaders = Object.entries(provider.includeAdditionalHeadersInCheck ?? {}).sort(([a], [b]) =>
+    compareText(a, b),
+  );
   const upstream = headers(provider.headersToUpstreamOnAllow);
   const onDeny = headers(provider.headersToDownstreamOnDeny);
   const onAllow = headers(provider.headersToDownstreamOnAllow);
@@ -45,7 +47,9 @@ function httpService(provider: HttpExtAuthz, { cluster, host }: CustomCheck): In
       timeout: duration(provider.timeoutMs ?? defaultTimeoutMs),
     },
     ...(provider.pathPrefix && { pathPrefix: provider.pathPrefix }),
-    ...(added.length > 0 && { authorizationRequest: { headersToAdd: added.map(([key, value]) => ({ key, value })) } }),
+    ...(addedHeaders.length > 0 && {
+      authorizationRequest: { headersToAdd: addedHeaders.map(([key, value]) => ({ key, value })) },
+    }),
     ...((upstream || onDeny || onAllow) && {
       authorizationResponse: {
         ...(upstream && { allowedUpstreamHeaders: upstream }),

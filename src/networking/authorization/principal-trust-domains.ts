@@ -11,7 +11,7 @@ export function inAllTrustDomains(principal: string, domains: readonly string[])
   const [domain, path] = [principal.slice(0, slash), principal.slice(slash)];
   if (domain === '*') return [principal];
   const isKnownDomain = domain.startsWith('*')
-    ? domains.some((knownDomain) => knownDomain.endsWith(domain.slice(1)))
+    ? domains.some((meshDomain) => meshDomain.endsWith(domain.slice(1)))
     : domain === localTrustDomain || domains.includes(domain);
   if (!isKnownDomain) return [principal];
   const translatedPrincipals = domains.map((trustDomain) => `${trustDomain}${path}`);

@@ -20,22 +20,22 @@ import { sharedOutboundClusters } from './shared-outbound.ts';
 import { blackHole, dynamicDns, inboundPassthrough, passthrough } from './special.ts';
 
 /** Returns clusters in the order in which Envoy receives them. For several clusters of one name, keeps the first. */
-export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
-  return atOnce(buildingClusters(shape, push, memory));
+export function buildClusters(shape: ProxyShape, push: PushContext, cache: Memory = noMemory): EnvoyResource[] {
+  return atOnce(buildingClusters(shape, push, cache));
 }
 
 export function* buildingClusters(
   shape: ProxyShape,
   push: PushContext,
-  memory: Memory,
+  cache: Memory,
 ): Generator<undefined, EnvoyResource[]> {
   const reach = reachOf(shape, push);
   const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
   const otherClusters =
-    shape.type === 'router' ? gatewayClusters(shape, push, reach) : sidecarClusters(shape, push, memory);
+    shape.type === 'router' ? gatewayClusters(shape, push, reach) : sidecarClusters(shape, push, cache);
   const clusters: (readonly EnvoyResource[])[] = [];
   for (const [index, service] of services.entries()) {
-    clusters.push(clustersOfService(service, reach, shape, push, memory));
+    clusters.push(clustersOfService(service, reach, shape, push, cache));
     if (index % servicesAtATime === servicesAtATime - 1) yield undefined;
   }
   return withoutRepetitions([...clusters, otherClusters]);
@@ -48,15 +48,15 @@ export function buildSidecarClusters(
   shape: ProxyShape,
   push: PushContext,
   hosts: ReadonlySet<string>,
-  memory: Memory = noMemory,
+  cache: Memory = noMemory,
 ): EnvoyResource[] {
   const reach = reachOf(shape, push);
-  const byHost = servicesByHost(reach.services);
+  const servicesOfHosts = servicesByHost(reach.services);
   // Sorted, because the iteration order of a set depends on its history.
-  const services = [...hosts].sort().flatMap((host) => byHost(host));
+  const services = [...hosts].sort().flatMap((host) => servicesOfHosts(host));
   return withoutRepetitions([
-    ...services.map((service) => clustersOfService(service, reach, shape, push, memory)),
-    sidecarClusters(shape, push, memory),
+    ...services.map((service) => clustersOfService(service, reach, shape, push, cache)),
+    sidecarClusters(shape, push, cache),
   ]);
 }
 
@@ -65,19 +65,19 @@ function clustersOfService(
   reach: ProxyReach,
   shape: ProxyShape,
   push: PushContext,
-  memory: Memory,
+  cache: Memory,
 ): readonly EnvoyResource[] {
   return isAlias(service)
-    ? aliasClusters(service, reach, shape, push, memory)
-    : sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, memory);
+    ? aliasClusters(service, reach, shape, push, cache)
+    : sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, cache);
 }
 
 function withoutRepetitions(lists: readonly (readonly EnvoyResource[])[]): EnvoyResource[] {
-  const byName = new Map<string, EnvoyResource>();
+  const clusterByName = new Map<string, EnvoyResource>();
   for (const clusters of lists) {
-    for (const cluster of clusters) if (!byName.has(cluster.name)) byName.set(cluster.name, cluster);
+    for (const cluster of clusters) if (!clusterByName.has(cluster.name)) clusterByName.set(cluster.name, cluster);
   }
-  return [...byName.values()];
+  return [...clusterByName.values()];
 }
 
 /** The service's clusters under an alias that has a destination rule or a BackendTLSPolicy. */
@@ -86,19 +86,19 @@ function aliasClusters(
   reach: ProxyReach,
   shape: ProxyShape,
   push: PushContext,
-  memory: Memory,
+  cache: Memory,
 ): readonly EnvoyResource[] {
   const { service } = resolveAlias(alias.hostname, reach);
   if (service === undefined || !hasOwnClusters(alias, reach)) return [];
-  return sharedOutboundClusters(service, ruleOfAlias(alias, service, reach), shape, push, memory, alias);
+  return sharedOutboundClusters(service, ruleOfAlias(alias, service, reach), shape, push, cache, alias);
 }
 
-function sidecarClusters(shape: ProxyShape, push: PushContext, memory: Memory): EnvoyResource[] {
+function sidecarClusters(shape: ProxyShape, push: PushContext, cache: Memory): EnvoyResource[] {
   const { mesh } = push;
   const { ipFamily, interceptionMode } = shape;
   const { outboundTrafficPolicy } = push.sidecarScopeFor(shape);
   const special = (cluster: Cluster): EnvoyResource => namedResource(ClusterSchema, cluster);
-  const specials = memory.recall('CDS', `special ${ipFamily}`, [mesh], () => ({
+  const specials = cache.recall('CDS', `special ${ipFamily}`, [mesh], () => ({
     blackHole: special(blackHole(mesh)),
     passthrough: special(passthrough(mesh)),
     dynamicDns: special(dynamicDns(shape, mesh)),

@@ -11,13 +11,13 @@ import { sharedOutboundClusters } from './shared-outbound.ts';
 export function* precomputeClusters(
   shape: ProxyShape,
   push: PushContext,
-  memory: Memory,
+  cache: Memory,
 ): Generator<EnvoyResource | undefined> {
   const reach = reachOf(shape, push);
   const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
   for (const service of services) {
     if (isAlias(service)) continue;
-    yield* sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, memory);
+    yield* sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, cache);
     yield undefined;
   }
 }

@@ -89,9 +89,10 @@ function peerValidation(settings: ClientTlsSettings, names: readonly string[], t
   if (credential !== undefined) return checkedBy(adsSecret(rootsResourceName(credential)), validation);
   if (target.hasAgent) {
     const roots = settings.caCertificates || systemRoots;
-    const { crl, ...withoutLists } = validation;
-    const checked = settings.caCrl && target.checksRevocationLists && revocationRootSecret(roots, settings.caCrl);
-    return checked ? checkedBy(checked, withoutLists) : checkedBy(fileRootSecret(roots), validation);
+    const { crl, ...otherFields } = validation;
+    const revocationSecret =
+      settings.caCrl && target.checksRevocationLists && revocationRootSecret(roots, settings.caCrl);
+    return revocationSecret ? checkedBy(revocationSecret, otherFields) : checkedBy(fileRootSecret(roots), validation);
   }
   const trustedCa = fileSource(settings.caCertificates || systemRootsFile);
   return { validationContextType: { case: 'validationContext', value: { ...validation, trustedCa } } };

@@ -20,7 +20,7 @@ export function sharedOutboundClusters(
   rule: MergedDestinationRule | undefined,
   shape: ClusterShape,
   push: PushContext,
-  memory: Memory,
+  cache: Memory,
   alias?: Service,
 ): readonly EnvoyResource[] {
   const secured = automaticMutualTlsText(service, push);
@@ -30,7 +30,7 @@ export function sharedOutboundClusters(
   const endpointInputs = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
   const backendTls = service.ports.map((port) => backendTlsFor(service, port, shape, push, alias));
   const inputs = [service, alias, rule, push.mesh, endpointInputs, ...backendTls];
-  return memory.recall('CDS', key, inputs, (): ClustersOfService => {
+  return cache.recall('CDS', key, inputs, (): ClustersOfService => {
     return {
       clusters: outboundClusters(service, rule, shape, push, alias),
       dependsOn: [

@@ -13,8 +13,8 @@ import type { Init } from '../messages/init.ts';
 export type CommonTlsInit = Init<typeof CommonTlsContextSchema>;
 export type ValidationInit = Init<typeof CertificateValidationContextSchema>;
 
-export function tlsSocket(sni: string, common: CommonTlsInit): TypedExtension {
-  return typedExtension('envoy.transport_sockets.tls', UpstreamTlsContextSchema, { sni, commonTlsContext: common });
+export function tlsSocket(sni: string, commonTls: CommonTlsInit): TypedExtension {
+  return typedExtension('envoy.transport_sockets.tls', UpstreamTlsContextSchema, { sni, commonTlsContext: commonTls });
 }
 
 /** Sets the type of each name, which Envoy requires. */

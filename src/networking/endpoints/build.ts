@@ -23,10 +23,10 @@ export function buildEndpoints(
   shape: ProxyShape,
   push: PushContext,
   clusterNames: readonly string[],
-  memory: Memory = noMemory,
+  cache: Memory = noMemory,
 ): EnvoyResource[] {
   const reach = reachOf(shape, push);
-  return clusterNames.map((name) => endpointsOfCluster(name, push, reach, shape, memory));
+  return clusterNames.map((name) => endpointsOfCluster(name, push, reach, shape, cache));
 }
 
 function endpointsOfCluster(
@@ -34,27 +34,31 @@ function endpointsOfCluster(
   push: PushContext,
   reach: ProxyReach,
   shape: ProxyShape,
-  memory: Memory,
+  cache: Memory,
 ): EnvoyResource {
   const inputs = assignmentInputs(clusterName, push, reach);
   if ('missing' in inputs) return emptyAssignment(clusterName, inputs.dependsOn);
   const { service, alias, rule, endpoints, policy, dependsOn } = inputs;
   // Until the cluster of the alias's new target is warm, Envoy uses the previous target's endpoints, so nothing is cached in the transition.
   const usableMemory =
-    alias && resolveAlias(alias.hostname, reach).service?.hostname !== service.hostname ? noMemory : memory;
+    alias && resolveAlias(alias.hostname, reach).service?.hostname !== service.hostname ? noMemory : cache;
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
   const { network, clusterId, proxyless = false } = shape;
   const key = `${clusterName} ${service.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, ordering, service)} ${network} ${clusterId} ${proxyless}`;
   return usableMemory.recall('EDS', key, [service, alias, rule, endpoints, push.mesh, push.networkGateways], () => {
-    const chosen = selectEndpoints(endpoints, selectionFor(inputs, shape, push));
-    const assignment = loadAssignment(clusterName, reachableEndpoints(chosen, networkViewFor(inputs, shape, push)), {
-      proxyLocality: shape.locality,
-      proxyLabels: shape.labels,
-      proxyNetwork: network,
-      proxyNode: shape.nodeName,
-      setting: ordering,
-      outlierDetection: policy.outlierDetection !== undefined,
-    });
+    const selectedEndpoints = selectEndpoints(endpoints, selectionFor(inputs, shape, push));
+    const assignment = loadAssignment(
+      clusterName,
+      reachableEndpoints(selectedEndpoints, networkViewFor(inputs, shape, push)),
+      {
+        proxyLocality: shape.locality,
+        proxyLabels: shape.labels,
+        proxyNetwork: network,
+        proxyNode: shape.nodeName,
+        setting: ordering,
+        outlierDetection: policy.outlierDetection !== undefined,
+      },
+    );
     return new EnvoyResource(clusterName, ClusterLoadAssignmentSchema, assignment, dependsOn);
   });
 }

@@ -21,13 +21,13 @@ export function topologyDistance(
   client: ClientLocation,
   distribution: TrafficDistribution,
 ): number {
-  const there: ClientLocation = {
+  const location: ClientLocation = {
     network: endpoint.network,
     locality: endpoint.locality,
     node: endpoint.nodeName ?? '',
   };
   const localityLevels = levels[distribution];
-  const firstMiss = localityLevels.findIndex((level) => level(there) !== level(client));
+  const firstMiss = localityLevels.findIndex((level) => level(location) !== level(client));
   return firstMiss === -1 ? 0 : localityLevels.length - firstMiss;
 }
 

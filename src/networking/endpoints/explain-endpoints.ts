@@ -20,27 +20,30 @@ export function explainEndpoints(clusterName: string, shape: ProxyShape, push: P
   if (!resolvesNames && service.resolution !== 'ClientSideLB') return [];
   if (endpoints.length === 0)
     return [`${service.hostname} has no endpoints: ${sourceOfEndpoints(service.origin.kind)}`];
-  const { node, ...common } = selectionFor(inputs, shape, push);
-  const selection = { ...common, ...(resolvesNames ? { allowNames: true } : node !== undefined && { node }) };
+  const { node, ...commonSelection } = selectionFor(inputs, shape, push);
+  const selection = { ...commonSelection, ...(resolvesNames ? { allowNames: true } : node !== undefined && { node }) };
   const view = networkViewFor(inputs, shape, push);
-  const omitted = new Map<OmissionReason, Endpoint[]>();
+  const omittedByReason = new Map<OmissionReason, Endpoint[]>();
   const included: Endpoint[] = [];
   for (const endpoint of endpoints) {
     const reason =
       selectionOmission(endpoint, selection) ?? (resolvesNames ? undefined : reachOmission(endpoint, view));
     if (reason === undefined) included.push(endpoint);
     // Endpoints of other ports are not missing.
-    else if (reason !== 'different port') omitted.set(reason, [...(omitted.get(reason) ?? []), endpoint]);
+    else if (reason !== 'different port')
+      omittedByReason.set(reason, [...(omittedByReason.get(reason) ?? []), endpoint]);
   }
-  const portEndpointCount = included.length + [...omitted.values()].flat().length;
+  const portEndpointCount = included.length + [...omittedByReason.values()].flat().length;
   if (portEndpointCount === 0)
     return [`no endpoint of ${service.hostname} serves port ${inputs.port.number} (${inputs.port.name})`];
   const unhealthy = included.filter(({ health }) => health !== 'healthy');
   const direct = resolvesNames ? [] : included.filter((endpoint) => lacksGateway(endpoint, view));
-  const text = (some: readonly Endpoint[], condition: string): string[] =>
-    some.length === 0 ? [] : [`${some.length} of ${portEndpointCount} ${condition}: ${addressList(some)}`];
+  const text = (affectedEndpoints: readonly Endpoint[], condition: string): string[] =>
+    affectedEndpoints.length === 0
+      ? []
+      : [`${affectedEndpoints.length} of ${portEndpointCount} ${condition}: ${addressList(affectedEndpoints)}`];
   return [
-    ...[...omitted].flatMap(([reason, some]) => text(some, omissionText[reason])),
+    ...[...omittedByReason].flatMap(([reason, affectedEndpoints]) => text(affectedEndpoints, omissionText[reason])),
     ...text(unhealthy, 'are in the cluster and not ready, so Envoy sends them no requests'),
     ...text(direct, 'are reached directly, because no gateway of their network is known'),
   ];

@@ -34,12 +34,13 @@ export interface LocalityOrder {
 export function localityGroups(clusterEndpoints: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
   const endpoints = withCountableWeights(clusterEndpoints);
   const { setting } = order;
-  if (setting?.distribution !== undefined) return compacted(byCloseness(endpoints, order, setting.distribution));
-  if (setting?.zoneAware !== undefined) return compacted(byRegion(endpoints, order, setting));
-  if (setting?.distribute?.length) return distributed(byLocality(endpoints), order.proxyLocality, setting.distribute);
-  if (setting === undefined || !order.outlierDetection) return byLocality(endpoints);
-  if (!setting.failoverPriority?.length) return compacted(failedOver(byLocality(endpoints), order, setting));
-  const groups = byLabelPriority(endpoints, order, setting.failoverPriority);
+  if (setting?.distribution !== undefined) return compacted(groupByCloseness(endpoints, order, setting.distribution));
+  if (setting?.zoneAware !== undefined) return compacted(groupByRegion(endpoints, order, setting));
+  if (setting?.distribute?.length)
+    return distributed(groupByLocality(endpoints), order.proxyLocality, setting.distribute);
+  if (setting === undefined || !order.outlierDetection) return groupByLocality(endpoints);
+  if (!setting.failoverPriority?.length) return compacted(failedOver(groupByLocality(endpoints), order, setting));
+  const groups = groupByLabelPriority(endpoints, order, setting.failoverPriority);
   return compacted(setting.failover?.length ? failedOverWithin(groups, order, setting) : groups);
 }
 
@@ -61,7 +62,7 @@ function withCountableWeights(endpoints: readonly Endpoint[]): readonly Endpoint
   }));
 }
 
-function byLocality(endpoints: readonly Endpoint[], priority = 0): LocalityGroup[] {
+function groupByLocality(endpoints: readonly Endpoint[], priority = 0): LocalityGroup[] {
   const groups = new Map<string, Endpoint[]>();
   for (const endpoint of endpoints) {
     const group = groups.get(endpoint.locality);
@@ -78,23 +79,23 @@ function byLocality(endpoints: readonly Endpoint[], priority = 0): LocalityGroup
     }));
 }
 
-function byCloseness(
+function groupByCloseness(
   endpoints: readonly Endpoint[],
   { proxyLocality, proxyNetwork, proxyNode }: LocalityOrder,
   distribution: TrafficDistribution,
 ): LocalityGroup[] {
   const client = { network: proxyNetwork, locality: proxyLocality, node: proxyNode };
-  return byPriority(endpoints, (endpoint) => topologyDistance(endpoint, client, distribution));
+  return groupByPriority(endpoints, (endpoint) => topologyDistance(endpoint, client, distribution));
 }
 
-function byPriority(endpoints: readonly Endpoint[], priorityOf: (endpoint: Endpoint) => number): LocalityGroup[] {
+function groupByPriority(endpoints: readonly Endpoint[], priorityOf: (endpoint: Endpoint) => number): LocalityGroup[] {
   return [...Map.groupBy(endpoints, priorityOf)]
     .sort(([a], [b]) => a - b)
-    .flatMap(([priority, members]) => byLocality(members, priority));
+    .flatMap(([priority, members]) => groupByLocality(members, priority));
 }
 
 /** Orders by the proxy's region, its failover region, then all other regions, within label priorities if configured. */
-function byRegion(
+function groupByRegion(
   endpoints: readonly Endpoint[],
   order: LocalityOrder,
   { failover, failoverPriority }: LocalityOrdering,
@@ -106,7 +107,9 @@ function byRegion(
     if (region === proxyRegion) return 0;
     return next === undefined || next === region ? 1 : 2;
   };
-  const tiers = failoverPriority?.length ? byLabelPriority(endpoints, order, failoverPriority) : byLocality(endpoints);
+  const tiers = failoverPriority?.length
+    ? groupByLabelPriority(endpoints, order, failoverPriority)
+    : groupByLocality(endpoints);
   return tiers.map((group) => ({ ...group, priority: group.priority * 3 + regionDistance(group.locality) }));
 }
 
@@ -165,12 +168,12 @@ function distance(proxy: string, endpoint: string, setting: LocalityLoadBalancer
 }
 
 /** Prioritizes by the number of labels, from the start of the list, that endpoint and proxy have in common. */
-function byLabelPriority(
+function groupByLabelPriority(
   endpoints: readonly Endpoint[],
   order: LocalityOrder,
   labels: readonly string[],
 ): LocalityGroup[] {
-  return byPriority(endpoints, (endpoint) => {
+  return groupByPriority(endpoints, (endpoint) => {
     const firstMiss = labels.findIndex((label) => !sharesLabel(label, endpoint, order));
     return firstMiss === -1 ? 0 : labels.length - firstMiss;
   });
@@ -196,8 +199,8 @@ const lastPriority = 128;
 
 /** Renumbers priorities without gaps, as Envoy requires. */
 function compacted(groups: readonly LocalityGroup[]): readonly LocalityGroup[] {
-  const used = [...new Set(groups.map((group) => group.priority))].sort((a, b) => a - b);
-  const rank = new Map(used.map((priority, index) => [priority, index]));
+  const usedPriorities = [...new Set(groups.map((group) => group.priority))].sort((a, b) => a - b);
+  const rank = new Map(usedPriorities.map((priority, index) => [priority, index]));
   return groups.map((group) => ({ ...group, priority: Math.min(rank.get(group.priority)!, lastPriority) }));
 }
 

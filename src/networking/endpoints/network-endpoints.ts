@@ -84,7 +84,7 @@ function throughGateways(
 ): readonly Endpoint[] {
   const scale = [...new Set([...gatewaysByEndpoint.values()].map((gateways) => gateways.length))].reduce(lcm, 1);
   const direct: Endpoint[] = [];
-  const behind = new Map<string, Endpoint>();
+  const gatewayEndpoints = new Map<string, Endpoint>();
   for (const endpoint of endpoints) {
     const ways = gatewaysByEndpoint.get(endpoint);
     if (ways === undefined && hasNoAddress(endpoint)) continue;
@@ -93,17 +93,17 @@ function throughGateways(
       for (const gateway of ways) {
         // Endpoints behind a gateway keep their locality, for locality failover.
         const id = `${gateway.address} ${gateway.port} ${endpoint.locality}`;
-        const weight = (behind.get(id)?.weight ?? 0) + (weightOf(endpoint) * scale) / ways.length;
-        behind.set(id, gatewayEndpoint(gateway, endpoint, weight));
+        const weight = (gatewayEndpoints.get(id)?.weight ?? 0) + (weightOf(endpoint) * scale) / ways.length;
+        gatewayEndpoints.set(id, gatewayEndpoint(gateway, endpoint, weight));
       }
     }
   }
-  return [...direct, ...behind.values()];
+  return [...direct, ...gatewayEndpoints.values()];
 }
 
 function gatewayEndpoint(
   gateway: NetworkGateway,
-  { locality, servicePortName, ...behind }: Endpoint,
+  { locality, servicePortName, ...endpointFields }: Endpoint,
   weight: number,
 ): Endpoint {
   return {
@@ -111,7 +111,7 @@ function gatewayEndpoint(
       address: gateway.address,
       port: gateway.port,
       network: gateway.network,
-      clusterId: gateway.cluster || behind.clusterId,
+      clusterId: gateway.cluster || endpointFields.clusterId,
     },
     ...{ locality, servicePortName, weight, tlsMode: 'istio', health: 'healthy' },
     ...{ labels: {}, serviceAccount: '', namespace: '', workloadName: '' },

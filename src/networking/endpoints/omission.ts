@@ -37,11 +37,11 @@ export const omissionText: Readonly<Record<OmissionReason, string>> = {
 const maxAddresses = 3;
 
 export function addressList(endpoints: readonly Endpoint[]): string {
-  const listed = endpoints.slice(0, maxAddresses).map(({ address, port, network, workloadName }) => {
+  const addressTexts = endpoints.slice(0, maxAddresses).map(({ address, port, network, workloadName }) => {
     const endpointPlace = port === 0 ? address : address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
     if (address === '') return `${workloadName || 'an endpoint'} of network ${network}`;
     return network === '' ? endpointPlace : `${endpointPlace} of network ${network}`;
   });
-  const more = endpoints.length - listed.length;
-  return `${listed.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;
+  const omittedCount = endpoints.length - addressTexts.length;
+  return `${addressTexts.join(', ')}${omittedCount === 0 ? '' : ` and ${omittedCount} more`}`;
 }

@@ -59,13 +59,13 @@ export function hasNoAddress({ address }: Pick<Endpoint, 'address'>): boolean {
 /** Lists with fewer endpoints are searched linearly. */
 const manyEndpoints = 1_000;
 
-const byPort = memoizeByObject(
+const endpointsByPort = memoizeByObject(
   (endpoints: readonly Endpoint[]): ReadonlyMap<string, readonly Endpoint[]> =>
     Map.groupBy(endpoints, ({ servicePortName }) => servicePortName),
 );
 
 /** Finds endpoints of a port. Large lists are indexed, because every port of a service searches the list. */
 function endpointsOfPort(endpoints: readonly Endpoint[], name: string): readonly Endpoint[] {
-  if (endpoints.length >= manyEndpoints) return byPort(endpoints).get(name) ?? [];
+  if (endpoints.length >= manyEndpoints) return endpointsByPort(endpoints).get(name) ?? [];
   return endpoints.filter(({ servicePortName }) => servicePortName === name);
 }

@@ -28,8 +28,8 @@ export function clusterOutcome({ name, cluster, assignment }: Target, carried: C
     return { kind: 'no endpoints', ...status, ...details, flag: 'UH', why: reasonWithout(cluster, assignment) };
   }
   if (acceptsNoServer(cluster)) {
-    const why = `the TLS settings of cluster ${name} accept no server certificate`;
-    return { kind: 'upstream refused', ...status, flag: 'UF', why };
+    const reason = `the TLS settings of cluster ${name} accept no server certificate`;
+    return { kind: 'upstream refused', ...status, flag: 'UF', why: reason };
   }
   return { kind: 'forwarded' };
 }
@@ -43,12 +43,12 @@ export function combinedOutcome(targets: readonly Target[], carried: CarriedProt
 
 /** Merges equal outcomes. If only one remains, returns it directly. */
 export function dividedOutcome(shares: readonly OutcomeShare[]): RequestOutcome {
-  const merged = new Map<string, OutcomeShare>();
+  const mergedShares = new Map<string, OutcomeShare>();
   for (const { share, outcome } of shares.filter((clusterShare) => clusterShare.share > 0).flatMap(flattenShares)) {
     const key = JSON.stringify(outcome);
-    merged.set(key, { outcome, share: share + (merged.get(key)?.share ?? 0) });
+    mergedShares.set(key, { outcome, share: share + (mergedShares.get(key)?.share ?? 0) });
   }
-  const [first, ...otherOutcomes] = merged.values();
+  const [first, ...otherOutcomes] = mergedShares.values();
   if (first === undefined) return { kind: 'other', why: 'no cluster has a weight' };
   return otherOutcomes.length === 0 ? first.outcome : { kind: 'divided', shares: [first, ...otherOutcomes] };
 }
@@ -69,9 +69,9 @@ function hasServer(
   if (type.value === DiscoveryType.ORIGINAL_DST) {
     return isRedirected || (lbConfig.case === 'originalDstLbConfig' && lbConfig.value.useHttpHeader);
   }
-  const byWeight = commonLbConfig?.localityConfigSpecifier.case === 'localityWeightedLbConfig';
+  const usesLocalityWeights = commonLbConfig?.localityConfigSpecifier.case === 'localityWeightedLbConfig';
   const endpoints = (assignment?.endpoints ?? [])
-    .filter(({ loadBalancingWeight }) => !byWeight || (loadBalancingWeight ?? 0) > 0)
+    .filter(({ loadBalancingWeight }) => !usesLocalityWeights || (loadBalancingWeight ?? 0) > 0)
     .flatMap(({ lbEndpoints }) => lbEndpoints);
   if (endpoints.some(({ healthStatus }) => usable.has(healthStatus))) return true;
   // Below the panic threshold, Envoy uses all endpoints regardless of health.
@@ -97,8 +97,8 @@ function reasonWithout(
   if (type.case === 'type' && type.value === DiscoveryType.ORIGINAL_DST) {
     return `cluster ${name} forwards to the original destination, and this connection was not redirected`;
   }
-  const some = assignment?.endpoints.some(({ lbEndpoints }) => lbEndpoints.length > 0);
-  return some ? `no endpoint of cluster ${name} is ready` : `cluster ${name} has no endpoints`;
+  const hasEndpoints = assignment?.endpoints.some(({ lbEndpoints }) => lbEndpoints.length > 0);
+  return hasEndpoints ? `no endpoint of cluster ${name} is ready` : `cluster ${name} has no endpoints`;
 }
 
 /** Whether the TLS context accepts no certificate, because its only accepted hash is all zeros. */

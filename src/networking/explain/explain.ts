@@ -22,22 +22,22 @@ import type { ProxyConfiguration } from './proxy-configuration.ts';
 import type { Question } from './question.ts';
 
 export function explain(configuration: ProxyConfiguration, question: Question): Explanation {
-  const nothing = { filters: [], targets: [] };
+  const emptyExplanation = { filters: [], targets: [] };
   const listener = listenerOf(configuration.listeners, question);
   if (listener === undefined)
-    return { ...nothing, outcome: { kind: 'closed', why: 'no listener accepts the connection' } };
+    return { ...emptyExplanation, outcome: { kind: 'closed', why: 'no listener accepts the connection' } };
   const tooLong = httpInspectorOutcome(listener.listener, question);
-  if (tooLong !== undefined) return { ...nothing, listener, outcome: tooLong };
+  if (tooLong !== undefined) return { ...emptyExplanation, listener, outcome: tooLong };
   const inspected = inspectConnection(listener.listener, question);
   const chain = filterChainOf(listener.listener, question, inspected);
   if (chain === undefined) {
-    const why = 'no filter chain matches the connection';
-    return { ...nothing, listener, inspected, outcome: { kind: 'closed', flag: 'NR', why } };
+    const reason = 'no filter chain matches the connection';
+    return { ...emptyExplanation, listener, inspected, outcome: { kind: 'closed', flag: 'NR', why: reason } };
   }
   const filters = chain.filters.map(({ name }) => name);
   const http = lastOf(chain.filters, HttpConnectionManagerSchema)?.httpFilters.map(({ name }) => name) ?? [];
-  const found = { listener, inspected, chain, filters: [...filters, ...http] };
-  return { ...found, ...throughChain({ listener, inspected, chain }, configuration, question) };
+  const partialExplanation = { listener, inspected, chain, filters: [...filters, ...http] };
+  return { ...partialExplanation, ...throughChain({ listener, inspected, chain }, configuration, question) };
 }
 
 type Rest = Pick<Explanation, 'outcome' | 'targets'> & Partial<Explanation>;
@@ -48,8 +48,8 @@ interface Accepted {
   readonly chain: FilterChain;
 }
 
-function throughChain(accepted: Accepted, configuration: ProxyConfiguration, question: Question): Rest {
-  const { chain, inspected } = accepted;
+function throughChain(acceptedConnection: Accepted, configuration: ProxyConfiguration, question: Question): Rest {
+  const { chain, inspected } = acceptedConnection;
   let tls: TerminatedTls | undefined;
   try {
     tls = terminatedTls(chain, question);
@@ -58,10 +58,10 @@ function throughChain(accepted: Accepted, configuration: ProxyConfiguration, que
     return { targets: [], outcome: { kind: 'not decided', filter: 'TLS', why: error.message } };
   }
   const subject = { question, inspected, metadata: {}, ...(tls && { tls }) };
-  const throughFilters = throughLastFilter(accepted, subject, configuration);
+  const throughFilters = throughLastFilter(acceptedConnection, subject, configuration);
   if (tls?.refusal !== undefined) return { ...throughFilters, outcome: { kind: 'closed', why: tls.refusal } };
-  const ended = throughNetworkFilters(chain.filters, subject);
-  return ended === undefined ? throughFilters : { ...throughFilters, outcome: ended };
+  const filterOutcome = throughNetworkFilters(chain.filters, subject);
+  return filterOutcome === undefined ? throughFilters : { ...throughFilters, outcome: filterOutcome };
 }
 
 function throughLastFilter({ chain, listener }: Accepted, subject: Subject, configuration: ProxyConfiguration): Rest {

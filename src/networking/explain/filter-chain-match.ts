@@ -98,11 +98,11 @@ function chooseRange(
   const widths = chains.map(({ filterChainMatch }): number | undefined => {
     const ranges = filterChainMatch === undefined ? [] : rangesOf(filterChainMatch);
     if (ranges.length === 0) return -1;
-    const fits = ranges.filter((range) => address !== undefined && isInCidr(address, range));
-    return fits.length === 0 ? undefined : Math.max(...fits.map(({ prefixLen }) => prefixLen ?? 0));
+    const matchingRanges = ranges.filter((range) => address !== undefined && isInCidr(address, range));
+    return matchingRanges.length === 0 ? undefined : Math.max(...matchingRanges.map(({ prefixLen }) => prefixLen ?? 0));
   });
-  const best = Math.max(-1, ...widths.filter((width) => width !== undefined));
-  return chains.filter((_, index) => widths[index] === best);
+  const bestWidth = Math.max(-1, ...widths.filter((width) => width !== undefined));
+  return chains.filter((_, index) => widths[index] === bestWidth);
 }
 
 export function isInCidr(address: string, { addressPrefix, prefixLen }: CidrRange): boolean {

@@ -34,8 +34,8 @@ type RequestExplanation = Pick<Explanation, 'targets' | 'outcome' | 'routeConfig
 export function throughHttp(context: RequestContext, httpQuestion: HttpQuestion | undefined): RequestExplanation {
   const { manager, configuration } = context;
   if (httpQuestion === undefined) return { targets: [], outcome: nonHttpOutcome(context.subject) };
-  const refused = refusedByCodec(httpQuestion, manager);
-  if (refused !== undefined) return { targets: [], outcome: refused };
+  const codecOutcome = refusedByCodec(httpQuestion, manager);
+  if (codecOutcome !== undefined) return { targets: [], outcome: codecOutcome };
   const http = readByCodec(httpQuestion);
   const routeConfiguration = nameOfRoutes(manager);
   const routes =
@@ -62,20 +62,21 @@ function throughRoutes(
 ): RequestExplanation {
   const subject = { ...context.subject, request, metadata: { ...context.subject.metadata } };
   const choose = (): Chosen => chosenRoute(routes, { ...request, metadata: subject.metadata }, context);
-  let chosen = choose();
+  let selectedRoute = choose();
   const shares = throughHttpFilters(context.manager.httpFilters, {
     subject,
-    routeConfigs: () => configsOf(routes, chosen),
+    routeConfigs: () => configsOf(routes, selectedRoute),
     clearRoute: () => {
-      chosen = choose();
+      selectedRoute = choose();
     },
-    resolvesHost: () => chosen.targets.some(({ cluster }) => cluster !== undefined && isDynamicForwardProxy(cluster)),
+    resolvesHost: () =>
+      selectedRoute.targets.some(({ cluster }) => cluster !== undefined && isDynamicForwardProxy(cluster)),
     nowMs: context.nowMs,
     lacksFetchedKeys: context.configuration.lacksFetchedKeys === true,
   });
-  const ended = shares.reduce((sum, { share }) => sum + share, 0);
-  const { virtualHost, route, targets } = chosen;
-  const outcome = dividedOutcome([...shares, { share: Math.max(0, 1 - ended), outcome: chosen.outcome }]);
+  const endedShare = shares.reduce((sum, { share }) => sum + share, 0);
+  const { virtualHost, route, targets } = selectedRoute;
+  const outcome = dividedOutcome([...shares, { share: Math.max(0, 1 - endedShare), outcome: selectedRoute.outcome }]);
   return {
     ...(virtualHost && { virtualHost }),
     ...(route && { route }),
@@ -108,18 +109,16 @@ function chosenRoute(routes: RouteConfiguration, request: RoutedRequest, context
 }
 
 function configsOf(routes: RouteConfiguration, { route, virtualHost, targets }: Chosen) {
-  const configs = [route, virtualHost, routes].flatMap((configured) =>
-    configured ? [configured.typedPerFilterConfig] : [],
-  );
+  const configs = [route, virtualHost, routes].flatMap((level) => (level ? [level.typedPerFilterConfig] : []));
   return { configs, clusters: targets.map(({ name }) => name) };
 }
 
-function noRoute(why: string): RequestOutcome {
-  return { kind: 'no route', status: 404, flag: 'NR', details: 'route_not_found', why };
+function noRoute(reason: string): RequestOutcome {
+  return { kind: 'no route', status: 404, flag: 'NR', details: 'route_not_found', why: reason };
 }
 
-function malformed(why: string, flag: string, details = ''): RequestOutcome {
-  return { kind: 'malformed', status: 400, ...(flag && { flag }), ...(details && { details }), why };
+function malformed(reason: string, flag: string, details = ''): RequestOutcome {
+  return { kind: 'malformed', status: 400, ...(flag && { flag }), ...(details && { details }), why: reason };
 }
 
 const defaultMaxHeadersKb = 60;
@@ -148,8 +147,8 @@ function refusedByCodec(http: HttpQuestion, manager: HttpConnectionManager): Req
     return { kind: 'malformed', status: 431, flag: 'DPE', details: 'http1.headers_too_large', why: tooLarge };
   }
   if (http.version === 'HTTP/1.0' && manager.httpProtocolOptions?.acceptHttp10 !== true) {
-    const why = 'HTTP/1.0 is not accepted (PILOT_HTTP10)';
-    return { kind: 'malformed', status: 426, flag: 'DPE', details: 'low_version', why };
+    const reason = 'HTTP/1.0 is not accepted (PILOT_HTTP10)';
+    return { kind: 'malformed', status: 426, flag: 'DPE', details: 'low_version', why: reason };
   }
   return undefined;
 }
@@ -190,18 +189,19 @@ function isWithHost(http: HttpQuestion): http is HttpWithHost {
 /** Outcome for bytes that are not HTTP. HTTP/2 connections are closed without a response. */
 function nonHttpOutcome({ tls, question }: Subject): RequestOutcome {
   const isHttp2 = tls !== undefined && question.tls?.alpn.includes('h2') === true;
-  const why = 'the filter chain expects HTTP, got another protocol';
-  return isHttp2 ? { kind: 'closed', flag: 'DPE', why } : malformed(why, 'DPE');
+  const reason = 'the filter chain expects HTTP, got another protocol';
+  return isHttp2 ? { kind: 'closed', flag: 'DPE', why: reason } : malformed(reason, 'DPE');
 }
 
 const maxNamedHosts = 5;
 
 /** Message about a host without a virtual host. Lists known hosts, because the question's host may be misspelled. */
 function missingHostText(authority: string, { name, virtualHosts }: RouteConfiguration): string {
-  const knownDomains = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
-  const more = knownDomains.length > maxNamedHosts ? ` and ${knownDomains.length - maxNamedHosts} more` : '';
-  const there = knownDomains.length === 0 ? 'none' : `${knownDomains.slice(0, maxNamedHosts).join(', ')}${more}`;
-  return `no virtual host of route configuration ${name} matches ${authority}; domains: ${there}`;
+  const firstDomains = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
+  const omittedText = firstDomains.length > maxNamedHosts ? ` and ${firstDomains.length - maxNamedHosts} more` : '';
+  const domainsText =
+    firstDomains.length === 0 ? 'none' : `${firstDomains.slice(0, maxNamedHosts).join(', ')}${omittedText}`;
+  return `no virtual host of route configuration ${name} matches ${authority}; domains: ${domainsText}`;
 }
 
 function nameOfRoutes({ routeSpecifier }: HttpConnectionManager): string {

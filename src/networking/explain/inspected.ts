@@ -44,14 +44,14 @@ export function httpInspectorOutcome(
   if (!inspectsWith(httpInspector, listener, destination.port)) return undefined;
   const bytes = `${http.method} ${http.path} ${http.version}\r\n`.length;
   if (bytes > maxInspectedBytes) {
-    const why = `the request line has ${bytes} bytes; the HTTP inspector reads at most ${maxInspectedBytes}`;
-    return { kind: 'closed', why };
+    const reason = `the request line has ${bytes} bytes; the HTTP inspector reads at most ${maxInspectedBytes}`;
+    return { kind: 'closed', why: reason };
   }
   if (bytes <= maxClientHelloBytes || !inspectsWith(tlsInspector, listener, destination.port)) return undefined;
-  const why =
+  const reason =
     `the request line has ${bytes} bytes; if more than ${maxClientHelloBytes} arrive at once, the HTTP inspector ` +
     'behind the TLS inspector waits until the client closes the connection';
-  return { kind: 'not decided', filter: 'envoy.filters.listener.http_inspector', why };
+  return { kind: 'not decided', filter: 'envoy.filters.listener.http_inspector', why: reason };
 }
 
 function inspectsWith(typeUrl: string, { listenerFilters }: Listener, port: number): boolean {

@@ -24,20 +24,25 @@ interface Place {
 export function listenerOf(listeners: readonly Listener[], question: Question): FoundListener | undefined {
   const { destination, direction } = question;
   const expectedDirection = direction === 'inbound' ? TrafficDirection.INBOUND : TrafficDirection.OUTBOUND;
-  const side = listeners.filter(
-    ({ trafficDirection: way }) => way === expectedDirection || way === TrafficDirection.UNSPECIFIED,
+  const directionListeners = listeners.filter(
+    ({ trafficDirection: listenerDirection }) =>
+      listenerDirection === expectedDirection || listenerDirection === TrafficDirection.UNSPECIFIED,
   );
-  const bound = side.filter(({ bindToPort }) => bindToPort !== false);
-  const direct = atDestination(bound, destination);
+  const bound = directionListeners.filter(({ bindToPort }) => bindToPort !== false);
+  const direct = listenerAt(bound, destination);
   if (direct !== undefined) return { listener: direct, isRedirected: false };
-  const through = bound.find(receivesRedirected);
-  if (through === undefined) return undefined;
-  if (!through.useOriginalDst) return { listener: through, isRedirected: true };
-  const ownListener = atDestination(
-    side.filter((listener) => listener !== through),
+  const redirectListener = bound.find(receivesRedirected);
+  if (redirectListener === undefined) return undefined;
+  if (!redirectListener.useOriginalDst) return { listener: redirectListener, isRedirected: true };
+  const ownListener = listenerAt(
+    directionListeners.filter((listener) => listener !== redirectListener),
     destination,
   );
-  return { listener: ownListener ?? through, ...(ownListener && { through }), isRedirected: true };
+  return {
+    listener: ownListener ?? redirectListener,
+    ...(ownListener && { through: redirectListener }),
+    isRedirected: true,
+  };
 }
 
 function receivesRedirected({ useOriginalDst, listenerFilters }: Listener): boolean {
@@ -45,10 +50,7 @@ function receivesRedirected({ useOriginalDst, listenerFilters }: Listener): bool
 }
 
 /** The TCP listener of the exact address, otherwise of the wildcard address. */
-function atDestination(
-  listeners: readonly Listener[],
-  { address, port }: Question['destination'],
-): Listener | undefined {
+function listenerAt(listeners: readonly Listener[], { address, port }: Question['destination']): Listener | undefined {
   const findListener = (matches: (place: Place) => boolean): Listener | undefined =>
     listeners.find(
       (listener) =>

@@ -11,26 +11,26 @@ export function normalizedPath(fullPath: string, settings: Settings): string | u
   const end = fullPath.search(/[?#]/);
   const [path, suffix] = end === -1 ? [fullPath, ''] : [fullPath.slice(0, end), fullPath.slice(end)];
   if (!path.startsWith('/')) return fullPath;
-  const unescaped = withoutEscapedSlashes(path, settings);
+  const unescaped = unescapeSlashes(path, settings);
   if (unescaped === undefined) return undefined;
-  const normal = settings.normalizePath ? withoutDots(unescaped) : unescaped;
-  const merged = settings.mergeSlashes ? normal.replaceAll(/\/{2,}/g, '/') : normal;
-  return merged + suffix;
+  const normal = settings.normalizePath ? resolveDots(unescaped) : unescaped;
+  const mergedPath = settings.mergeSlashes ? normal.replaceAll(/\/{2,}/g, '/') : normal;
+  return mergedPath + suffix;
 }
 
-function withoutEscapedSlashes(path: string, { pathWithEscapedSlashesAction: action }: Settings): string | undefined {
-  const escaped = /%2f|%5c/i;
-  if (!escaped.test(path)) return path;
+function unescapeSlashes(path: string, { pathWithEscapedSlashesAction: action }: Settings): string | undefined {
+  const escapedSlash = /%2f|%5c/i;
+  if (!escapedSlash.test(path)) return path;
   if (action === EscapedSlashes.REJECT_REQUEST) return undefined;
   const unescapes = action === EscapedSlashes.UNESCAPE_AND_FORWARD || action === EscapedSlashes.UNESCAPE_AND_REDIRECT;
   return unescapes ? path.replaceAll(/%2f/gi, '/').replaceAll(/%5c/gi, '\\') : path;
 }
 
 /** Normalizes as for web URLs (RFC 3986 §6.2.2): dot segments, percent-encoded unreserved characters, backslashes. */
-function withoutDots(path: string): string {
-  const decoded = path.replaceAll(/%([0-9a-f]{2})/gi, (written, hex: string) => {
+function resolveDots(path: string): string {
+  const decoded = path.replaceAll(/%([0-9a-f]{2})/gi, (escape, hex: string) => {
     const character = String.fromCharCode(Number.parseInt(hex, 16));
-    return /[\w.~-]/.test(character) ? character : written;
+    return /[\w.~-]/.test(character) ? character : escape;
   });
   const segments = decoded.replaceAll('\\', '/').split('/');
   const keptSegments: string[] = [];

@@ -10,16 +10,17 @@ import { matchesHeader, matchesParameter, matchesRegex, matchesString } from './
 
 /** Prefers exact names, then the longest `*.suffix`, then the longest `prefix.*`, then `*`. */
 export function virtualHostOf(routes: RouteConfiguration, authority: string): VirtualHost | undefined {
-  const bare = routes.ignorePortInHostMatching ? authority.replace(/:\d+$/, '') : authority;
-  const host = bare.toLowerCase();
-  let best: { readonly host: VirtualHost; readonly rank: number } | undefined;
+  const hostname = routes.ignorePortInHostMatching ? authority.replace(/:\d+$/, '') : authority;
+  const host = hostname.toLowerCase();
+  let bestMatch: { readonly host: VirtualHost; readonly rank: number } | undefined;
   for (const candidate of routes.virtualHosts) {
     for (const domain of candidate.domains) {
       const rank = rankOf(domain.toLowerCase(), host);
-      if (rank !== undefined && (best === undefined || rank > best.rank)) best = { host: candidate, rank };
+      if (rank !== undefined && (bestMatch === undefined || rank > bestMatch.rank))
+        bestMatch = { host: candidate, rank };
     }
   }
-  return best?.host;
+  return bestMatch?.host;
 }
 
 const exact = 3_000_000;
@@ -29,9 +30,11 @@ const prefix = 1_000_000;
 function rankOf(domain: string, host: string): number | undefined {
   if (domain === host) return exact;
   if (domain === '*') return 0;
-  const fits = host.length >= domain.length;
-  if (domain.startsWith('*')) return fits && host.endsWith(domain.slice(1)) ? suffix + domain.length : undefined;
-  if (domain.endsWith('*')) return fits && host.startsWith(domain.slice(0, -1)) ? prefix + domain.length : undefined;
+  const isLongEnough = host.length >= domain.length;
+  if (domain.startsWith('*'))
+    return isLongEnough && host.endsWith(domain.slice(1)) ? suffix + domain.length : undefined;
+  if (domain.endsWith('*'))
+    return isLongEnough && host.startsWith(domain.slice(0, -1)) ? prefix + domain.length : undefined;
   return undefined;
 }
 
@@ -80,14 +83,14 @@ function matchesPath(match: RouteMatch, path: string, method: string): boolean {
   const { pathSpecifier: specifier } = match;
   const folded = match.caseSensitive === false;
   const value = folded ? path.toLowerCase() : path;
-  const written = (text: string): string => (folded ? text.toLowerCase() : text);
+  const foldCase = (text: string): string => (folded ? text.toLowerCase() : text);
   switch (specifier.case) {
     case 'prefix':
-      return value.startsWith(written(specifier.value));
+      return value.startsWith(foldCase(specifier.value));
     case 'path':
-      return value === written(specifier.value);
+      return value === foldCase(specifier.value);
     case 'pathSeparatedPrefix':
-      return value === written(specifier.value) || value.startsWith(`${written(specifier.value)}/`);
+      return value === foldCase(specifier.value) || value.startsWith(`${foldCase(specifier.value)}/`);
     case 'safeRegex':
       return matchesRegex(specifier.value.regex, path);
     case 'connectMatcher':

@@ -32,21 +32,21 @@ export function buildWasmPlugins(
   shape: ProxyShape,
   push: PushContext,
   names: readonly string[],
-  memory: Memory = noMemory,
+  cache: Memory = noMemory,
 ): EnvoyResource[] {
   const { wasmPlugins } = push.policiesFor(shape);
   if (wasmPlugins.length === 0) return [];
-  const byName = new Map(wasmPlugins.map((plugin) => [extensionName(plugin), plugin]));
+  const pluginByName = new Map(wasmPlugins.map((plugin) => [extensionName(plugin), plugin]));
   return names.flatMap((name) => {
-    const plugin = byName.get(name);
+    const plugin = pluginByName.get(name);
     if (plugin === undefined) return [];
     const { code, cluster, isByAgent, dependsOn } = sourceOf(plugin, shape, push);
     // New listeners contain this plugin, because Envoy fetches its code. Without a resource, an older listener keeps its configuration.
     if (cluster !== undefined) return [];
     const fetches = shape.metadata.WASM_FETCH ?? '';
     const pull = isByAgent ? pullOf(plugin, shape, push) : undefined;
-    const about = `${name} ${shape.runsWasm} ${fetches} ${pull?.mayHaveSecret ?? ''}`;
-    return memory.recall('ECDS', about, [plugin, pull?.secret], () => {
+    const cacheKey = `${name} ${shape.runsWasm} ${fetches} ${pull?.mayHaveSecret ?? ''}`;
+    return cache.recall('ECDS', cacheKey, [plugin, pull?.secret], () => {
       const typedConfig = configurationOf(plugin, code, pull?.variables);
       const message = create(TypedExtensionConfigSchema, { name, typedConfig });
       const key = configKeyOf(plugin);

@@ -13,8 +13,8 @@ export function wasmFilter(
   types: readonly DescMessage[],
 ) {
   const name = extensionName(plugin);
-  const fetched = fetchedPlugin(plugin, shape, push);
-  if (fetched !== undefined) return { name, configType: { case: 'typedConfig' as const, value: fetched } };
+  const fetchResult = fetchedPlugin(plugin, shape, push);
+  if (fetchResult !== undefined) return { name, configType: { case: 'typedConfig' as const, value: fetchResult } };
   const typeUrls = types.map(({ typeName }) => `type.googleapis.com/${typeName}`);
   return { name, configType: { case: 'configDiscovery' as const, value: { configSource: adsConfigSource, typeUrls } } };
 }

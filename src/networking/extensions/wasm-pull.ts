@@ -43,6 +43,6 @@ export function pullOf(plugin: Config<WasmPlugin>, shape: ProxyShape, { credenti
 
 /** The version changes with spec and annotations, but not with the status. */
 function versionOf({ spec, annotations }: Config<WasmPlugin>): string {
-  const { verificationKey: _, ...used } = spec;
-  return hash('sha256', JSON.stringify([used, annotations])).slice(0, 16);
+  const { verificationKey: _, ...usedSpec } = spec;
+  return hash('sha256', JSON.stringify([usedSpec, annotations])).slice(0, 16);
 }

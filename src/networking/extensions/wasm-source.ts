@@ -40,13 +40,13 @@ export function wasmSource({ url, sha256 = '' }: WasmPlugin, shape: ProxyShape, 
       dependsOn: [],
     };
   }
-  const byAgent = shape.metadata.WASM_FETCH === undefined ? undefined : remoteCode(url, sha256, agentCluster);
-  if (sha256 === '' || protocol === 'oci:') return { code: byAgent, isByAgent: true, dependsOn: [] };
+  const agentCode = shape.metadata.WASM_FETCH === undefined ? undefined : remoteCode(url, sha256, agentCluster);
+  if (sha256 === '' || protocol === 'oci:') return { code: agentCode, isByAgent: true, dependsOn: [] };
   const number = Number(port) || (protocol === 'https:' ? 443 : 80);
-  const found = providerCluster({ service: hostname, port: number }, shape, push);
+  const provider = providerCluster({ service: hostname, port: number }, shape, push);
   const dependsOn = servicesNamed(hostname, push).map(serviceKey);
-  if (found === undefined) return { code: byAgent, isByAgent: true, dependsOn };
-  return { code: remoteCode(url, sha256, found.cluster), cluster: found.cluster, dependsOn };
+  if (provider === undefined) return { code: agentCode, isByAgent: true, dependsOn };
+  return { code: remoteCode(url, sha256, provider.cluster), cluster: provider.cluster, dependsOn };
 }
 
 function remoteCode(uri: string, sha256: string, cluster: string): Init<typeof AsyncDataSourceSchema> {

@@ -38,9 +38,9 @@ export interface DifferingOwner {
 export type HostOwners = ReadonlyMap<string, ReadonlyMap<string, HostOwner>>;
 
 /** Includes HTTP servers, because they may redirect to HTTPS. */
-export function hostOwners(placed: readonly PlacedServer[], requirements: TlsRequirements): HostOwners {
+export function hostOwners(placedServers: readonly PlacedServer[], requirements: TlsRequirements): HostOwners {
   const claims = new Map<string, Map<string, ServerOnPort[]>>();
-  for (const { serverOnPort, bind, unavailable } of placed) {
+  for (const { serverOnPort, bind, unavailable } of placedServers) {
     if (unavailable !== undefined || serverKindOf(serverOnPort.server) === 'tcp') continue;
     const key = `${listenerKey(bind, serverOnPort.port)} ${serverKindOf(serverOnPort.server)}`;
     const claimsByHost = claims.get(key) ?? new Map<string, ServerOnPort[]>();
@@ -81,12 +81,16 @@ function ownerOf(claimants: readonly ServerOnPort[], requirements: TlsRequiremen
   let tls = tlsOf(serverOnPort);
   for (const rival of rivals) {
     if (rival === serverOnPort || requirements.weakerFields(tls, tlsOf(rival)).length === 0) continue;
-    const both = requirements.both(tls, tlsOf(rival));
-    if (typeof both === 'string') {
+    const combinedTls = requirements.both(tls, tlsOf(rival));
+    if (typeof combinedTls === 'string') {
       const servers = `${gatewayName(serverOnPort.gateway)} and ${gatewayName(rival.gateway)}`;
-      return { serverOnPort, closed: `its connections are closed, because ${both} ${servers}`, ...hostRelations };
+      return {
+        serverOnPort,
+        closed: `its connections are closed, because ${combinedTls} ${servers}`,
+        ...hostRelations,
+      };
     }
-    tls = both;
+    tls = combinedTls;
   }
   return { serverOnPort, ...(tls !== tlsOf(serverOnPort) && { tls }), ...hostRelations };
 }
@@ -132,13 +136,15 @@ export function weakerFields(
 function compareWithWildcards(owners: ReadonlyMap<string, HostOwner>, requirements: TlsRequirements): void {
   for (const [host, owner] of owners) {
     for (const wildcard of coveringKeys(host, owners)) {
-      const wider = owners.get(wildcard)!;
-      if (wildcard === host || (wider.serverOnPort === owner.serverOnPort && wider.tls === owner.tls)) continue;
-      const weakerFieldNames = weakerFields(wider, owner, requirements);
-      if (weakerFieldNames.length > 0) wider.misdirected.set(host, { owner, fields: weakerFieldNames });
+      const widerOwner = owners.get(wildcard)!;
+      if (wildcard === host || (widerOwner.serverOnPort === owner.serverOnPort && widerOwner.tls === owner.tls))
+        continue;
+      const weakerFieldNames = weakerFields(widerOwner, owner, requirements);
+      if (weakerFieldNames.length > 0) widerOwner.misdirected.set(host, { owner, fields: weakerFieldNames });
       // A closed wider server serves no requests.
-      const excepted = wider.serverOnPort.closed === undefined ? weakerFields(owner, wider, requirements) : [];
-      if (excepted.length > 0) owner.exceptions.set(wildcard, { owner: wider, fields: excepted });
+      const excepted =
+        widerOwner.serverOnPort.closed === undefined ? weakerFields(owner, widerOwner, requirements) : [];
+      if (excepted.length > 0) owner.exceptions.set(wildcard, { owner: widerOwner, fields: excepted });
     }
   }
 }

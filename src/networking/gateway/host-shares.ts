@@ -30,13 +30,17 @@ interface ShareBuilder {
   readonly misdirected: Map<string, ServerOnPort>;
 }
 
-export function servedHosts(placed: PlacedServer, owners: HostOwners, requirements: TlsRequirements): ServedHosts {
-  const { serverOnPort } = placed;
+export function servedHosts(
+  placedServer: PlacedServer,
+  owners: HostOwners,
+  requirements: TlsRequirements,
+): ServedHosts {
+  const { serverOnPort } = placedServer;
   const isTls = serverKindOf(serverOnPort.server) === 'tls';
   const shares = new Map<string, ShareBuilder>();
   const reports = { less: new HostTexts(), lost: new HostTexts(), overlap: new HostTexts() };
   for (const host of serverOnPort.server.hosts) {
-    const owner = ownerAt(owners, placed, dnsName(host));
+    const owner = ownerAt(owners, placedServer, dnsName(host));
     if (owner?.serverOnPort === serverOnPort) {
       const key = owner.tls || owner.closed ? JSON.stringify([owner.tls, owner.closed]) : '';
       const share: ShareBuilder = shares.get(key) ?? { hosts: [], owner, misdirected: new Map() };
@@ -47,8 +51,8 @@ export function servedHosts(placed: PlacedServer, owners: HostOwners, requiremen
     } else if (owner !== undefined && isTls) {
       const fields = weakerFields(owner, { serverOnPort }, requirements);
       const text = `served by ${gatewayName(owner.serverOnPort.gateway)} on port ${serverOnPort.port}`;
-      const closed = owner.closed === undefined ? '' : `, where ${owner.closed}`;
-      if (fields.length === 0) reports.lost.add(text + closed, dnsName(host));
+      const closedText = owner.closed === undefined ? '' : `, where ${owner.closed}`;
+      if (fields.length === 0) reports.lost.add(text + closedText, dnsName(host));
       else reports.less.add(`${text}, with ${fields.join(', ')}`, dnsName(host));
     }
   }
@@ -58,8 +62,8 @@ export function servedHosts(placed: PlacedServer, owners: HostOwners, requiremen
     shares: isTls
       ? [...shares].map(shareOf)
       : [{ hosts: serverOnPort.server.hosts, misdirected: new Map(), suffix: '' }],
-    lost: joined([...reports.less.texts(are), ...reports.lost.texts(are)]),
-    overlap: joined([...reports.overlap.texts((hosts, _, text) => text.replace(hostsMark, hosts))]),
+    lost: joinTexts([...reports.less.texts(are), ...reports.lost.texts(are)]),
+    overlap: joinTexts([...reports.overlap.texts((hosts, _, text) => text.replace(hostsMark, hosts))]),
   };
 }
 
@@ -98,23 +102,29 @@ class HostTexts {
   readonly #hosts = new Map<string, { readonly first: string; count: number }>();
 
   add(text: string, host: string): void {
-    const knownShare = this.#hosts.get(text);
-    if (knownShare === undefined) this.#hosts.set(text, { first: host, count: 1 });
-    else if (knownShare.first !== host) knownShare.count++;
+    const cachedShare = this.#hosts.get(text);
+    if (cachedShare === undefined) this.#hosts.set(text, { first: host, count: 1 });
+    else if (cachedShare.first !== host) cachedShare.count++;
   }
 
   *texts(write: (hosts: string, isSingular: boolean, text: string) => string): Generator<string> {
     for (const [text, { first, count }] of this.#hosts) {
-      const more = count - 1;
-      yield write(more === 0 ? first : `${first} and ${more} more host${more === 1 ? '' : 's'}`, more === 0, text);
+      const remainingCount = count - 1;
+      yield write(
+        remainingCount === 0 ? first : `${first} and ${remainingCount} more host${remainingCount === 1 ? '' : 's'}`,
+        remainingCount === 0,
+        text,
+      );
     }
   }
 }
 
 const maxTexts = 3;
 
-function joined(texts: readonly string[]): string | undefined {
+function joinTexts(texts: readonly string[]): string | undefined {
   if (texts.length === 0) return undefined;
-  const more = texts.length - maxTexts;
-  return [...texts.slice(0, maxTexts), ...(more > 0 ? [`${more} more such overlaps`] : [])].join('; ');
+  const remainingCount = texts.length - maxTexts;
+  return [...texts.slice(0, maxTexts), ...(remainingCount > 0 ? [`${remainingCount} more such overlaps`] : [])].join(
+    '; ',
+  );
 }

@@ -81,12 +81,12 @@ export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewa
 const lastMerged = memoizeByPair((): { tls?: string; merged?: MergedGateways } => ({}));
 
 function mergedFor(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh: MeshTls, tls: string) {
-  const placed = placedServers(gateways, shape);
-  const key = [tls, ...placed.map(placeText)].join('\n');
+  const placedList = placedServers(gateways, shape);
+  const key = [tls, ...placedList.map(placeText)].join('\n');
   const mergedByKey = mergedByGateways(gateways);
-  const same = mergedByKey.get(key);
-  if (same !== undefined) return same;
-  const result = merge(placed, mesh);
+  const cachedMerge = mergedByKey.get(key);
+  if (cachedMerge !== undefined) return cachedMerge;
+  const result = merge(placedList, mesh);
   mergedByKey.set(key, result);
   return result;
 }
@@ -98,20 +98,24 @@ const mergedByGateways = memoizeByObject((_: readonly Config<Gateway>[]) => new 
 function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape): readonly PlacedServer[] {
   const overTcp = shape.serviceTargets.filter(({ port }) => port.protocol !== 'UDP');
   const targets = Map.groupBy(overTcp, ({ port }) => port.number);
-  const placed = gateways.flatMap((gateway) => {
+  const placedList = gateways.flatMap((gateway) => {
     const gatewayServices = gatewayServicesOf(gateway);
     return gateway.spec.servers.flatMap((server, index) => {
-      const closed = server.closed ?? (server.tls && unenforceableTls(server.tls, shape));
+      const closedReason = server.closed ?? (server.tls && unenforceableTls(server.tls, shape));
       return proxyPorts(server, gateway, gatewayServices, targets).map((port) => ({
-        serverOnPort: { gateway, server, index, port, ...(closed && { closed }) },
+        serverOnPort: { gateway, server, index, port, ...(closedReason && { closed: closedReason }) },
         bind: server.bind || undefined,
         unavailable: isPrivilegedPort(port, shape) ? 'the pod may not bind ports below 1024' : undefined,
       }));
     });
   });
-  const atAll = new Set(placed.filter(({ bind }) => bind === undefined).map(({ serverOnPort }) => serverOnPort.port));
-  return placed.map((server) =>
-    atAll.has(server.serverOnPort.port) && isEveryAddress(server.bind, shape) ? { ...server, bind: undefined } : server,
+  const portsOnAllAddresses = new Set(
+    placedList.filter(({ bind }) => bind === undefined).map(({ serverOnPort }) => serverOnPort.port),
+  );
+  return placedList.map((server) =>
+    portsOnAllAddresses.has(server.serverOnPort.port) && isEveryAddress(server.bind, shape)
+      ? { ...server, bind: undefined }
+      : server,
   );
 }
 
@@ -129,27 +133,27 @@ function placeText({
   return `${gatewayName(gateway)} ${index} ${bind} ${port} ${closed} ${unavailable}`;
 }
 
-function merge(placed: readonly PlacedServer[], mesh: MeshTls): MergedGateways {
+function merge(placedList: readonly PlacedServer[], mesh: MeshTls): MergedGateways {
   const ports = new Map<string, PortBuilder>();
-  const rejected: string[] = [];
+  const rejectedServers: string[] = [];
   const overlapping: string[] = [];
   const requirements = new TlsRequirements(mesh);
-  const owners = hostOwners(placed, requirements);
-  for (const placedServer of placed) {
+  const owners = hostOwners(placedList, requirements);
+  for (const placedServer of placedList) {
     const { serverOnPort, unavailable } = placedServer;
     const { gateway, server, closed } = serverOnPort;
-    const served = servedHosts(placedServer, owners, requirements);
-    const reason = unavailable ?? addServer(ports, placedServer, served.shares) ?? closed ?? served.lost;
+    const servedShares = servedHosts(placedServer, owners, requirements);
+    const reason = unavailable ?? addServer(ports, placedServer, servedShares.shares) ?? closed ?? servedShares.lost;
     const name = `${configKeyText(gateway)} server ${server.port.name || server.port.number}`;
-    if (reason) rejected.push(`${name}: ${reason}`);
-    if (unavailable === undefined && served.overlap) overlapping.push(`${name}: ${served.overlap}`);
+    if (reason) rejectedServers.push(`${name}: ${reason}`);
+    if (unavailable === undefined && servedShares.overlap) overlapping.push(`${name}: ${servedShares.overlap}`);
   }
-  const all = [...ports.values()].flatMap((merged) => merged.servers);
+  const all = [...ports.values()].flatMap((portBuilder) => portBuilder.servers);
   return {
     ports: [...ports.values()].map(({ port, bind, kind, servers }) => ({ port, bind, kind, servers })),
-    routes: byRoute(all),
+    routes: groupByRoute(all),
     hasAutoPassthrough: all.some(({ server }) => server.tls?.mode === 'AUTO_PASSTHROUGH'),
-    rejected,
+    rejected: rejectedServers,
     overlapping,
   };
 }
@@ -169,18 +173,18 @@ function addServer(
   const { gateway, server, port } = serverOnPort;
   const kind = serverKindOf(server);
   const key = listenerKey(bind, port);
-  const merged: PortBuilder = ports.get(key) ?? { port, bind, kind, servers: [], routeNames: new Map() };
-  if (merged.servers.length > 0 && (merged.kind !== kind || kind === 'tcp')) {
-    return `port ${port} is used by a ${merged.kind} server of ${gatewayName(merged.servers[0]!.gateway)}`;
+  const portBuilder: PortBuilder = ports.get(key) ?? { port, bind, kind, servers: [], routeNames: new Map() };
+  if (portBuilder.servers.length > 0 && (portBuilder.kind !== kind || kind === 'tcp')) {
+    return `port ${port} is used by a ${portBuilder.kind} server of ${gatewayName(portBuilder.servers[0]!.gateway)}`;
   }
   for (const { hosts, tls, closed = serverOnPort.closed, misdirected, suffix } of shares) {
     const routeName = closed === undefined ? routeNameOf(server, gateway, port, bind, suffix) : undefined;
-    const other = kind === 'tls' && routeName !== undefined ? merged.routeNames.get(routeName) : undefined;
+    const other = kind === 'tls' && routeName !== undefined ? portBuilder.routeNames.get(routeName) : undefined;
     if (other !== undefined) {
       return `an HTTPS server of ${gatewayName(other)} has the same port name: rename the port`;
     }
-    if (routeName !== undefined) merged.routeNames.set(routeName, gateway);
-    merged.servers.push({
+    if (routeName !== undefined) portBuilder.routeNames.set(routeName, gateway);
+    portBuilder.servers.push({
       ...serverOnPort,
       ...(tls && { server: { ...server, tls } }),
       hosts,
@@ -188,7 +192,7 @@ function addServer(
       ...(routeName !== undefined && { routeName }),
       ...(misdirected.size > 0 && { misdirected }),
     });
-    ports.set(key, merged);
+    ports.set(key, portBuilder);
   }
   return undefined;
 }
@@ -229,13 +233,13 @@ function proxyPorts(
   return ports.length === 0 && serviceNames === undefined ? [number] : [...new Set(ports)];
 }
 
-function byRoute(servers: readonly GatewayServer[]): Map<string, GatewayServer[]> {
+function groupByRoute(servers: readonly GatewayServer[]): Map<string, GatewayServer[]> {
   const routes = new Map<string, GatewayServer[]>();
   for (const server of servers) {
     if (server.routeName === undefined) continue;
-    const same = routes.get(server.routeName);
-    if (same === undefined) routes.set(server.routeName, [server]);
-    else same.push(server);
+    const routeServers = routes.get(server.routeName);
+    if (routeServers === undefined) routes.set(server.routeName, [server]);
+    else routeServers.push(server);
   }
   return routes;
 }

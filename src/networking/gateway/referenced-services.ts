@@ -17,15 +17,15 @@ export function referencedServices(
   push: PushContext,
 ): readonly Service[] {
   if (!push.features.onlyReferencedClusters || mergeGateways(shape, push).hasAutoPassthrough) return services;
-  const byHost = new Map(services.map((service) => [service.hostname, service]));
+  const serviceByHost = new Map(services.map((service) => [service.hostname, service]));
   const routedHosts = push
     .gatewaysFor(shape)
     .flatMap((gateway) => push.virtualServicesFor(gatewayName(gateway), shape.configNamespace))
     .flatMap(({ config }) => [...destinationHosts(config.spec)]);
   const referenced = new Set(
     [...routedHosts, ...providerHosts(push)].flatMap((host) => {
-      const first = byHost.get(host);
-      return first === undefined ? [] : aliasChain(first, (other) => byHost.get(other));
+      const first = serviceByHost.get(host);
+      return first === undefined ? [] : aliasChain(first, (other) => serviceByHost.get(other));
     }),
   );
   return services.filter((service) => referenced.has(service));

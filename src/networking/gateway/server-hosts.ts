@@ -29,14 +29,14 @@ export function servedVirtualServices(
     for (const { item, host, place } of index.overlapping(name)) {
       if (!allowsNamespace(serverHost, server.gateway.namespace, item.config.namespace)) continue;
       const takenEntry = takenServices.get(item);
-      const both = hostIntersection(host, name)!;
-      if (takenEntry === undefined) takenServices.set(item, { place, hosts: new Set([both]) });
-      else takenEntry.hosts.add(both);
+      const sharedHost = hostIntersection(host, name)!;
+      if (takenEntry === undefined) takenServices.set(item, { place, hosts: new Set([sharedHost]) });
+      else takenEntry.hosts.add(sharedHost);
     }
   }
   return [...takenServices]
     .sort(([, a], [, b]) => a.place - b.place)
-    .map(([virtualService, { hosts: both }]) => ({ virtualService, hosts: both }));
+    .map(([virtualService, { hosts: sharedHosts }]) => ({ virtualService, hosts: sharedHosts }));
 }
 
 const indexOf = memoizeByObject(

@@ -139,18 +139,18 @@ function requirementsOf(settings: ServerTlsSettings, mesh: MeshTls): Requirement
       : authority?.kind === 'credential'
         ? `credential ${authority.name}`
         : (authority?.path ?? 'none'),
-    subjectAltNames: listed(settings.subjectAltNames),
-    spki: listed(settings.verifyCertificateSpki),
-    hashes: listed(settings.verifyCertificateHash),
+    subjectAltNames: nonEmptyList(settings.subjectAltNames),
+    spki: nonEmptyList(settings.verifyCertificateSpki),
+    hashes: nonEmptyList(settings.verifyCertificateHash),
     revocationList: settings.caCrl || undefined,
     min: parameters.tlsMinimumProtocolVersion!,
     max: parameters.tlsMaximumProtocolVersion!,
-    cipherSuites: listed(parameters.cipherSuites) ?? envoyCipherSuites,
+    cipherSuites: nonEmptyList(parameters.cipherSuites) ?? envoyCipherSuites,
     redirect: settings.httpsRedirect === true,
   };
 }
 
-function listed(list: readonly string[] | undefined): readonly string[] | undefined {
+function nonEmptyList(list: readonly string[] | undefined): readonly string[] | undefined {
   return list?.length ? list : undefined;
 }
 
@@ -161,22 +161,22 @@ function hasCipherSuites({ min }: Pick<Requirements, 'min'>): boolean {
 
 function isWithin(one: readonly string[] | undefined, other: readonly string[] | undefined): boolean {
   if (other === undefined) return true;
-  const accepted = new Set(other);
-  return one?.every((text) => accepted.has(text)) ?? false;
+  const acceptedTexts = new Set(other);
+  return one?.every((text) => acceptedTexts.has(text)) ?? false;
 }
 
 function intersection(one: readonly string[] | undefined, other: readonly string[] | undefined) {
   if (one === undefined || other === undefined) return one ?? other;
-  const accepted = new Set(other);
-  return one.filter((text) => accepted.has(text));
+  const acceptedTexts = new Set(other);
+  return one.filter((text) => acceptedTexts.has(text));
 }
 
 /** Compares both lists, because Envoy accepts certificates in either, and all certificates if both are empty. */
 function acceptsNoMoreDigests(a: Pick<Requirements, 'spki' | 'hashes'>, b: Pick<Requirements, 'spki' | 'hashes'>) {
-  const accepted = digestsOf(b);
-  if (accepted === undefined) return true;
+  const acceptedTexts = digestsOf(b);
+  if (acceptedTexts === undefined) return true;
   const actual = digestsOf(a);
-  return actual !== undefined && actual.length > 0 && isWithin(actual, accepted);
+  return actual !== undefined && actual.length > 0 && isWithin(actual, acceptedTexts);
 }
 
 function digestsOf({ spki, hashes }: Pick<Requirements, 'spki' | 'hashes'>): readonly string[] | undefined {
@@ -192,6 +192,6 @@ const maxListedItems = 3;
 function textOf(value: unknown): string {
   if (value === undefined) return 'not set';
   if (!Array.isArray(value)) return String(value);
-  const more = value.length - maxListedItems;
-  return `[${value.slice(0, maxListedItems).join(', ')}${more > 0 ? ` and ${more} more` : ''}]`;
+  const omittedCount = value.length - maxListedItems;
+  return `[${value.slice(0, maxListedItems).join(', ')}${omittedCount > 0 ? ` and ${omittedCount} more` : ''}]`;
 }

@@ -79,8 +79,11 @@ function discoveryFields(
       return edsFields(name);
     case 'DNSLB':
     case 'DNSRoundRobinLB': {
-      const chosen = selectEndpoints(inputs.endpoints, { ...selectionFor(inputs, shape, push), allowNames: true });
-      if (chosen.length === 0) return undefined;
+      const selectedEndpoints = selectEndpoints(inputs.endpoints, {
+        ...selectionFor(inputs, shape, push),
+        allowNames: true,
+      });
+      if (selectedEndpoints.length === 0) return undefined;
       const order = {
         proxyLocality: shape.locality,
         proxyLabels: shape.labels,
@@ -91,7 +94,7 @@ function discoveryFields(
       return {
         clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.LOGICAL_DNS },
         // gRPC requires exactly one locality with one address.
-        loadAssignment: grpcAssignment(loadAssignment(name, chosen.slice(0, 1), order)),
+        loadAssignment: grpcAssignment(loadAssignment(name, selectedEndpoints.slice(0, 1), order)),
       };
     }
     case 'Alias':
@@ -118,7 +121,7 @@ function remoteEndpointLimitations(
 function unsupportedSettingsOf(policy: EffectivePolicy): readonly string[] {
   const { tls, connectionPool: pool } = policy;
   const { http2MaxRequests: _, ...http } = pool?.http ?? {};
-  const ignored = [
+  const ignoredFields = [
     ...Object.keys(pool?.tcp ?? {}).map((field) => `connectionPool.tcp.${field}`),
     ...Object.keys(http).map((field) => `connectionPool.http.${field}`),
     ...(policy.outlierDetection ? ['outlierDetection'] : []),
@@ -128,7 +131,9 @@ function unsupportedSettingsOf(policy: EffectivePolicy): readonly string[] {
     ...(tls?.mode === 'ISTIO_MUTUAL' && tls.sni ? ['tls.sni'] : []),
   ];
   return [
-    ...(ignored.length === 0 ? [] : [`${ignored.join(', ')} ${ignored.length === 1 ? 'is' : 'are'} ignored`]),
+    ...(ignoredFields.length === 0
+      ? []
+      : [`${ignoredFields.join(', ')} ${ignoredFields.length === 1 ? 'is' : 'are'} ignored`]),
     ...(tls?.mode === 'SIMPLE' || tls?.mode === 'MUTUAL'
       ? [`the cluster is not served: gRPC supports tls.mode ISTIO_MUTUAL and DISABLE, got ${tls.mode}`]
       : []),

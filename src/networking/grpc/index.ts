@@ -53,9 +53,9 @@ function endpoints(
   shape: ProxyShape,
   push: PushContext,
   names: readonly string[],
-  memory: Memory = noMemory,
+  cache: Memory = noMemory,
 ): EnvoyResource[] {
-  return buildEndpoints(shape, push, names, memory).map(({ name, message, dependsOn }) => {
+  return buildEndpoints(shape, push, names, cache).map(({ name, message, dependsOn }) => {
     return new EnvoyResource(
       name,
       ClusterLoadAssignmentSchema,

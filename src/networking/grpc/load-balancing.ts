@@ -23,7 +23,7 @@ const roundRobin = typedExtension('envoy.load_balancing_policies.round_robin', R
 const leastRequest = typedExtension('envoy.load_balancing_policies.least_request', LeastRequestSchema);
 
 /** Balances between localities by weight. Within each locality, gRPC uses the first supported one of these policies. */
-function withinLocalities(policies: readonly TypedExtension[]): NonNullable<LbFields['loadBalancingPolicy']> {
+function wrapInLocalities(policies: readonly TypedExtension[]): NonNullable<LbFields['loadBalancingPolicy']> {
   const wrrLocality = typedExtension('envoy.load_balancing_policies.wrr_locality', WrrLocalitySchema, {
     endpointPickingPolicy: policyList(policies),
   });
@@ -52,7 +52,7 @@ export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
       return {
         fields: {
           lbPolicy: Cluster_LbPolicy.LEAST_REQUEST,
-          loadBalancingPolicy: withinLocalities([leastRequest, roundRobin]),
+          loadBalancingPolicy: wrapInLocalities([leastRequest, roundRobin]),
         },
         unsupported: [...warmup, 'clients without LEAST_REQUEST (Node) use ROUND_ROBIN'],
       };
@@ -67,7 +67,7 @@ export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
   }
 }
 
-const robin: LbFields = { lbPolicy: Cluster_LbPolicy.ROUND_ROBIN, loadBalancingPolicy: withinLocalities([roundRobin]) };
+const robin: LbFields = { lbPolicy: Cluster_LbPolicy.ROUND_ROBIN, loadBalancingPolicy: wrapInLocalities([roundRobin]) };
 
 /** Uses the deprecated field instead of `load_balancing_policy`, because Node clients support only that field. */
 function ringHash({ ringHash, minimumRingSize }: ConsistentHashLoadBalancer): LbFields {

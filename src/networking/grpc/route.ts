@@ -43,7 +43,7 @@ export function grpcRoute(route: Route, cluster: string): WithLimitations<Route 
   }
   const { typedPerFilterConfig, action } = route;
   const fault = action.case === 'route' ? typedPerFilterConfig[faultFilter] : abort;
-  const lacks = Object.keys(typedPerFilterConfig).filter((filter) => filter !== faultFilter);
+  const unsupportedFilters = Object.keys(typedPerFilterConfig).filter((filter) => filter !== faultFilter);
   const routeMessage = create(RouteSchema, {
     name: route.name,
     match,
@@ -51,7 +51,7 @@ export function grpcRoute(route: Route, cluster: string): WithLimitations<Route 
     ...(fault && { typedPerFilterConfig: { [faultFilter]: fault } }),
   });
   const texts = [
-    ...lacks.map((filter) => `${filterText[filter] ?? filter} is ignored`),
+    ...unsupportedFilters.map((filter) => `${filterText[filter] ?? filter} is ignored`),
     ...(headerChanges(route) ? ['changes of headers are ignored'] : []),
     ...(action.case === 'route'
       ? unsupportedFieldsOf(action.value)
@@ -146,6 +146,8 @@ type WithHeaders = Pick<
 function headerChanges(of: WithHeaders): boolean {
   const { requestHeadersToAdd, requestHeadersToRemove, responseHeadersToAdd, responseHeadersToRemove } = of;
   // Proxyless gRPC does not send this header.
-  const removed = requestHeadersToRemove.filter((header) => header !== peerHeader);
-  return [requestHeadersToAdd, removed, responseHeadersToAdd, responseHeadersToRemove].some(({ length }) => length > 0);
+  const removedHeaders = requestHeadersToRemove.filter((header) => header !== peerHeader);
+  return [requestHeadersToAdd, removedHeaders, responseHeadersToAdd, responseHeadersToRemove].some(
+    ({ length }) => length > 0,
+  );
 }

@@ -43,7 +43,7 @@ export function grpcAuthorization(
       }),
     ];
   });
-  const closed = [...unchecked].map(
+  const denyingPolicies = [...unchecked].map(
     (condition): Limitation => ({
       origins: [...policiesOfAction('DENY'), ...policiesOfAction('ALLOW')].flatMap((policy) =>
         objectOrigins(configKeyOf(policy)),
@@ -51,7 +51,7 @@ export function grpcAuthorization(
       text: `gRPC servers cannot check ${condition}: rules with it deny, and do not allow`,
     }),
   );
-  return { filters, limitations: [...limitations, ...closed] };
+  return { filters, limitations: [...limitations, ...denyingPolicies] };
 }
 
 /** @param unchecked collects the conditions that gRPC cannot check */
@@ -70,11 +70,11 @@ function checkable(rules: RbacRules, unchecked: Set<string>): RbacRules {
 /** Whether gRPC servers hide the header from RBAC. */
 const isHidden = (name: string | undefined): boolean => name === ':scheme' || (name ?? '').startsWith('grpc-');
 
-/** @param otherwise whether conditions that gRPC cannot check match */
-function permission(of: RbacPermission, otherwise: boolean, unchecked: Set<string>): RbacPermission {
+/** @param fallback whether conditions that gRPC cannot check match */
+function permission(of: RbacPermission, fallback: boolean, unchecked: Set<string>): RbacPermission {
   const { rule } = of;
   const all = (rules: readonly unknown[] = []) =>
-    rules.map((nestedRule) => permission(nestedRule as RbacPermission, otherwise, unchecked)) as never;
+    rules.map((nestedRule) => permission(nestedRule as RbacPermission, fallback, unchecked)) as never;
   switch (rule?.case) {
     case 'any':
     case 'urlPath':
@@ -90,7 +90,7 @@ function permission(of: RbacPermission, otherwise: boolean, unchecked: Set<strin
       return { rule: { case: 'orRules', value: { rules: all(rule.value.rules) } } };
     case 'notRule':
       return {
-        rule: { case: 'notRule', value: permission(rule.value as RbacPermission, !otherwise, unchecked) as never },
+        rule: { case: 'notRule', value: permission(rule.value as RbacPermission, !fallback, unchecked) as never },
       };
     case 'sourcedMetadata':
     case 'metadata':
@@ -98,14 +98,14 @@ function permission(of: RbacPermission, otherwise: boolean, unchecked: Set<strin
       return { rule: { case: 'notRule', value: { rule: { case: 'any', value: true } } } };
   }
   unchecked.add(checkText[rule?.case ?? ''] ?? rule?.case ?? '');
-  const any: RbacPermission = { rule: { case: 'any', value: true } };
-  return otherwise ? any : { rule: { case: 'notRule', value: any as never } };
+  const anyPermission: RbacPermission = { rule: { case: 'any', value: true } };
+  return fallback ? anyPermission : { rule: { case: 'notRule', value: anyPermission as never } };
 }
 
-function principal(of: RbacPrincipal, otherwise: boolean, unchecked: Set<string>): RbacPrincipal {
+function principal(of: RbacPrincipal, fallback: boolean, unchecked: Set<string>): RbacPrincipal {
   const { identifier } = of;
   const all = (ids: readonly unknown[] = []) =>
-    ids.map((nestedId) => principal(nestedId as RbacPrincipal, otherwise, unchecked)) as never;
+    ids.map((nestedId) => principal(nestedId as RbacPrincipal, fallback, unchecked)) as never;
   switch (identifier?.case) {
     case 'any':
     case 'authenticated':
@@ -124,7 +124,7 @@ function principal(of: RbacPrincipal, otherwise: boolean, unchecked: Set<string>
       return {
         identifier: {
           case: 'notId',
-          value: principal(identifier.value as RbacPrincipal, !otherwise, unchecked) as never,
+          value: principal(identifier.value as RbacPrincipal, !fallback, unchecked) as never,
         },
       };
     case 'sourcedMetadata':
@@ -132,8 +132,8 @@ function principal(of: RbacPrincipal, otherwise: boolean, unchecked: Set<string>
       return { identifier: { case: 'notId', value: { identifier: { case: 'any', value: true } } } };
   }
   unchecked.add(checkText[identifier?.case ?? ''] ?? identifier?.case ?? '');
-  const any: RbacPrincipal = { identifier: { case: 'any', value: true } };
-  return otherwise ? any : { identifier: { case: 'notId', value: any as never } };
+  const anyPrincipal: RbacPrincipal = { identifier: { case: 'any', value: true } };
+  return fallback ? anyPrincipal : { identifier: { case: 'notId', value: anyPrincipal as never } };
 }
 
 const checkText: Readonly<Record<string, string>> = {

@@ -61,10 +61,13 @@ export function serverListener(
     address: socketAddress(address, port),
     filterChains: [{ filters: [manager], ...(isSecure && { transportSocket: serverTls }) }],
   });
-  const ignored = [...policies.requestAuthentications, ...policies.wasmPlugins, ...policies.envoyFilters].map(
+  const ignoredPolicies = [...policies.requestAuthentications, ...policies.wasmPlugins, ...policies.envoyFilters].map(
     (config): Limitation => ({ origins: objectOrigins(config), text: 'the object has no effect on gRPC servers' }),
   );
-  return { message, limitations: [...modeLimits(mode, isSecure, port), ...authorization.limitations, ...ignored] };
+  return {
+    message,
+    limitations: [...modeLimits(mode, isSecure, port), ...authorization.limitations, ...ignoredPolicies],
+  };
 }
 
 function modeLimits(mode: PeerMode, isSecure: boolean, port: number): readonly Limitation[] {

@@ -63,8 +63,8 @@ export function sidecarOrigin({ sidecar }: SidecarScope, ...path: readonly (stri
 }
 
 function memoized<T extends object>(compute: (of: T) => readonly Origin[]): (of: T | undefined) => readonly Origin[] {
-  const cached = memoizeByObject(compute);
-  return (of) => (of === undefined ? none : cached(of));
+  const cachedCompute = memoizeByObject(compute);
+  return (of) => (of === undefined ? none : cachedCompute(of));
 }
 
 function withoutRepetitions(origins: readonly Origin[]): readonly Origin[] {

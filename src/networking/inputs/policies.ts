@@ -25,8 +25,8 @@ export function policiesOutbound(policies: WorkloadPolicies): WorkloadPolicies {
       authorizationPolicies: [],
       envoyFilters: [],
     };
-    const withoutTelemetry = { ...policies, ...emptyLists };
-    outboundPolicies = { ...withoutTelemetry, id: policyText(withoutTelemetry, ['telemetries', 'wasmPlugins']) };
+    const otherPolicies = { ...policies, ...emptyLists };
+    outboundPolicies = { ...otherPolicies, id: policyText(otherPolicies, ['telemetries', 'wasmPlugins']) };
     outbound.set(policies, outboundPolicies);
   }
   return outboundPolicies;

@@ -15,27 +15,27 @@ import { buildingOutboundListeners } from './outbound/outbound.ts';
 import { virtualOutbound } from './virtual.ts';
 
 /** Names are unique. For several listeners with one address and port, keeps the first. */
-export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
-  return atOnce(buildingListeners(shape, push, memory));
+export function buildListeners(shape: ProxyShape, push: PushContext, cache: Memory = noMemory): EnvoyResource[] {
+  return atOnce(buildingListeners(shape, push, cache));
 }
 
 export function* buildingListeners(
   shape: ProxyShape,
   push: PushContext,
-  memory: Memory,
+  cache: Memory,
 ): Generator<undefined, EnvoyResource[]> {
   const proxy = proxyContext(shape, push);
-  const all = yield* shape.type === 'router' ? gatewayListeners(proxy) : sidecarListeners(proxy, memory);
-  const byName = new Map<string, EnvoyResource>();
-  for (const resource of all) if (!byName.has(resource.name)) byName.set(resource.name, resource);
-  return [...byName.values()];
+  const all = yield* shape.type === 'router' ? gatewayListeners(proxy) : sidecarListeners(proxy, cache);
+  const listenerByName = new Map<string, EnvoyResource>();
+  for (const resource of all) if (!listenerByName.has(resource.name)) listenerByName.set(resource.name, resource);
+  return [...listenerByName.values()];
 }
 
-function* sidecarListeners(proxy: ProxyContext, memory: Memory): Generator<undefined, EnvoyResource[]> {
+function* sidecarListeners(proxy: ProxyContext, cache: Memory): Generator<undefined, EnvoyResource[]> {
   const redirected = proxy.shape.interceptionMode !== 'NONE';
   const inbound = inboundListeners(proxy);
   yield undefined;
-  const outbound = yield* buildingOutboundListeners(proxy, memory);
+  const outbound = yield* buildingOutboundListeners(proxy, cache);
   return [
     ...withoutPlacesOf(inbound, outbound),
     ...(redirected ? [namedResource(ListenerSchema, virtualOutbound(proxy), policyKeys(proxy.policies))] : []),

@@ -16,19 +16,19 @@ export class TakenMatches {
     const matchesByNames = new Map<string, { serverNames: string[]; destinationSubnets: string[] }>();
     let isUntaken = true;
     for (const subnet of anyOf(match.destinationSubnets?.filter(isRange))) {
-      const free: string[] = [];
+      const freeNames: string[] = [];
       for (const name of anyOf(match.serverNames)) {
         const combination = `${subnetText(subnet)} ${name} ${source}`;
         if (this.#takenCombinations.has(combination)) isUntaken = false;
         else {
           this.#takenCombinations.add(combination);
-          free.push(name);
+          freeNames.push(name);
         }
       }
-      if (free.length === 0) continue;
-      const key = free.join();
+      if (freeNames.length === 0) continue;
+      const key = freeNames.join();
       const sameNames = matchesByNames.get(key);
-      if (sameNames === undefined) matchesByNames.set(key, { serverNames: free, destinationSubnets: [subnet] });
+      if (sameNames === undefined) matchesByNames.set(key, { serverNames: freeNames, destinationSubnets: [subnet] });
       else sameNames.destinationSubnets.push(subnet);
     }
     if (isUntaken) return [match];

@@ -46,10 +46,10 @@ const everyPort: PortChoice = { except: [] };
 
 export function portsWhere(
   ports: readonly { readonly port: number; readonly matches: boolean }[],
-  matchesElsewhere: boolean,
+  matchesOtherPorts: boolean,
 ): PortChoice | undefined {
-  const exceptions = ports.filter(({ matches }) => matches !== matchesElsewhere).map(({ port }) => port);
-  if (matchesElsewhere) return { except: exceptions };
+  const exceptions = ports.filter(({ matches }) => matches !== matchesOtherPorts).map(({ port }) => port);
+  if (matchesOtherPorts) return { except: exceptions };
   return exceptions.length === 0 ? undefined : { only: exceptions };
 }
 

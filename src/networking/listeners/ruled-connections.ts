@@ -48,8 +48,8 @@ export function virtualServicesOfHost(
   virtualServices: readonly ResolvedVirtualService[],
   name: string,
 ): readonly ResolvedVirtualService[] {
-  const byHost = placesByHost(virtualServices);
-  const ruleIndexes = [...coveringKeys(name, byHost)].flatMap((host) => byHost.get(host)!);
+  const serviceIndexesByHost = placesByHost(virtualServices);
+  const ruleIndexes = [...coveringKeys(name, serviceIndexesByHost)].flatMap((host) => serviceIndexesByHost.get(host)!);
   return [...new Set(ruleIndexes)].sort((a, b) => a - b).map((ruleIndex) => virtualServices[ruleIndex]!);
 }
 
@@ -61,29 +61,29 @@ export function virtualServicesSharingNames(
   if (!isWildcard(host)) return virtualServicesOfHost(virtualServices, host);
   return [
     ...new Set(
-      byName(virtualServices)
+      matchersByName(virtualServices)
         .overlapping(host)
         .map(({ item }) => item),
     ),
   ];
 }
 
-const byName = memoizeByObject(
+const matchersByName = memoizeByObject(
   (services: readonly ResolvedVirtualService[]) => new HostIndex(services, ({ config }) => config.spec.hosts),
 );
 
 /** Cached, because each service of a port needs it. */
 const placesByHost = memoizeByObject(
   (services: readonly ResolvedVirtualService[]): ReadonlyMap<string, readonly number[]> => {
-    const byHost = new Map<string, number[]>();
+    const indexesByHost = new Map<string, number[]>();
     for (const [ruleIndex, { config }] of services.entries()) {
       for (const host of config.spec.hosts) {
-        const indexesOfHost = byHost.get(host);
-        if (indexesOfHost === undefined) byHost.set(host, [ruleIndex]);
+        const indexesOfHost = indexesByHost.get(host);
+        if (indexesOfHost === undefined) indexesByHost.set(host, [ruleIndex]);
         else indexesOfHost.push(ruleIndex);
       }
     }
-    return byHost;
+    return indexesByHost;
   },
 );
 

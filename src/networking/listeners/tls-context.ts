@@ -161,9 +161,11 @@ function validation(
   const authority = clientAuthority(settings)!;
   if (authority.kind === 'credential') return combined(context, adsSecret(rootsResourceName(authority.name)));
   if (hasAgent) {
-    const { crl, ...withoutLists } = context;
-    const checked = settings.caCrl && checksLists && revocationRootSecret(authority.path, settings.caCrl);
-    return checked ? combined(withoutLists, checked) : combined(context, fileRootSecret(authority.path));
+    const { crl, ...otherFields } = context;
+    const revocationSecret = settings.caCrl && checksLists && revocationRootSecret(authority.path, settings.caCrl);
+    return revocationSecret
+      ? combined(otherFields, revocationSecret)
+      : combined(context, fileRootSecret(authority.path));
   }
   return {
     validationContextType: { case: 'validationContext', value: { ...context, trustedCa: fileSource(authority.path) } },

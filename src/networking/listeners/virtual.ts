@@ -115,15 +115,15 @@ function describedPorts({ shape, push }: ProxyContext): number[] {
 /**
  * Receives redirected inbound connections. The filter chain of the destination port handles them.
  *
- * @param described ports of services and ingress listeners, ascending
+ * @param inboundPorts ports of services and ingress listeners, ascending
  */
-export function virtualInbound(proxy: ProxyContext, described: readonly InboundPort[]): Listener {
+export function virtualInbound(proxy: ProxyContext, inboundPorts: readonly InboundPort[]): Listener {
   const { shape, push } = proxy;
   const { mesh } = push;
   const port = mesh.proxyInboundListenPort;
   const [otherPorts, ...describedPortChains] = passthroughPorts(
     proxy,
-    new Set(described.map((describedPort) => describedPort.port)),
+    new Set(inboundPorts.map((describedPort) => describedPort.port)),
   );
   return buildListener({
     name: virtualInboundListener,
@@ -138,12 +138,12 @@ export function virtualInbound(proxy: ProxyContext, described: readonly InboundP
         listener: virtualInboundListener,
         port,
       }),
-      ...[otherPorts!, ...describedPortChains, ...described].flatMap(({ chains }) => chains),
+      ...[otherPorts!, ...describedPortChains, ...inboundPorts].flatMap(({ chains }) => chains),
     ],
     listenerFilters: [
       originalDestination(),
       ...(shape.interceptionMode === 'TPROXY' ? [originalSource()] : []),
-      ...inspectors([...describedPortChains, ...described], otherPorts!),
+      ...inspectors([...describedPortChains, ...inboundPorts], otherPorts!),
     ],
     mesh,
     accessLog: listenerAccessLogs({ ...proxy, direction: 'inbound', listener: virtualInboundListener, port }),

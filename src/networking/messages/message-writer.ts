@@ -152,8 +152,8 @@ class BackwardWriter {
       const field = fields[i]!;
       const { name, oneof, shape } = field;
       if (oneof !== undefined) {
-        const chosen = values[oneof] as { readonly case?: string; readonly value: unknown };
-        if (chosen.case === name) this.#field(field, chosen.value);
+        const selectedField = values[oneof] as { readonly case?: string; readonly value: unknown };
+        if (selectedField.case === name) this.#field(field, selectedField.value);
         continue;
       }
       const value = values[name];
@@ -171,9 +171,9 @@ class BackwardWriter {
       for (let i = items.length - 1; i >= 0; i--) this.#field(field, items[i]);
       return;
     }
-    const end = this.#written;
+    const end = this.#writtenBytes;
     for (let i = items.length - 1; i >= 0; i--) this.#value(field, items[i]);
-    this.#varint(this.#written - end);
+    this.#varint(this.#writtenBytes - end);
     this.#varint(field.tag);
   }
 
@@ -181,12 +181,12 @@ class BackwardWriter {
     const keys = orderedKeys(map);
     for (let i = keys.length - 1; i >= 0; i--) {
       const key = keys[i]!;
-      const end = this.#written;
+      const end = this.#writtenBytes;
       this.#value(field, map[key]);
       this.#varint(2 * 8 + wireTypeOf(field.kind));
       this.#text(key);
       this.#varint(8 + delimitedType);
-      this.#varint(this.#written - end);
+      this.#varint(this.#writtenBytes - end);
       this.#varint(field.tag);
     }
   }
@@ -225,16 +225,16 @@ class BackwardWriter {
         break;
       case message: {
         if (value === undefined) throw unsupportedValue;
-        const end = this.#written;
+        const end = this.#writtenBytes;
         this.message(tableOf(field.schema!), value as Message);
-        this.#varint(this.#written - end);
+        this.#varint(this.#writtenBytes - end);
         break;
       }
       case wrapper: {
-        const end = this.#written;
+        const end = this.#writtenBytes;
         const inner = tableOf(field.schema!).fields[0]!;
         if (!isZero(inner, value)) this.#field(inner, value);
-        this.#varint(this.#written - end);
+        this.#varint(this.#writtenBytes - end);
         break;
       }
       case json:
@@ -249,24 +249,24 @@ class BackwardWriter {
   #struct(value: unknown): void {
     if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
       throw unsupportedValue;
-    const end = this.#written;
+    const end = this.#writtenBytes;
     const keys = orderedKeys(value as Values);
     for (let i = keys.length - 1; i >= 0; i--) {
       const key = keys[i]!;
-      const endOfEntry = this.#written;
+      const endOfEntry = this.#writtenBytes;
       this.#jsonValue((value as Values)[key]);
       this.#varint(2 * 8 + delimitedType);
       this.#text(key);
       this.#varint(8 + delimitedType);
-      this.#varint(this.#written - endOfEntry);
+      this.#varint(this.#writtenBytes - endOfEntry);
       this.#varint(tagOfStructFields);
     }
-    this.#varint(this.#written - end);
+    this.#varint(this.#writtenBytes - end);
   }
 
   /** A google.protobuf.Value with its length. */
   #jsonValue(value: unknown): void {
-    const end = this.#written;
+    const end = this.#writtenBytes;
     if (typeof value === 'string') {
       this.#text(value);
       this.#varint(3 * 8 + delimitedType);
@@ -280,21 +280,21 @@ class BackwardWriter {
       this.#varint(0);
       this.#varint(8 + varintType);
     } else if (Array.isArray(value)) {
-      const endOfList = this.#written;
+      const endOfList = this.#writtenBytes;
       for (let i = value.length - 1; i >= 0; i--) {
         this.#jsonValue(value[i]);
         this.#varint(8 + delimitedType);
       }
-      this.#varint(this.#written - endOfList);
+      this.#varint(this.#writtenBytes - endOfList);
       this.#varint(6 * 8 + delimitedType);
     } else {
       this.#struct(value);
       this.#varint(5 * 8 + delimitedType);
     }
-    this.#varint(this.#written - end);
+    this.#varint(this.#writtenBytes - end);
   }
 
-  get #written(): number {
+  get #writtenBytes(): number {
     return this.#bytes.length - this.#position;
   }
 
@@ -349,19 +349,19 @@ class BackwardWriter {
       return;
     }
     let length = 1;
-    for (let remaining = value; remaining >= 128; remaining = Math.floor(remaining / 128)) length++;
+    for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) length++;
     this.#position -= length;
     let offset = this.#position;
-    let remaining = value;
-    for (; remaining >= 128; remaining = Math.floor(remaining / 128)) this.#bytes[offset++] = (remaining % 128) | 128;
-    this.#bytes[offset] = remaining;
+    let rest = value;
+    for (; rest >= 128; rest = Math.floor(rest / 128)) this.#bytes[offset++] = (rest % 128) | 128;
+    this.#bytes[offset] = rest;
   }
 
   #reserve(size: number): void {
     if (this.#position >= size) return;
     const { length } = this.#bytes;
-    const larger = Buffer.allocUnsafeSlow(Math.max(2 * length, this.#written + size));
-    const start = larger.length - this.#written;
+    const larger = Buffer.allocUnsafeSlow(Math.max(2 * length, this.#writtenBytes + size));
+    const start = larger.length - this.#writtenBytes;
     larger.set(this.#bytes.subarray(this.#position), start);
     this.#bytes = larger;
     this.#position = start;

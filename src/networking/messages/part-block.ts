@@ -25,7 +25,7 @@ export class PartBlock<P extends Part = Part> {
   }
 
   get bytes(): Uint8Array {
-    this.#bytes ??= encoded(this.fieldNumber, this.parts);
+    this.#bytes ??= encodeBlock(this.fieldNumber, this.parts);
     return this.#bytes;
   }
 
@@ -52,8 +52,8 @@ export function splitIntoBlocks<P extends NamedPart>(
   let start = 0;
   blockParts.forEach(({ name }, index) => {
     const size = index + 1 - start;
-    const ends = size >= maxParts || (size >= minParts && hashOf(name) % partsToEnd === 0);
-    if (!ends && index + 1 < blockParts.length) return;
+    const isBlockEnd = size >= maxParts || (size >= minParts && hashOf(name) % partsToEnd === 0);
+    if (!isBlockEnd && index + 1 < blockParts.length) return;
     blocks.push(sharedBlock(fieldNumber, blockParts.slice(start, index + 1)));
     start = index + 1;
   });
@@ -89,7 +89,7 @@ function numbersText(items: readonly { readonly number: number }[]): string {
 }
 
 /** Uses a separate buffer, because a slice would retain Node's buffer pool. */
-function encoded(fieldNumber: number, blockParts: readonly Part[]): Uint8Array {
+function encodeBlock(fieldNumber: number, blockParts: readonly Part[]): Uint8Array {
   const byteChunks: Uint8Array[] = [];
   for (const { chunks } of blockParts) byteChunks.push(lengthDelimited(fieldNumber, totalLength(chunks)), ...chunks);
   const bytes = Buffer.allocUnsafeSlow(totalLength(byteChunks));

@@ -30,15 +30,15 @@ function inOrder(schema: DescMessage, message: Message): Message {
   const source = message as unknown as Fields;
   let copy: Fields | undefined;
   for (const { localName, oneof, order } of fieldsOf(schema)) {
-    const chosen = oneof === undefined ? undefined : (source[oneof] as { case?: string; value: unknown });
-    if (oneof !== undefined && chosen!.case !== localName) continue;
-    const value = oneof === undefined ? source[localName] : chosen!.value;
+    const selectedField = oneof === undefined ? undefined : (source[oneof] as { case?: string; value: unknown });
+    if (oneof !== undefined && selectedField!.case !== localName) continue;
+    const value = oneof === undefined ? source[localName] : selectedField!.value;
     if (value === undefined) continue;
-    const ordered = order(value);
-    if (ordered === value) continue;
+    const orderedValue = order(value);
+    if (orderedValue === value) continue;
     copy ??= Object.assign(Object.create(Object.getPrototypeOf(source)), source) as Fields;
-    if (oneof === undefined) copy[localName] = ordered;
-    else copy[oneof] = { case: localName, value: ordered };
+    if (oneof === undefined) copy[localName] = orderedValue;
+    else copy[oneof] = { case: localName, value: orderedValue };
   }
   return (copy ?? source) as unknown as Message;
 }
@@ -57,10 +57,12 @@ function fieldsOf(schema: DescMessage): readonly OrderedField[] {
 
 /** Returns `undefined` if the field cannot contain maps. */
 function orderingOf(field: DescField): Ordering | undefined {
-  const below = field.message === undefined ? undefined : orderingOfMessage(field.message);
-  if (field.fieldKind === 'map') return (value) => orderedMap(value as Fields, below);
-  if (below === undefined) return undefined;
-  return field.fieldKind === 'list' ? (value) => orderedList(value as readonly unknown[], below) : below;
+  const nestedOrdering = field.message === undefined ? undefined : orderingOfMessage(field.message);
+  if (field.fieldKind === 'map') return (value) => orderedMap(value as Fields, nestedOrdering);
+  if (nestedOrdering === undefined) return undefined;
+  return field.fieldKind === 'list'
+    ? (value) => orderedList(value as readonly unknown[], nestedOrdering)
+    : nestedOrdering;
 }
 
 function orderingOfMessage(schema: DescMessage): Ordering | undefined {
@@ -77,27 +79,27 @@ function leadsToMap(schema: DescMessage, seenSchemas: Set<DescMessage>): boolean
   );
 }
 
-function orderedMap(map: Fields, below: Ordering | undefined): Fields {
+function orderedMap(map: Fields, nestedOrdering: Ordering | undefined): Fields {
   const keys = Object.keys(map);
   const isSorted = keys.every((key, index) => index === 0 || keys[index - 1]! < key);
   // Creates an object without prototype, in which `__proto__` is an ordinary key.
   const emptyCopy = (): Fields => Object.create(null) as Fields;
   let copy = isSorted ? undefined : emptyCopy();
   for (const key of isSorted ? keys : keys.sort()) {
-    const ordered = below === undefined ? map[key] : below(map[key]);
-    if (copy === undefined && ordered !== map[key]) copy = Object.assign(emptyCopy(), map);
-    if (copy !== undefined) copy[key] = ordered;
+    const orderedValue = nestedOrdering === undefined ? map[key] : nestedOrdering(map[key]);
+    if (copy === undefined && orderedValue !== map[key]) copy = Object.assign(emptyCopy(), map);
+    if (copy !== undefined) copy[key] = orderedValue;
   }
   return copy ?? map;
 }
 
-function orderedList(list: readonly unknown[], below: Ordering): readonly unknown[] {
+function orderedList(list: readonly unknown[], nestedOrdering: Ordering): readonly unknown[] {
   let copy: unknown[] | undefined;
   for (const [index, item] of list.entries()) {
-    const ordered = below(item);
-    if (ordered === item) continue;
+    const orderedValue = nestedOrdering(item);
+    if (orderedValue === item) continue;
     copy ??= [...list];
-    copy[index] = ordered;
+    copy[index] = orderedValue;
   }
   return copy ?? list;
 }

@@ -24,12 +24,12 @@ const tableName = 'name-table';
 type Table = Map<string, NameTable_NameInfo>;
 
 /** Returns no resources for a router, whose agent serves no DNS. */
-export function buildNameTable(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
+export function buildNameTable(shape: ProxyShape, push: PushContext, cache: Memory = noMemory): EnvoyResource[] {
   if (shape.type !== 'sidecar') return [];
   const services = servicesOf(shape, push);
   const pods = services.filter(isHeadless).map(({ hostname, namespace }) => push.endpointsOf(hostname, namespace));
   const key = [scopeText(shape, push), addressingKey(shape), shape.network].join('~');
-  return [memory.recall('NDS', key, [...services, ...pods], () => tableOf(services, shape, push))];
+  return [cache.recall('NDS', key, [...services, ...pods], () => tableOf(services, shape, push))];
 }
 
 /** Sidecars with equal texts see the same services. */
@@ -66,21 +66,21 @@ function addressesOf(service: Service, shape: ProxyShape, push: PushContext): re
 /** Kubernetes Services override other services of the same name, regardless of order. Several services of one type are merged. */
 function addService(table: Table, service: Service, ips: readonly string[]): void {
   const { hostname, namespace, registry, origin } = service;
-  const existing = table.get(hostname);
+  const existingEntry = table.get(hostname);
   const kubernetes = registry === 'Kubernetes';
-  if (existing === undefined || (kubernetes && existing.registry !== 'Kubernetes')) {
+  if (existingEntry === undefined || (kubernetes && existingEntry.registry !== 'Kubernetes')) {
     const names = kubernetes ? { namespace, shortname: origin.name } : {};
     table.set(hostname, create(NameTable_NameInfoSchema, { ips: [...ips], registry, ...names }));
-  } else if (existing.registry !== 'Kubernetes') {
-    existing.ips = [...new Set([...existing.ips, ...ips])];
+  } else if (existingEntry.registry !== 'Kubernetes') {
+    existingEntry.ips = [...new Set([...existingEntry.ips, ...ips])];
   }
 }
 
 /** Ready endpoints of a headless service that workloads of this network and cluster may use. */
 function readyPods(service: Service, shape: ProxyShape, push: PushContext): readonly Endpoint[] {
-  const everywhere = push.features.multiclusterHeadless;
+  const isMulticluster = push.features.multiclusterHeadless;
   return podsOf(service, shape, push).filter(
-    ({ clusterId, health }) => health === 'healthy' && (everywhere || isOwnCluster(clusterId, shape)),
+    ({ clusterId, health }) => health === 'healthy' && (isMulticluster || isOwnCluster(clusterId, shape)),
   );
 }
 
@@ -88,8 +88,8 @@ function readyPods(service: Service, shape: ProxyShape, push: PushContext): read
 function podsOf(service: Service, shape: ProxyShape, push: PushContext): readonly Endpoint[] {
   const first = service.ports[0]?.name;
   return push.endpointsOf(service.hostname, service.namespace).filter(({ servicePortName, address, network }) => {
-    const near = network === '' || shape.network === '' || network === shape.network;
-    return servicePortName === first && isIP(address) !== 0 && near;
+    const isSameNetwork = network === '' || shape.network === '' || network === shape.network;
+    return servicePortName === first && isIP(address) !== 0 && isSameNetwork;
   });
 }
 

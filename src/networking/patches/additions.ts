@@ -18,7 +18,7 @@ export interface AddedKind<Desc extends DescMessage> {
 }
 
 /** Added resource of each patch; all proxies with the patch share it. */
-const added = new WeakMap<ActivePatch['patch'], EnvoyResource>();
+const addedResources = new WeakMap<ActivePatch['patch'], EnvoyResource>();
 
 /** Keeps the first resource of a name, because Envoy rejects duplicates. */
 export function withAdded<Desc extends DescMessage>(
@@ -28,7 +28,7 @@ export function withAdded<Desc extends DescMessage>(
 ): EnvoyResource[] {
   if (additions.length === 0) return resources;
   const takenNames = new Set(resources.map(({ name }) => name));
-  const more = additions.flatMap((active) =>
+  const furtherResources = additions.flatMap((active) =>
     attemptPatch<readonly EnvoyResource[]>(active, [], () => {
       const resource = addedBy(active, schema, completed);
       if (!isRequested(resource.name)) return [];
@@ -37,7 +37,7 @@ export function withAdded<Desc extends DescMessage>(
       return [resource];
     }),
   );
-  return more.length === 0 ? resources : [...resources, ...more];
+  return furtherResources.length === 0 ? resources : [...resources, ...furtherResources];
 }
 
 function addedBy<Desc extends DescMessage>(
@@ -45,12 +45,12 @@ function addedBy<Desc extends DescMessage>(
   schema: Desc,
   completed: NonNullable<AddedKind<Desc>['completed']>,
 ): EnvoyResource {
-  let resource = added.get(active.patch);
+  let resource = addedResources.get(active.patch);
   if (resource === undefined) {
     const value = completed(valueAs(schema, active)) as Message as Message & { readonly name: string };
     const message = withOrigins(value, [active.origin]);
     resource = namedResource(schema, message, [configKeyOf(active.filter)]);
-    added.set(active.patch, resource);
+    addedResources.set(active.patch, resource);
   }
   return resource;
 }

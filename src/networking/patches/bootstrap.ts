@@ -22,13 +22,13 @@ import { attemptPatch } from './status.ts';
 export function buildBootstrapPatches(shape: ProxyShape, push: PushContext, names: readonly string[]): EnvoyResource[] {
   if (!names.includes(bootstrapPatchesName)) return [];
   const patches = patchSetOf(shape, push);
-  return [patches === undefined ? withoutPatches() : resourceOf(patches)];
+  return [patches === undefined ? buildUnpatched() : resourceOf(patches)];
 }
 
 const resources = new WeakMap<PatchSet, EnvoyResource>();
 let unpatched: EnvoyResource | undefined;
 
-function withoutPatches(): EnvoyResource {
+function buildUnpatched(): EnvoyResource {
   const schema = bootstrapSchema();
   unpatched ??= new EnvoyResource(bootstrapPatchesName, schema, create(schema));
   return unpatched;

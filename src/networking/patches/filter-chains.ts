@@ -37,7 +37,7 @@ export function patchedChain(chain: FilterChain, patches: ChainPatches): FilterC
     schema: FilterSchema,
     filterName: ({ patch }) => patch.match.listener?.filterChain?.filter?.name || undefined,
     isLast: (filter) => lastTypes.some((type) => isPacked(packedSettingsOf(filter), type)),
-  }).map((filter) => withinManager(filter, matching.httpFilters, patches.routes));
+  }).map((filter) => patchManager(filter, matching.httpFilters, patches.routes));
   if (sameItems(filters, changedChain.filters)) return changedChain;
   const result: FilterChain = shallowCopy(changedChain);
   result.filters = filters;
@@ -56,11 +56,11 @@ function changeChain(chain: FilterChain, active: ActivePatch): FilterChain | und
   return isMerge(active) ? mergedWith(FilterChainSchema, chain, active) : undefined;
 }
 
-function withinManager(filter: Filter, httpFilters: readonly ActivePatch[], routes: readonly ActivePatch[]): Filter {
-  const packed = packedSettingsOf(filter);
-  if (packed === undefined || (httpFilters.length === 0 && routes.length === 0)) return filter;
-  const value = patchedManager(packed, httpFilters, (inline) => patchedInlineRoutes(inline, routes));
-  if (value === packed) return filter;
+function patchManager(filter: Filter, httpFilters: readonly ActivePatch[], routes: readonly ActivePatch[]): Filter {
+  const packedManager = packedSettingsOf(filter);
+  if (packedManager === undefined || (httpFilters.length === 0 && routes.length === 0)) return filter;
+  const value = patchedManager(packedManager, httpFilters, (inline) => patchedInlineRoutes(inline, routes));
+  if (value === packedManager) return filter;
   const result: Filter = shallowCopy(filter);
   result.configType = { case: 'typedConfig', value };
   return result;
@@ -73,17 +73,17 @@ export function matchesChain({ patch }: ActivePatch, chain: FilterChain, isVirtu
   const { transportProtocol, applicationProtocols, sni, destinationPort, filter } = chainMatch;
   if (isVirtual && portNumber !== undefined && match?.destinationPort !== portNumber) return false;
   if (destinationPort !== undefined && match?.destinationPort !== destinationPort) return false;
-  if (isGiven(chainMatch.name) && chainMatch.name !== name) return false;
-  if (isGiven(sni) && !match?.serverNames.includes(sni)) return false;
-  if (isGiven(transportProtocol) && match?.transportProtocol !== transportProtocol) return false;
-  if (isGiven(applicationProtocols)) {
+  if (isNonEmpty(chainMatch.name) && chainMatch.name !== name) return false;
+  if (isNonEmpty(sni) && !match?.serverNames.includes(sni)) return false;
+  if (isNonEmpty(transportProtocol) && match?.transportProtocol !== transportProtocol) return false;
+  if (isNonEmpty(applicationProtocols)) {
     const all = applicationProtocols.split(',').map((protocol) => protocol.trim());
     if (!all.every((protocol) => match?.applicationProtocols.includes(protocol))) return false;
   }
-  if (patch.applyTo === 'NETWORK_FILTER' || !isGiven(filter?.name)) return true;
+  if (patch.applyTo === 'NETWORK_FILTER' || !isNonEmpty(filter?.name)) return true;
   return filters.some((chainFilter) => hasFilterName(chainFilter.name, filter.name!));
 }
 
-function isGiven(text: string | undefined): text is string {
+function isNonEmpty(text: string | undefined): text is string {
   return text !== undefined && text !== '';
 }

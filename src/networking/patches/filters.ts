@@ -38,7 +38,7 @@ export function patchedFilters<F extends ListedFilter>(
     const filterName = list.filterName(active);
     const current = result;
     if (hasNothingToDo(active, filterName, current)) continue;
-    result = attemptPatch<readonly F[]>(active, current, () => applied(current, active, list.schema, filterName));
+    result = attemptPatch<readonly F[]>(active, current, () => applyPatch(current, active, list.schema, filterName));
     for (const filter of insertedFilters(active, current, result, list.schema)) insertedBy.set(filter, active);
   }
   return result === filters ? filters : withoutUnreachable(result, insertedBy, list);
@@ -74,7 +74,7 @@ function hasNothingToDo(
   return !filters.some(({ name }) => hasFilterName(name, filterName));
 }
 
-function applied<F extends ListedFilter>(
+function applyPatch<F extends ListedFilter>(
   filters: readonly F[],
   active: ActivePatch,
   schema: DescMessage,
@@ -136,6 +136,6 @@ export function packedSettingsOf({ configType }: ListedFilter): Any | undefined 
   return configType.case === 'typedConfig' ? (configType.value as Any) : undefined;
 }
 
-export function isPacked(packed: Any | undefined, typeName: string): boolean {
-  return packed !== undefined && messageNameOf(packed.typeUrl) === typeName;
+export function isPacked(packedMessage: Any | undefined, typeName: string): boolean {
+  return packedMessage !== undefined && messageNameOf(packedMessage.typeUrl) === typeName;
 }

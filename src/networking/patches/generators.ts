@@ -28,26 +28,26 @@ export interface DifferingClusters {
   readonly removed: readonly string[];
 }
 
-export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
-  return applyEnvoyFilters('CDS', unpatchedClusters(shape, push, memory), shape, push);
+export function buildClusters(shape: ProxyShape, push: PushContext, cache: Memory = noMemory): EnvoyResource[] {
+  return applyEnvoyFilters('CDS', unpatchedClusters(shape, push, cache), shape, push);
 }
 
 export function* buildingClusters(
   shape: ProxyShape,
   push: PushContext,
-  memory: Memory,
+  cache: Memory,
 ): Generator<undefined, EnvoyResource[]> {
-  return applyEnvoyFilters('CDS', yield* buildingUnpatchedClusters(shape, push, memory), shape, push);
+  return applyEnvoyFilters('CDS', yield* buildingUnpatchedClusters(shape, push, cache), shape, push);
 }
 
 /** Precomputes patched clusters. Patching thousands of clusters takes longer than building them. */
 export function* precomputeClusters(
   shape: ProxyShape,
   push: PushContext,
-  memory: Memory,
+  cache: Memory,
 ): Generator<EnvoyResource | undefined> {
   const patches = patchSetOf(shape, push);
-  for (const cluster of unpatchedClustersAhead(shape, push, memory)) {
+  for (const cluster of unpatchedClustersAhead(shape, push, cache)) {
     if (cluster === undefined) yield undefined;
     else yield* changedClusters([cluster], patches, shape, push);
   }
@@ -59,47 +59,47 @@ export function* precomputeClusters(
  */
 export function differingClusters(
   shape: ProxyShape,
-  common: ProxyShape,
+  commonShape: ProxyShape,
   push: PushContext,
   hosts: ReadonlySet<string>,
-  memory: Memory = noMemory,
+  cache: Memory = noMemory,
 ): DifferingClusters | undefined {
-  const [patches, commonPatches] = [patchSetOf(shape, push), patchSetOf(common, push)];
+  const [patches, commonPatches] = [patchSetOf(shape, push), patchSetOf(commonShape, push)];
   if (!haveSamePatches(patches, commonPatches, 'CLUSTER')) return undefined;
-  const clusters = changedClusters(unpatchedSidecarClusters(shape, push, hosts, memory), patches, shape, push);
+  const clusters = changedClusters(unpatchedSidecarClusters(shape, push, hosts, cache), patches, shape, push);
   const commonClusters = changedClusters(
-    unpatchedSidecarClusters(common, push, hosts, memory),
+    unpatchedSidecarClusters(commonShape, push, hosts, cache),
     commonPatches,
-    common,
+    commonShape,
     push,
   );
   const names = new Set(clusters.map(({ name }) => name));
-  const removed = commonClusters.map(({ name }) => name).filter((name) => !names.has(name));
-  const isTouched = addedClusterNames(patches).some((name) => names.has(name) || removed.includes(name));
-  return isTouched ? undefined : { resources: clusters, removed };
+  const removedNames = commonClusters.map(({ name }) => name).filter((name) => !names.has(name));
+  const isTouched = addedClusterNames(patches).some((name) => names.has(name) || removedNames.includes(name));
+  return isTouched ? undefined : { resources: clusters, removed: removedNames };
 }
 
-export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
-  return applyEnvoyFilters('LDS', unpatchedListeners(shape, push, memory), shape, push);
+export function buildListeners(shape: ProxyShape, push: PushContext, cache: Memory = noMemory): EnvoyResource[] {
+  return applyEnvoyFilters('LDS', unpatchedListeners(shape, push, cache), shape, push);
 }
 
 export function* buildingListeners(
   shape: ProxyShape,
   push: PushContext,
-  memory: Memory,
+  cache: Memory,
 ): Generator<undefined, EnvoyResource[]> {
-  return applyEnvoyFilters('LDS', yield* buildingUnpatchedListeners(shape, push, memory), shape, push);
+  return applyEnvoyFilters('LDS', yield* buildingUnpatchedListeners(shape, push, cache), shape, push);
 }
 
 export function buildRoutes(
   shape: ProxyShape,
   push: PushContext,
   names: readonly string[],
-  memory: Memory = noMemory,
+  cache: Memory = noMemory,
 ): EnvoyResource[] {
   return applyEnvoyFilters(
     'RDS',
-    withAttemptCount(unpatchedRoutes(shape, push, names, memory), shape, push),
+    withAttemptCount(unpatchedRoutes(shape, push, names, cache), shape, push),
     shape,
     push,
   );
@@ -110,9 +110,9 @@ export function* buildingRoutes(
   shape: ProxyShape,
   push: PushContext,
   names: readonly string[],
-  memory: Memory,
+  cache: Memory,
 ): Generator<PartToEncode | undefined, EnvoyResource[]> {
-  const unpatched = yield* buildingUnpatchedRoutes(shape, push, names, memory);
+  const unpatched = yield* buildingUnpatchedRoutes(shape, push, names, cache);
   const routes = applyEnvoyFilters('RDS', withAttemptCount(unpatched, shape, push), shape, push);
   if (shape.type === 'sidecar') return routes;
   yield undefined;
@@ -126,7 +126,7 @@ export function buildExtensions(
   shape: ProxyShape,
   push: PushContext,
   names: readonly string[],
-  memory: Memory = noMemory,
+  cache: Memory = noMemory,
 ): EnvoyResource[] {
-  return applyEnvoyFilters('ECDS', buildWasmPlugins(shape, push, names, memory), shape, push, names);
+  return applyEnvoyFilters('ECDS', buildWasmPlugins(shape, push, names, cache), shape, push, names);
 }

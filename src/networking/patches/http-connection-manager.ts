@@ -16,17 +16,17 @@ export const httpConnectionManagerType =
 const routerType = 'envoy.extensions.filters.http.router.v3.Router';
 
 /**
- * @param packed settings of any network filter
+ * @param packedManager settings of any network filter
  * @param patchedRoutes returns its argument if nothing changes
  * @returns `packed` if nothing changes, or it is not an HTTP connection manager
  */
 export function patchedManager(
-  packed: Any,
+  packedManager: Any,
   filters: readonly ActivePatch[],
   patchedRoutes: (routes: RouteConfiguration) => RouteConfiguration,
 ): Any {
-  if (!isPacked(packed, httpConnectionManagerType)) return packed;
-  const manager = fromBinary(HttpConnectionManagerSchema, packed.value);
+  if (!isPacked(packedManager, httpConnectionManagerType)) return packedManager;
+  const manager = fromBinary(HttpConnectionManagerSchema, packedManager.value);
   const httpFilters = patchedFilters<HttpFilter>(manager.httpFilters, filters, {
     schema: HttpFilterSchema,
     filterName: ({ patch }) => patch.match.listener?.filterChain?.filter?.subFilter?.name || undefined,
@@ -35,9 +35,9 @@ export function patchedManager(
   const { routeSpecifier } = manager;
   const routes = routeSpecifier.case === 'routeConfig' ? routeSpecifier.value : undefined;
   const newRoutes = routes && patchedRoutes(routes);
-  if (httpFilters === manager.httpFilters && newRoutes === routes) return packed;
+  if (httpFilters === manager.httpFilters && newRoutes === routes) return packedManager;
   const changedManager: HttpConnectionManager = shallowCopy(manager);
   changedManager.httpFilters = [...httpFilters];
   if (newRoutes !== undefined) changedManager.routeSpecifier = { case: 'routeConfig', value: newRoutes };
-  return repacked(packed, HttpConnectionManagerSchema, changedManager);
+  return repacked(packedManager, HttpConnectionManagerSchema, changedManager);
 }

@@ -8,27 +8,27 @@ interface Placed {
 
 export class KeyedPatches {
   readonly #forAny: readonly Placed[];
-  readonly #byKey: ReadonlyMap<string, readonly Placed[]>;
+  readonly #patchesByKey: ReadonlyMap<string, readonly Placed[]>;
   readonly #unkeyed: readonly ActivePatch[];
 
   /** @param keyOf returns `undefined` for a patch that may match any object */
   constructor(patches: readonly ActivePatch[], keyOf: (active: ActivePatch) => string | undefined) {
-    const placed = patches.map((active, patchIndex) => ({ active, place: patchIndex }));
-    const groups = Map.groupBy(placed, ({ active }) => keyOf(active));
+    const indexedPatches = patches.map((active, patchIndex) => ({ active, place: patchIndex }));
+    const groups = Map.groupBy(indexedPatches, ({ active }) => keyOf(active));
     this.#forAny = groups.get(undefined) ?? [];
     this.#unkeyed = this.#forAny.map(({ active }) => active);
     groups.delete(undefined);
-    this.#byKey = groups as ReadonlyMap<string, readonly Placed[]>;
+    this.#patchesByKey = groups as ReadonlyMap<string, readonly Placed[]>;
   }
 
   get hasKeys(): boolean {
-    return this.#byKey.size > 0;
+    return this.#patchesByKey.size > 0;
   }
 
   /** Patches that may match an object with one of these keys, in order. */
   for(keys: Iterable<string>): readonly ActivePatch[] {
     if (!this.hasKeys) return this.#unkeyed;
-    const keyedPatches = [...new Set(keys)].flatMap((key) => this.#byKey.get(key) ?? []);
+    const keyedPatches = [...new Set(keys)].flatMap((key) => this.#patchesByKey.get(key) ?? []);
     if (keyedPatches.length === 0) return this.#unkeyed;
     return [...this.#forAny, ...keyedPatches].sort((a, b) => a.place - b.place).map(({ active }) => active);
   }

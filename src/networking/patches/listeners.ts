@@ -63,8 +63,8 @@ function patchedListener(
 
 /** Returns `undefined` if a patch removes the listener or its last filter chain. */
 function withPatches(listener: Listener, matching: readonly ActivePatch[], facts: ListenerFacts): Listener | undefined {
-  const byTarget = Map.groupBy(matching, ({ patch }) => patch.applyTo);
-  const of = (target: ActivePatch['patch']['applyTo']): readonly ActivePatch[] => byTarget.get(target) ?? [];
+  const patchesByTarget = Map.groupBy(matching, ({ patch }) => patch.applyTo);
+  const of = (target: ActivePatch['patch']['applyTo']): readonly ActivePatch[] => patchesByTarget.get(target) ?? [];
   const isMatching = (active: ActivePatch): boolean => hasChainFor(active, chainsOf(listener), facts);
   const changedListener = applyPatches(listener, of('LISTENER').filter(isMatching), changeListener);
   if (changedListener === undefined) return undefined;
@@ -83,22 +83,22 @@ function withPatches(listener: Listener, matching: readonly ActivePatch[], facts
     routes: matching.filter(({ patch }) => routeTargets.has(patch.applyTo)),
     isVirtual: facts.isVirtualInbound,
   };
-  const added = of('FILTER_CHAIN')
+  const addedChains = of('FILTER_CHAIN')
     .filter(({ patch }) => patch.operation === 'ADD')
     .flatMap((active) =>
       attemptPatch<FilterChain[]>(active, [], () => [withOrigins(valueAs(FilterChainSchema, active), [active.origin])]),
     );
   const filterChains = [
     ...changedListener.filterChains.flatMap((chain) => patchedChain(chain, chainPatches) ?? []),
-    ...added,
+    ...addedChains,
   ];
   const defaultFilterChain =
     changedListener.defaultFilterChain && patchedChain(changedListener.defaultFilterChain, chainPatches);
-  const same =
+  const sameAddress =
     listenerFilters === changedListener.listenerFilters &&
     sameItems(filterChains, changedListener.filterChains) &&
     defaultFilterChain === changedListener.defaultFilterChain;
-  if (same) return changedListener;
+  if (sameAddress) return changedListener;
   // Envoy rejects listeners without filter chains.
   if (filterChains.length === 0 && defaultFilterChain === undefined) return undefined;
   const result: Listener = shallowCopy(changedListener);

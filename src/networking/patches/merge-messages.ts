@@ -27,11 +27,11 @@ export function mergeMessages<M extends Message>(schema: DescMessage, target: M,
   for (const field of schema.fields) {
     if (!isFieldSet(value, field)) continue;
     const current = isFieldSet(target, field) ? valueOf(field, target) : undefined;
-    const after =
+    const mergedValue =
       current === undefined ? valueOf(field, value) : mergedField(field, current, valueOf(field, value), lists);
     const fields = result as unknown as Fields;
-    if (field.oneof === undefined) fields[field.localName] = after;
-    else fields[field.oneof.localName] = { case: field.localName, value: after } satisfies Chosen;
+    if (field.oneof === undefined) fields[field.localName] = mergedValue;
+    else fields[field.oneof.localName] = { case: field.localName, value: mergedValue } satisfies Chosen;
   }
   return result;
 }

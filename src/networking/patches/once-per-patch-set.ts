@@ -5,10 +5,10 @@ const cache = new WeakMap<object, WeakMap<PatchSet, Map<string, unknown>>>();
 
 /** @param key identifies all other inputs */
 export function oncePerPatchSet<T>(subject: object, patches: PatchSet, key: string, compute: () => T): T {
-  const bySet = cache.get(subject) ?? new WeakMap<PatchSet, Map<string, unknown>>();
-  cache.set(subject, bySet);
-  const byKey = bySet.get(patches) ?? new Map<string, unknown>();
-  bySet.set(patches, byKey);
-  if (!byKey.has(key)) byKey.set(key, compute());
-  return byKey.get(key) as T;
+  const resultsBySet = cache.get(subject) ?? new WeakMap<PatchSet, Map<string, unknown>>();
+  cache.set(subject, resultsBySet);
+  const resultsByKey = resultsBySet.get(patches) ?? new Map<string, unknown>();
+  resultsBySet.set(patches, resultsByKey);
+  if (!resultsByKey.has(key)) resultsByKey.set(key, compute());
+  return resultsByKey.get(key) as T;
 }

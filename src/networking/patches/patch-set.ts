@@ -61,36 +61,36 @@ const cachedSets = new WeakValues<PatchSet>();
 function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): PatchSet {
   const { type, runsWasm } = shape;
   const all = filters.flatMap((filter) =>
-    filter.spec.configPatches.map((written, index) => ({
-      written,
+    filter.spec.configPatches.map((patchSpec, index) => ({
+      written: patchSpec,
       filter,
       origin: { key: configKeyOf(filter), path: ['spec', 'configPatches', index] },
     })),
   );
   const activeIndexes = [...all.keys()].filter((patchIndex) => isForProxy(all[patchIndex]!.written, shape));
   const text = `${type} ${runsWasm} ${identityText(filters)} ${activeIndexes.length === all.length ? 'all' : activeIndexes.join()}`;
-  const existing = cachedSets.get(text);
-  if (existing !== undefined) return existing;
+  const cachedSet = cachedSets.get(text);
+  if (cachedSet !== undefined) return cachedSet;
   const withheldFrom = new Set<Config<EnvoyFilter>>();
-  const applied = activeIndexes.flatMap((patchIndex) => {
+  const appliedPatches = activeIndexes.flatMap((patchIndex) => {
     const writtenPatch = all[patchIndex]!;
     const { patch } = runsWasm ? { patch: writtenPatch.written } : withoutWasm(writtenPatch.written);
     if (patch !== writtenPatch.written) withheldFrom.add(writtenPatch.filter);
     return patch === undefined ? [] : [{ ...writtenPatch, patch }];
   });
-  const byTarget = Map.groupBy(
-    applied.map((appliedPatch, index): ActivePatch => ({ ...appliedPatch, index })),
+  const patchesByTarget = Map.groupBy(
+    appliedPatches.map((appliedPatch, index): ActivePatch => ({ ...appliedPatch, index })),
     ({ patch }) => patch.applyTo,
   );
   const set: PatchSet = {
     nodeType: type,
     withheldFrom: [...withheldFrom],
     of: (target) => {
-      const patches = byTarget.get(target) ?? [];
+      const patches = patchesByTarget.get(target) ?? [];
       recordTried(patches);
       return patches;
     },
-    byTarget,
+    byTarget: patchesByTarget,
   };
   cachedSets.set(text, set);
   return set;
@@ -124,13 +124,13 @@ const values = new WeakMap<EnvoyPatch, Message>();
  * @throws PatchFailure if the value does not have the type
  */
 export function valueAs<Desc extends DescMessage>(schema: Desc, { patch }: ActivePatch): MessageShape<Desc> {
-  const existing = values.get(patch);
-  if (existing !== undefined) return existing as MessageShape<Desc>;
+  const cachedValue = values.get(patch);
+  if (cachedValue !== undefined) return cachedValue as MessageShape<Desc>;
   const decoded = patchValue(patch);
   if (decoded === undefined) throw new PatchFailure('has no value');
   if (E.isLeft(decoded)) throw new PatchFailure(decoded.left);
-  const { schema: wide, message } = decoded.right;
-  const value = fromBinary(schema, toBinary(wide, message));
+  const { schema: wideSchema, message } = decoded.right;
+  const value = fromBinary(schema, toBinary(wideSchema, message));
   values.set(patch, value);
   return value;
 }

@@ -53,16 +53,16 @@ const routePatchesByPlace = new WeakMap<PatchSet, Map<PlaceContext, KeyedPatches
 
 /** Returns `undefined` if no patch applies to this context. */
 function routePatchesFor(patches: PatchSet, placeContext: PlaceContext): KeyedPatches | undefined {
-  const byPlace = routePatchesByPlace.get(patches) ?? new Map<PlaceContext, KeyedPatches | undefined>();
-  routePatchesByPlace.set(patches, byPlace);
-  if (!byPlace.has(placeContext)) {
+  const patchesByContext = routePatchesByPlace.get(patches) ?? new Map<PlaceContext, KeyedPatches | undefined>();
+  routePatchesByPlace.set(patches, patchesByContext);
+  if (!patchesByContext.has(placeContext)) {
     const possible = routePatches(patches).filter((active) => isForPlace(active, placeContext));
-    byPlace.set(
+    patchesByContext.set(
       placeContext,
       possible.length === 0 ? undefined : new KeyedPatches(possible, (active) => keyOf(active, placeContext)),
     );
   }
-  return byPlace.get(placeContext);
+  return patchesByContext.get(placeContext);
 }
 
 /**
@@ -88,10 +88,10 @@ function patchedResource(resource: EnvoyResource, matching: readonly ActivePatch
   const { name, schema } = resource;
   if (resource instanceof ResourceOfParts) {
     const unpatched = resource.rest as RouteConfiguration;
-    const patched = patchedOfParts(unpatched, resource.blocks as readonly Block[], matching, patches);
-    if (patched?.rest === unpatched && sameItems(patched.blocks, resource.blocks)) return resource;
-    if (patched !== undefined) {
-      return new ResourceOfParts({ name, schema, message: patched.rest, dependsOn }, patched.blocks);
+    const patchedBlocks = patchedOfParts(unpatched, resource.blocks as readonly Block[], matching, patches);
+    if (patchedBlocks?.rest === unpatched && sameItems(patchedBlocks.blocks, resource.blocks)) return resource;
+    if (patchedBlocks !== undefined) {
+      return new ResourceOfParts({ name, schema, message: patchedBlocks.rest, dependsOn }, patchedBlocks.blocks);
     }
   }
   const message = resource.message as RouteConfiguration;
@@ -112,33 +112,35 @@ function patchedOfParts(
   patches: PatchSet,
 ): { readonly rest: RouteConfiguration; readonly blocks: readonly PartBlock[] } | undefined {
   const all = (): readonly VirtualHostPart[] => unpatched.flatMap(({ parts }) => parts);
-  const { ofWhole, changing, adding } = byTarget(matching, all);
-  const withoutHosts = ofWhole.reduce(withMerged, configuration);
-  if (withoutHosts.virtualHosts.length > 0) return undefined;
-  const byHost = new KeyedPatches(changing, matchedHostName);
+  const { ofWhole, changing, adding } = groupByTarget(matching, all);
+  const mergedConfiguration = ofWhole.reduce(withMerged, configuration);
+  if (mergedConfiguration.virtualHosts.length > 0) return undefined;
+  const patchesByHost = new KeyedPatches(changing, matchedHostName);
   const key = `block ${changing.map(({ index }) => index).join()}`;
-  const patched = unpatched.map((block) =>
-    oncePerPatchSet(block, patches, key, () => patchedBlock(block, byHost, patches)),
+  const patchedBlocks = unpatched.map((block) =>
+    oncePerPatchSet(block, patches, key, () => patchedBlock(block, patchesByHost, patches)),
   );
-  const areNamesUnchanged = patched.every(({ hasSameNames }) => hasSameNames);
-  const fitting = areNamesUnchanged ? patched.map(({ after }) => after) : fittingBlocks(patched, all());
-  const blocks: PartBlock[] = fitting.filter(({ parts }) => parts.length > 0);
-  const added =
+  const areNamesUnchanged = patchedBlocks.every(({ hasSameNames }) => hasSameNames);
+  const uniqueBlocks = areNamesUnchanged
+    ? patchedBlocks.map(({ after }) => after)
+    : fittingBlocks(patchedBlocks, all());
+  const blocks: PartBlock[] = uniqueBlocks.filter(({ parts }) => parts.length > 0);
+  const newHosts =
     adding.length === 0
       ? []
       : addedHosts(
           adding,
-          fitting.flatMap(({ parts }) => parts),
+          uniqueBlocks.flatMap(({ parts }) => parts),
         );
-  if (added.length > 0) {
+  if (newHosts.length > 0) {
     blocks.push(
       new PartBlock(
         virtualHostsField,
-        added.map((host) => new Encodable(VirtualHostSchema, host)),
+        newHosts.map((host) => new Encodable(VirtualHostSchema, host)),
       ),
     );
   }
-  return { rest: withoutHosts, blocks };
+  return { rest: mergedConfiguration, blocks };
 }
 
 /** A patched virtual host, whose name and domains stay available after encoding. */
@@ -147,10 +149,10 @@ class PatchedHost extends Encodable {
   /** The unpatched host's list if no domain changed. */
   readonly domains: readonly string[];
 
-  constructor(hostPart: VirtualHostPart, unpatched: VirtualHost, after: VirtualHost) {
-    super(VirtualHostSchema, after);
-    this.name = after.name;
-    this.domains = after.domains === unpatched.domains ? hostPart.domains : after.domains;
+  constructor(hostPart: VirtualHostPart, unpatched: VirtualHost, patchedMessage: VirtualHost) {
+    super(VirtualHostSchema, patchedMessage);
+    this.name = patchedMessage.name;
+    this.domains = patchedMessage.domains === unpatched.domains ? hostPart.domains : patchedMessage.domains;
   }
 }
 
@@ -167,19 +169,21 @@ interface PatchedBlock {
   readonly hasSameNames: boolean;
 }
 
-function patchedBlock(unpatched: Block, byHost: KeyedPatches, patches: PatchSet): PatchedBlock {
+function patchedBlock(unpatched: Block, patchesByHost: KeyedPatches, patches: PatchSet): PatchedBlock {
   const changes: [VirtualHostPart, { active: readonly ActivePatch[]; after: HostPart | undefined }][] = [];
   for (const hostPart of unpatched.parts) {
-    const active = byHost.for(hostKeys(hostPart)).filter((candidate) => matchesHost(candidate, hostPart));
+    const active = patchesByHost.for(hostKeys(hostPart)).filter((candidate) => matchesHost(candidate, hostPart));
     if (active.length === 0) continue;
-    const after = patchedPart(hostPart, active, patches);
-    if (after !== hostPart) changes.push([hostPart, { active, after }]);
+    const nextPart = patchedPart(hostPart, active, patches);
+    if (nextPart !== hostPart) changes.push([hostPart, { active, after: nextPart }]);
   }
-  const byPart = new Map(changes);
+  const changesByPart = new Map(changes);
   return {
     unpatched,
-    after: blockAfter(unpatched, (hostPart) => (byPart.has(hostPart) ? byPart.get(hostPart)!.after : hostPart)),
-    changes: byPart,
+    after: blockAfter(unpatched, (hostPart) =>
+      changesByPart.has(hostPart) ? changesByPart.get(hostPart)!.after : hostPart,
+    ),
+    changes: changesByPart,
     hasSameNames: changes.every(([hostPart, { after }]) => after === undefined || hasSameNames(hostPart, after)),
   };
 }
@@ -193,18 +197,18 @@ function patchedPart(
   const key = active.map(({ index }) => index).join();
   return oncePerPatchSet(hostPart, patches, key, () => {
     const { message } = hostPart;
-    const after = patchedHost(message, active);
-    return after && (after === message ? hostPart : new PatchedHost(hostPart, message, after));
+    const nextHost = patchedHost(message, active);
+    return nextHost && (nextHost === message ? hostPart : new PatchedHost(hostPart, message, nextHost));
   });
 }
 
 /** Reverts changes that would duplicate a name or domain. */
 function fittingBlocks(
-  patched: readonly PatchedBlock[],
+  patchedBlocks: readonly PatchedBlock[],
   all: readonly VirtualHostPart[],
 ): readonly PartBlock<HostPart>[] {
   const unique = new UniqueHosts<HostPart>(all);
-  return patched.map(({ unpatched, changes }) =>
+  return patchedBlocks.map(({ unpatched, changes }) =>
     blockAfter(unpatched, (hostPart) => {
       const change = changes.get(hostPart);
       return change === undefined ? hostPart : unique.changed(hostPart, change.after, change.active);
@@ -232,7 +236,7 @@ export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonl
  *
  * @param hosts virtual hosts of the configuration
  */
-function byTarget(matching: readonly ActivePatch[], hosts: () => readonly NamedHost[]) {
+function groupByTarget(matching: readonly ActivePatch[], hosts: () => readonly NamedHost[]) {
   const isAddition = ({ patch }: ActivePatch): boolean => patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
   const hostPatches = matching.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
   return {
@@ -248,12 +252,12 @@ function byTarget(matching: readonly ActivePatch[], hosts: () => readonly NamedH
 }
 
 function patchedConfiguration(routes: RouteConfiguration, matching: readonly ActivePatch[]): RouteConfiguration {
-  const { ofWhole, changing, adding } = byTarget(matching, () => routes.virtualHosts);
+  const { ofWhole, changing, adding } = groupByTarget(matching, () => routes.virtualHosts);
   const mergedConfiguration = ofWhole.reduce(withMerged, routes);
   const unique = new UniqueHosts(mergedConfiguration.virtualHosts);
-  const byHost = new KeyedPatches(changing, matchedHostName);
+  const patchesByHost = new KeyedPatches(changing, matchedHostName);
   const hosts = mergedConfiguration.virtualHosts.flatMap((host) => {
-    const active = byHost.for(hostKeys(host)).filter((candidate) => matchesHost(candidate, host));
+    const active = patchesByHost.for(hostKeys(host)).filter((candidate) => matchesHost(candidate, host));
     if (active.length === 0) return [host];
     return unique.changed(host, patchedHost(host, active), active) ?? [];
   });

@@ -31,9 +31,9 @@ export function wasTried(patch: EnvoyPatch): boolean {
 export function attemptPatch<T>(active: ActivePatch, current: T, apply: () => T): T {
   const status = patchStatus(active.written);
   try {
-    const after = apply();
+    const result = apply();
     if (!status.applied) statuses.set(active.written, { ...status, applied: true });
-    return after;
+    return result;
   } catch (error) {
     if (!(error instanceof PatchFailure)) throw error;
     statuses.set(active.written, { ...status, problem: error.message });

@@ -103,41 +103,41 @@ function matchesRouteOfPatch({ patch }: ActivePatch, route: Route): boolean {
 export function addedHosts(additions: readonly ActivePatch[], present: readonly NamedHost[]): readonly VirtualHost[] {
   if (additions.length === 0) return [];
   const names = new TakenNames(present);
-  const added: VirtualHost[] = [];
+  const newHosts: VirtualHost[] = [];
   for (const addition of additions) {
     attemptPatch(addition, undefined, () => {
       const host = withOrigins(valueAs(VirtualHostSchema, addition), [addition.origin]);
       names.refuseTaken(host);
       names.add(host);
-      added.push(host);
+      newHosts.push(host);
     });
   }
-  return added;
+  return newHosts;
 }
 
 class TakenNames {
-  readonly #byName = new Map<string, NamedHost>();
-  readonly #byDomain = new Map<string, NamedHost>();
+  readonly #hostsByName = new Map<string, NamedHost>();
+  readonly #hostsByDomain = new Map<string, NamedHost>();
 
   constructor(hosts: readonly NamedHost[]) {
     for (const host of hosts) this.add(host);
   }
 
   add(host: NamedHost): void {
-    if (!this.#byName.has(host.name)) this.#byName.set(host.name, host);
-    for (const domain of host.domains) if (!this.#byDomain.has(domain)) this.#byDomain.set(domain, host);
+    if (!this.#hostsByName.has(host.name)) this.#hostsByName.set(host.name, host);
+    for (const domain of host.domains) if (!this.#hostsByDomain.has(domain)) this.#hostsByDomain.set(domain, host);
   }
 
   delete(host: NamedHost): void {
-    if (this.#byName.get(host.name) === host) this.#byName.delete(host.name);
-    for (const domain of host.domains) if (this.#byDomain.get(domain) === host) this.#byDomain.delete(domain);
+    if (this.#hostsByName.get(host.name) === host) this.#hostsByName.delete(host.name);
+    for (const domain of host.domains) if (this.#hostsByDomain.get(domain) === host) this.#hostsByDomain.delete(domain);
   }
 
   /** @throws PatchFailure if another host has the name or one of the domains */
   refuseTaken(host: NamedHost): void {
-    if (this.#byName.has(host.name)) throw new PatchFailure(`virtual host ${host.name} already exists`);
+    if (this.#hostsByName.has(host.name)) throw new PatchFailure(`virtual host ${host.name} already exists`);
     for (const domain of host.domains) {
-      const other = this.#byDomain.get(domain);
+      const other = this.#hostsByDomain.get(domain);
       if (other !== undefined) {
         throw new PatchFailure(`domain ${domain} is used by virtual host ${other.name}`);
       }
@@ -145,14 +145,14 @@ class TakenNames {
   }
 }
 
-export function hasSameNames(previous: NamedHost, after: NamedHost): boolean {
-  return after.domains === previous.domains && after.name === previous.name;
+export function hasSameNames(previous: NamedHost, next: NamedHost): boolean {
+  return next.domains === previous.domains && next.name === previous.name;
 }
 
 /** Prevents duplicate names and domains in a configuration. */
 export class UniqueHosts<Host extends NamedHost> {
   readonly #hosts: readonly Host[];
-  readonly #patched = new Map<Host, Host | undefined>();
+  readonly #patchedHosts = new Map<Host, Host | undefined>();
   /** Created when a patch changes a name or domain, which is rare. */
   #names: TakenNames | undefined;
 
@@ -161,25 +161,25 @@ export class UniqueHosts<Host extends NamedHost> {
   }
 
   /** @returns the patched host, or the previous one if the patched host conflicts with another */
-  changed(previous: Host, after: Host | undefined, active: readonly ActivePatch[]): Host | undefined {
-    const result = after === undefined ? undefined : this.#fitting(previous, after, active);
-    this.#patched.set(previous, result);
+  changed(previous: Host, next: Host | undefined, active: readonly ActivePatch[]): Host | undefined {
+    const result = next === undefined ? undefined : this.#withoutConflicts(previous, next, active);
+    this.#patchedHosts.set(previous, result);
     this.#names?.delete(previous);
     if (result !== undefined) this.#names?.add(result);
     return result;
   }
 
-  #fitting(previous: Host, after: Host, active: readonly ActivePatch[]): Host {
+  #withoutConflicts(previous: Host, next: Host, active: readonly ActivePatch[]): Host {
     const last = active.findLast(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
-    if (last === undefined || hasSameNames(previous, after)) return after;
+    if (last === undefined || hasSameNames(previous, next)) return next;
     this.#names ??= new TakenNames(
-      this.#hosts.flatMap((host) => (this.#patched.has(host) ? (this.#patched.get(host) ?? []) : [host])),
+      this.#hosts.flatMap((host) => (this.#patchedHosts.has(host) ? (this.#patchedHosts.get(host) ?? []) : [host])),
     );
     const names = this.#names;
     names.delete(previous);
     return attemptPatch(last, previous, () => {
-      names.refuseTaken(after);
-      return after;
+      names.refuseTaken(next);
+      return next;
     });
   }
 }

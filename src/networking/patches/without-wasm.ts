@@ -16,7 +16,7 @@ import { extensionTypes } from '../messages/extension-types.ts';
 /** Returns `undefined` if the patch contains only Wasm code. */
 export const withoutWasm = memoizeByObject((patch: EnvoyPatch): { readonly patch: EnvoyPatch | undefined } => {
   if (patch.value === undefined) return { patch };
-  const value = replaced(patch.value);
+  const value = replaceWasm(patch.value);
   if (value === patch.value) return { patch };
   return { patch: value === undefined ? undefined : { ...patch, value: value as Readonly<Record<string, unknown>> } };
 });
@@ -35,9 +35,9 @@ const otherTypes: ReadonlySet<string> = new Set([
 const typeListKeys: ReadonlySet<string> = new Set(['type_urls', 'typeUrls']);
 
 /** Returns the same value if it contains no Wasm code, and `undefined` if it contains nothing else. */
-function replaced(value: unknown): unknown {
+function replaceWasm(value: unknown): unknown {
   if (Array.isArray(value)) {
-    const items = value.map(replaced).filter((item) => item !== undefined);
+    const items = value.map(replaceWasm).filter((item) => item !== undefined);
     return items.length === value.length && items.every((item, index) => item === value[index]) ? value : items;
   }
   if (!isObject(value)) return value;
@@ -53,11 +53,11 @@ function replaced(value: unknown): unknown {
 function withEntriesReplaced(object: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> | undefined {
   let result = object;
   for (const [key, entry] of Object.entries(object)) {
-    const after = typeListKeys.has(key) && Array.isArray(entry) ? withSubstituteTypes(entry) : replaced(entry);
-    if (after === entry) continue;
+    const replacement = typeListKeys.has(key) && Array.isArray(entry) ? withSubstituteTypes(entry) : replaceWasm(entry);
+    if (replacement === entry) continue;
     // Also removes objects that contain only the code, such as a list entry.
-    if (after === undefined) return undefined;
-    result = { ...result, [key]: after };
+    if (replacement === undefined) return undefined;
+    result = { ...result, [key]: replacement };
   }
   return result;
 }
@@ -106,6 +106,6 @@ function field(object: unknown, name: string, jsonName: string): unknown {
   return isObject(object) ? (object[name] ?? object[jsonName]) : undefined;
 }
 
-function asJson(packed: Any): unknown {
-  return toJson(AnySchema, packed, { registry: extensionTypes });
+function asJson(packedMessage: Any): unknown {
+  return toJson(AnySchema, packedMessage, { registry: extensionTypes });
 }

@@ -28,8 +28,8 @@ export function clustersNamedIn({ typeUrl, first, start, rest }: EncodedMessage)
   if (schema === undefined) return [];
   const names = new Set<string>();
   collector.collect(schema, first, names, start);
-  const shared = rest.map((chunk) => namesInChunk(schema)(chunk)).filter(({ size }) => size > 0);
-  return names.size === 0 ? shared : [names, ...shared];
+  const sharedNames = rest.map((chunk) => namesInChunk(schema)(chunk)).filter(({ size }) => size > 0);
+  return names.size === 0 ? sharedNames : [names, ...sharedNames];
 }
 
 export function namesCluster(clusters: ClusterNames, name: string): boolean {
@@ -41,8 +41,8 @@ export function clustersAmong(clusters: ClusterNames, candidates: ReadonlySet<st
   const count = clusters.reduce((sum, { size }) => sum + size, 0);
   // If there are fewer candidates, iterating over them is faster.
   if (candidates.size * clusters.length <= count) return [...candidates].filter((name) => namesCluster(clusters, name));
-  const foundNames = new Set(clusters.flatMap((names) => [...names].filter((name) => candidates.has(name))));
-  return foundNames.size === 0 ? [] : [...candidates].filter((name) => foundNames.has(name));
+  const referencedNames = new Set(clusters.flatMap((names) => [...names].filter((name) => candidates.has(name))));
+  return referencedNames.size === 0 ? [] : [...candidates].filter((name) => referencedNames.has(name));
 }
 
 /** Cached, because resources share chunks. */

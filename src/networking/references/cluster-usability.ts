@@ -74,11 +74,11 @@ function* fieldsOf(buffer: Buffer, start: number, end: number): Generator<Field>
 }
 
 function assignmentIn(buffer: Buffer, start: number, end: number): string | undefined {
-  let foundName: string | undefined;
+  let matchingName: string | undefined;
   for (const { number, from, to } of fieldsOf(buffer, start, end)) {
-    if (number === serviceName.number) foundName = buffer.toString('utf8', from, to);
+    if (number === serviceName.number) matchingName = buffer.toString('utf8', from, to);
   }
-  return foundName;
+  return matchingName;
 }
 
 export function secretsIn(first: Uint8Array, start: number): ReadonlySet<string> {

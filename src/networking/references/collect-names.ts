@@ -21,7 +21,7 @@ const mapValueField = 2;
 export class NameCollector {
   readonly #search: NameSearch;
   readonly #plans = new Map<string, Plan>();
-  readonly #packed = new Map<string, DescMessage | undefined>();
+  readonly #packedSchemas = new Map<string, DescMessage | undefined>();
 
   constructor(search: NameSearch) {
     this.#search = search;
@@ -77,10 +77,10 @@ export class NameCollector {
 
   #schemaOf(typeUrl: string): DescMessage | undefined {
     const name = messageNameOf(typeUrl);
-    if (this.#packed.has(name)) return this.#packed.get(name);
+    if (this.#packedSchemas.has(name)) return this.#packedSchemas.get(name);
     const schema = packedType(typeUrl);
     // Unknown types are not cached, because users choose their names.
-    if (schema !== undefined) this.#packed.set(name, schema);
+    if (schema !== undefined) this.#packedSchemas.set(name, schema);
     return schema;
   }
 

@@ -23,9 +23,9 @@ export function withFetchLimit(bytes: Uint8Array, { fetchMs, awaitsNames }: Limi
   const cluster = fromBinary(ClusterSchema, bytes);
   const isLimited = limitSources(ClusterSchema, cluster, fetchMs);
   const { case: kind, value: type } = cluster.clusterDiscoveryType;
-  const isOfNames =
+  const isNameBased =
     kind === 'clusterType' || type === Cluster_DiscoveryType.STRICT_DNS || type === Cluster_DiscoveryType.LOGICAL_DNS;
-  const isUnawaited = !awaitsNames && isOfNames && cluster.waitForWarmOnInit !== false;
+  const isUnawaited = !awaitsNames && isNameBased && cluster.waitForWarmOnInit !== false;
   if (isUnawaited) cluster.waitForWarmOnInit = false;
   return isLimited || isUnawaited ? toBinary(ClusterSchema, cluster) : undefined;
 }
@@ -51,12 +51,12 @@ function limitSources(schema: DescMessage, message: Message, fetchMs: number): b
   return isLimited;
 }
 
-function limitPacked(packed: Any, fetchMs: number): boolean {
-  const schema = packedType(packed.typeUrl);
+function limitPacked(packedMessage: Any, fetchMs: number): boolean {
+  const schema = packedType(packedMessage.typeUrl);
   if (schema === undefined) return false;
-  const message = fromBinary(schema, packed.value);
+  const message = fromBinary(schema, packedMessage.value);
   if (!limitSources(schema, message, fetchMs)) return false;
-  packed.value = toBinary(schema, message);
+  packedMessage.value = toBinary(schema, message);
   return true;
 }
 

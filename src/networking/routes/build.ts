@@ -14,28 +14,28 @@ export function buildRoutes(
   shape: ProxyShape,
   push: PushContext,
   names: readonly string[],
-  memory: Memory = noMemory,
+  cache: Memory = noMemory,
 ): EnvoyResource[] {
-  return atOnce(buildingRoutes(shape, push, names, memory));
+  return atOnce(buildingRoutes(shape, push, names, cache));
 }
 
 export function* buildingRoutes(
   shape: ProxyShape,
   push: PushContext,
   names: readonly string[],
-  memory: Memory,
+  cache: Memory,
 ): Generator<undefined, EnvoyResource[]> {
   const resources: EnvoyResource[] = [];
   if (shape.type === 'sidecar') {
     for (const name of names) {
-      resources.push(sidecarRoutes(name, shape, push, memory));
+      resources.push(sidecarRoutes(name, shape, push, cache));
       yield undefined;
     }
     return resources;
   }
-  const merged = mergeGateways(shape, push);
+  const mergedGateways = mergeGateways(shape, push);
   const reach = reachOf(shape, push);
-  for (const name of names) resources.push(yield* buildingGatewayRoutes(name, merged, shape, push, reach));
+  for (const name of names) resources.push(yield* buildingGatewayRoutes(name, mergedGateways, shape, push, reach));
   return resources;
 }
 
@@ -43,8 +43,8 @@ export function* buildingRoutes(
 export function* precomputeRoutes(
   shape: ProxyShape,
   push: PushContext,
-  memory: Memory,
+  cache: Memory,
   names: readonly string[],
 ): Generator<PartToEncode | undefined> {
-  if (shape.type === 'sidecar') yield* precomputeSidecarRoutes(shape, push, memory, names);
+  if (shape.type === 'sidecar') yield* precomputeSidecarRoutes(shape, push, cache, names);
 }

@@ -31,12 +31,12 @@ import type { WithDependencies } from './translate/with-dependencies.ts';
 /** Returns no virtual hosts for the name of a deleted Gateway. Yields, because a configuration may have thousands of routes. */
 export function* buildingGatewayRoutes(
   name: string,
-  merged: MergedGateways,
+  mergedGateways: MergedGateways,
   shape: ProxyShape,
   push: PushContext,
   reach: ProxyReach,
 ): Generator<undefined, EnvoyResource> {
-  const servers = merged.routes.get(name);
+  const servers = mergedGateways.routes.get(name);
   const none: WithDependencies<VirtualHost[]> = { value: [], dependsOn: [] };
   const hosts = servers ? yield* virtualHosts(servers, shape, push, reach) : none;
   const configuration = routeConfiguration(name, hosts.value);
@@ -66,7 +66,7 @@ function* virtualHosts(
   const { port } = servers[0]!;
   const planned = yield* planHosts(servers, shape, push);
   const dependsOn: ConfigKey[] = servers.map(({ gateway }) => configKeyOf(gateway));
-  const { served, misdirected } = withoutMisdirected(planned, servers);
+  const { served, misdirected } = omitMisdirected(planned, servers);
   const plans = collapsed(served);
   yield undefined;
   const all: VirtualHost[] = [];
@@ -102,14 +102,14 @@ function* virtualHosts(
  *
  * @returns `misdirected`: the removed hosts, by their servers
  */
-function withoutMisdirected(
+function omitMisdirected(
   planned: ReadonlyMap<string, HostPlan>,
   servers: readonly GatewayServer[],
 ): { readonly served: ReadonlyMap<string, HostPlan>; readonly misdirected: ReadonlyMap<string, ServerOnPort> } {
   const misdirected = new Map(servers.flatMap((server) => [...(server.misdirected ?? [])]));
   if (misdirected.size === 0) return { served: planned, misdirected };
-  const knownHosts = new Set([...misdirected.keys(), ...servers.flatMap(({ hosts }) => hosts.map(dnsName))]);
-  const servedHosts = [...planned].filter(([host]) => !misdirected.has(mostSpecific(host, knownHosts)!));
+  const allHosts = new Set([...misdirected.keys(), ...servers.flatMap(({ hosts }) => hosts.map(dnsName))]);
+  const servedHosts = [...planned].filter(([host]) => !misdirected.has(mostSpecific(host, allHosts)!));
   return { served: new Map(servedHosts), misdirected };
 }
 
@@ -153,9 +153,10 @@ function* planHosts(
       const text = serverText(servedRule.virtualService, server);
       for (const host of servedRule.hosts) {
         const plan = planOf(host);
-        const through = plan.virtualServices.get(servedRule.virtualService);
-        if (through === undefined) plan.virtualServices.set(servedRule.virtualService, new Map([[text, server]]));
-        else if (!through.has(text)) through.set(text, server);
+        const virtualServiceHosts = plan.virtualServices.get(servedRule.virtualService);
+        if (virtualServiceHosts === undefined)
+          plan.virtualServices.set(servedRule.virtualService, new Map([[text, server]]));
+        else if (!virtualServiceHosts.has(text)) virtualServiceHosts.set(text, server);
         plan.httpsRedirect ||= redirect;
         plan.servers.add(server);
       }
@@ -180,9 +181,9 @@ function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; pla
   };
   const groups = new Map<string, { names: string[]; plan: HostPlan }>();
   for (const [host, plan] of [...plans].sort(([a], [b]) => compareText(a, b))) {
-    const routes = [...plan.virtualServices].flatMap(([service, through]) => [
+    const routes = [...plan.virtualServices].flatMap(([service, virtualServiceHosts]) => [
       service,
-      ...[...through.values()].flatMap(({ gateway, server }) => [gateway, server.port.number]),
+      ...[...virtualServiceHosts.values()].flatMap(({ gateway, server }) => [gateway, server.port.number]),
     ]);
     const key = [plan.httpsRedirect, ...routes.map(idOf)].join();
     const group = groups.get(key);

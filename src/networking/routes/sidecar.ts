@@ -30,7 +30,7 @@ export function sidecarRoutes(
   name: string,
   shape: ProxyShape,
   push: PushContext,
-  memory: Memory = noMemory,
+  cache: Memory = noMemory,
 ): EnvoyResource {
   const scope = push.sidecarScopeFor(shape);
   const selection = selectionOf(name, scope);
@@ -38,13 +38,13 @@ export function sidecarRoutes(
   if (selection === undefined) return configurationOf(name, noBlocks, [], scope, false);
   const key = clientText(name, selection, shape, scope, push);
   const reach = reachOf(shape, push);
-  const plan = routePlan(key, { selection, shape, push, scope, memory, reach });
-  const blocks = selection.host === undefined ? withFallback(plan, scope, reach, memory) : plan.blocks;
+  const plan = routePlan(key, { selection, shape, push, scope, memory: cache, reach });
+  const blocks = selection.host === undefined ? withFallback(plan, scope, reach, cache) : plan.blocks;
   const allPorts = selection.port === undefined;
   const build = (): EnvoyResource => configurationOf(name, blocks, [plan], scope, allPorts);
   if (plan.blocks.length === 0) return build();
   const inputs = [scope.sidecar, blocks];
-  return memory.recall('RDS', key, inputs, () => ({
+  return cache.recall('RDS', key, inputs, () => ({
     resource: sharedConfiguration(`${name} ${allPorts}`, blocks, build),
     dependsOn: none,
   })).resource;
@@ -53,7 +53,7 @@ export function sidecarRoutes(
 export function* precomputeSidecarRoutes(
   shape: ProxyShape,
   push: PushContext,
-  memory: Memory,
+  cache: Memory,
   names: readonly string[],
 ): Generator<PartToEncode | undefined> {
   const scope = push.sidecarScopeFor(shape);
@@ -62,7 +62,7 @@ export function* precomputeSidecarRoutes(
     const selection = selectionOf(name, scope);
     if (selection === undefined || selection.host !== undefined) continue;
     const key = clientText(name, selection, shape, scope, push);
-    yield* precomputeRoutePlan(key, { selection, shape, push, scope, memory, reach });
+    yield* precomputeRoutePlan(key, { selection, shape, push, scope, memory: cache, reach });
   }
 }
 
@@ -102,12 +102,12 @@ function configurationOf(
 
 const withFallbacks = memoizeByObject((_: RoutePlan['blocks']) => new Map<Block, readonly Block[]>());
 
-function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, memory: Memory): readonly Block[] {
+function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, cache: Memory): readonly Block[] {
   const { blocks, hasCatchAll } = plan;
   if (hasCatchAll) return blocks;
   const { mode } = scope.outboundTrafficPolicy;
   const cluster = requestFallbackCluster(scope.outboundTrafficPolicy, reach);
-  const { block: fallback } = memory.recall('RDS', `fallback ${mode} ${cluster}`, [], () => {
+  const { block: fallback } = cache.recall('RDS', `fallback ${mode} ${cluster}`, [], () => {
     const { name, domains, routes } = fallbackHost(scope, reach);
     const routesOnly = routesPart(routes, sidecarOrigin(scope, 'outboundTrafficPolicy'));
     const hostPart = new VirtualHostPart(name, domains, routesOnly);

@@ -30,7 +30,7 @@ export function buildSecrets(
   shape: ProxyShape,
   push: PushContext,
   names: readonly string[],
-  memory: Memory = noMemory,
+  cache: Memory = noMemory,
 ): EnvoyResource[] {
   return names.flatMap((name) => {
     const credential = parseCredentialName(name, shape.configNamespace);
@@ -39,9 +39,8 @@ export function buildSecrets(
     if (credentialObject === undefined) return [];
     // Names are relative to the namespace, so the cache key contains it.
     const inputs = [credentialObject.config, credentialObject.lists];
-    return memory.recall('SDS', `${credential.namespace} ${name}`, inputs, () =>
-      buildCredential(name, credentialObject),
-    ).resources;
+    return cache.recall('SDS', `${credential.namespace} ${name}`, inputs, () => buildCredential(name, credentialObject))
+      .resources;
   });
 }
 

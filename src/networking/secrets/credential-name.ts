@@ -64,18 +64,18 @@ export function parseCredentialName(resourceName: string, ownNamespace: string):
     if (!resourceName.startsWith(scheme)) continue;
     const segments = resourceName.slice(scheme.length).split('/');
     const [namespace, name] = segments.length === 1 ? [ownNamespace, segments[0]!] : [segments[0]!, segments[1]!];
-    if (segments.length > 2 || namespace === '' || withoutSuffix(name) === '') return undefined;
-    return { kind, namespace, name: withoutSuffix(name), roots: name.endsWith(rootsSuffix) };
+    if (segments.length > 2 || namespace === '' || stripSuffix(name) === '') return undefined;
+    return { kind, namespace, name: stripSuffix(name), roots: name.endsWith(rootsSuffix) };
   }
   return undefined;
 }
 
 /** Returns the same subject for names with and without `-cacert`. */
 export function subjectOfCredential(resourceName: string): string {
-  return withoutSuffix(resourceName.slice(resourceName.lastIndexOf('/') + 1));
+  return stripSuffix(resourceName.slice(resourceName.lastIndexOf('/') + 1));
 }
 
-function withoutSuffix(name: string): string {
+function stripSuffix(name: string): string {
   return name.endsWith(rootsSuffix) ? name.slice(0, -rootsSuffix.length) : name;
 }
 

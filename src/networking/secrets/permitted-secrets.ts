@@ -43,8 +43,8 @@ export function permittedSecrets(
     if (grants === undefined || namespace !== ownNamespace || credential.kind !== 'Secret') return false;
     return grants.allowsSecret(namespace, credential.namespace, credential.name);
   };
-  const chosen = names.filter(isPermitted);
-  const all = chosen.length === names.length ? names : chosen;
+  const permittedNames = names.filter(isPermitted);
+  const all = permittedNames.length === names.length ? names : permittedNames;
   const isUnchanged =
     cachedEntry?.names.length === all.length && all.every((name, index) => name === cachedEntry.names[index]);
   const result = { grants, names: isUnchanged ? cachedEntry.names : all };
@@ -53,8 +53,8 @@ export function permittedSecrets(
 }
 
 const nonSecretNames = memoizeByObject((names: readonly string[]) => {
-  const chosen = names.filter((name) => parseCredentialName(name, '-')?.kind !== 'Secret');
-  return chosen.length === names.length ? names : chosen;
+  const permittedNames = names.filter((name) => parseCredentialName(name, '-')?.kind !== 'Secret');
+  return permittedNames.length === names.length ? names : permittedNames;
 });
 
 /** Returns names that do not refer to Secrets, as the same list for the same names. */

@@ -15,7 +15,7 @@ type CommonScope = 'mesh' | 'namespace';
 const scopes = new WeakMap<ProxyShape, CommonScope>();
 const shapes = new WeakValues<ProxyShape>();
 /** Keeps common shapes while a shape uses them. Labels matter only if they order endpoints. */
-const byLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, shape.labels));
+const commonShapesByLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, shape.labels));
 const forAnyLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, {}));
 
 /**
@@ -25,7 +25,7 @@ const forAnyLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(sh
 export function commonShapes(shape: ProxyShape, push: PushContext): readonly ProxyShape[] {
   const scope = scopes.get(shape);
   if (scope === 'mesh') return [];
-  const { mesh, namespace } = (push.ordersEndpointsByLabels ? byLabels : forAnyLabels)(shape);
+  const { mesh, namespace } = (push.ordersEndpointsByLabels ? commonShapesByLabels : forAnyLabels)(shape);
   return scope === 'namespace' ? [mesh] : [mesh, namespace];
 }
 
@@ -55,10 +55,10 @@ function buildCommonShapes(shape: ProxyShape, labels: ProxyShape['labels']): Rea
     const key = `${configNamespace} ${text}`;
     const cachedShape = shapes.get(key);
     if (cachedShape !== undefined) return cachedShape;
-    const common = { ...unowned, configNamespace };
-    scopes.set(common, scope);
-    shapes.set(key, common);
-    return common;
+    const sharedFields = { ...unowned, configNamespace };
+    scopes.set(sharedFields, scope);
+    shapes.set(key, sharedFields);
+    return sharedFields;
   };
   return {
     mesh: commonShape('mesh', publicViewNamespace),

@@ -18,12 +18,12 @@ const tooMany = 'too many';
 const fewHosts = 16;
 
 /** Cached for workloads of a namespace. Returns `undefined` if too many hosts differ for sharing to be useful. */
-export function differingHosts(shape: ProxyShape, common: ProxyShape, push: PushContext): Hosts | undefined {
+export function differingHosts(shape: ProxyShape, commonShape: ProxyShape, push: PushContext): Hosts | undefined {
   const cachedDifferences = differingByViews(push);
-  const key = `${viewText(shape, push)}>${viewText(common, push)}`;
+  const key = `${viewText(shape, push)}>${viewText(commonShape, push)}`;
   let result = cachedDifferences.get(key);
   if (result === undefined) {
-    result = withAliases(differing(shape, common, push), shape, common, push);
+    result = withAliases(computeDifferingHosts(shape, commonShape, push), shape, commonShape, push);
     cachedDifferences.set(key, result);
   }
   return result === tooMany ? undefined : result;
@@ -38,8 +38,8 @@ function viewText(shape: ProxyShape, push: PushContext): string {
   return `${type}~${configNamespace}~${rules}~${sidecar === undefined ? '' : `${sidecar.namespace}/${sidecar.name}`}`;
 }
 
-function differing(shape: ProxyShape, common: ProxyShape, push: PushContext): Hosts | typeof tooMany {
-  const [scope, commonScope] = [push.sidecarScopeFor(shape), push.sidecarScopeFor(common)];
+function computeDifferingHosts(shape: ProxyShape, commonShape: ProxyShape, push: PushContext): Hosts | typeof tooMany {
+  const [scope, commonScope] = [push.sidecarScopeFor(shape), push.sidecarScopeFor(commonShape)];
   const maxDiffering = Math.max(fewHosts, scope.services.length / 4);
   if (Math.abs(scope.services.length - commonScope.services.length) > maxDiffering) return tooMany;
   const serviceHosts =
@@ -48,7 +48,7 @@ function differing(shape: ProxyShape, common: ProxyShape, push: PushContext): Ho
   const hosts = new Set(serviceHosts);
   for (const service of servicesWithOwnRules(shape, scope, push)) {
     const rule = push.destinationRuleFor(shape.configNamespace, service, shape.labels);
-    if (rule === push.destinationRuleFor(common.configNamespace, service, common.labels)) continue;
+    if (rule === push.destinationRuleFor(commonShape.configNamespace, service, commonShape.labels)) continue;
     hosts.add(service.hostname);
     if (hosts.size > maxDiffering) return tooMany;
   }
@@ -59,17 +59,17 @@ function differing(shape: ProxyShape, common: ProxyShape, push: PushContext): Ho
 const hostsInOneList = memoizeByPair((a: readonly Service[], b: readonly Service[]): Hosts => {
   const hosts = new Set<string>();
   for (let [i, j] = [0, 0]; i < a.length || j < b.length; ) {
-    const [leftService, right] = [a[i], b[j]];
+    const [leftService, rightService] = [a[i], b[j]];
     const order =
-      leftService === right
+      leftService === rightService
         ? 0
         : leftService === undefined
           ? 1
-          : right === undefined
+          : rightService === undefined
             ? -1
-            : byServiceAge(leftService, right);
-    if (leftService !== right) hosts.add((order <= 0 ? leftService! : right!).hostname);
-    if (leftService !== right && order === 0) hosts.add(right!.hostname);
+            : byServiceAge(leftService, rightService);
+    if (leftService !== rightService) hosts.add((order <= 0 ? leftService! : rightService!).hostname);
+    if (leftService !== rightService && order === 0) hosts.add(rightService!.hostname);
     if (order <= 0) i++;
     if (order >= 0) j++;
   }
@@ -95,12 +95,12 @@ const aliasesIn = memoizeByObject((services: readonly Service[]) => services.fil
 function withAliases(
   hosts: Hosts | typeof tooMany,
   shape: ProxyShape,
-  common: ProxyShape,
+  commonShape: ProxyShape,
   push: PushContext,
 ): Hosts | typeof tooMany {
   if (hosts === tooMany || hosts.size === 0) return hosts;
   const all = new Set(hosts);
-  for (const scope of [push.sidecarScopeFor(shape), push.sidecarScopeFor(common)]) {
+  for (const scope of [push.sidecarScopeFor(shape), push.sidecarScopeFor(commonShape)]) {
     for (const alias of aliasesIn(scope.services)) {
       const chain = aliasChain(alias, (host) => scope.serviceByHostname(host));
       if (!chain.some(({ hostname }) => hosts.has(hostname))) continue;

@@ -27,8 +27,8 @@ export function chosenLogs(
   mesh: Pick<MeshConfig, 'defaultProviders'>,
   side: TelemetrySide,
 ): readonly LogChoice[] {
-  const { accessLogging: byDefault = [] } = mesh.defaultProviders;
-  let targets: readonly LogTarget[] = byDefault.length > 0 ? byDefault : [meshLog];
+  const { accessLogging: defaultProviderNames = [] } = mesh.defaultProviders;
+  let targets: readonly LogTarget[] = defaultProviderNames.length > 0 ? defaultProviderNames : [meshLog];
   const rules = telemetries.flatMap(({ spec }) => spec.accessLogging ?? []);
   if (rules.length === 0) return targets.map((target) => ({ target }));
   const choices = new Map<LogTarget, LogChoice | undefined>();

@@ -96,7 +96,7 @@ function resolved(proxy: ProxyContext, side: TelemetrySide): ConnectionTelemetry
     const located = clusterOf(provider);
     return located && { provider, cluster: located.cluster, host: located.service.hostname };
   });
-  const reported = reportedMetrics(policies.telemetries, mesh, providers, side);
+  const reportedMetricRules = reportedMetrics(policies.telemetries, mesh, providers, side);
   const { STANDARD_METRICS: agentCounts } = shape.metadata;
   const facts = {
     clusters: logs.flatMap(({ cluster }) => cluster ?? []),
@@ -104,14 +104,14 @@ function resolved(proxy: ProxyContext, side: TelemetrySide): ConnectionTelemetry
     ...(shape.metadata.PROXY_CONFIG !== undefined && { settings: shape.metadata.PROXY_CONFIG }),
     ...(hasIstioExtensions(shape, mesh) && { istio: true }),
     ...(agentCounts !== undefined && { agentCounts }),
-    ...(agentCounts === 'stats' && reported !== undefined && { own: workloadLabelsOf(shape) }),
+    ...(agentCounts === 'stats' && reportedMetricRules !== undefined && { own: workloadLabelsOf(shape) }),
   };
   const isPlain = facts.clusters.length === 0 && Object.keys(facts).length === 1;
   return {
     logs,
     tracing,
-    metrics: reported !== undefined,
-    standardMetrics: agentCounts === undefined || hasIstioExtensions(shape, mesh) ? undefined : reported,
+    metrics: reportedMetricRules !== undefined,
+    standardMetrics: agentCounts === undefined || hasIstioExtensions(shape, mesh) ? undefined : reportedMetricRules,
     reportingIntervalMs: reportingInterval(policies.telemetries),
     settings,
     text: isPlain ? '' : JSON.stringify(facts),

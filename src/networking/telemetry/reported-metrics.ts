@@ -78,9 +78,9 @@ function withExpressions(changes: ReadonlyMap<StandardMetricId, Changes>): Repor
   const expressions: string[] = [];
   const valueOf = (expressionText: string): LabelValue => {
     const expression = withoutStringConversion(expressionText);
-    const [, quoted] =
+    const [, quotedText] =
       /^(?:'([^'\\]*)'|"([^"\\]*)")$/.exec(expression.trim())?.filter((group) => group !== undefined) ?? [];
-    if (quoted !== undefined) return { text: quoted };
+    if (quotedText !== undefined) return { text: quotedText };
     const expressionIndex = expressions.indexOf(expression);
     if (expressionIndex >= 0) return { tag: expressionIndex };
     if (expressions.length >= maxExpressions) return { text: 'unknown' };
@@ -88,13 +88,13 @@ function withExpressions(changes: ReadonlyMap<StandardMetricId, Changes>): Repor
   };
   const rules = [...changes].flatMap(([id, { disabled, labels }]): [StandardMetricId, MetricRule][] => {
     if (disabled) return [[id, { disabled: true }]];
-    const removed = [...labels].flatMap(([label, value]) => (value === undefined ? label : []));
+    const removedLabels = [...labels].flatMap(([label, value]) => (value === undefined ? label : []));
     const set = [...labels].flatMap(([label, value]) =>
       value === undefined ? [] : [[label, valueOf(value)] as const],
     );
-    if (removed.length === 0 && set.length === 0) return [];
+    if (removedLabels.length === 0 && set.length === 0) return [];
     const rule = {
-      ...(removed.length > 0 && { removed }),
+      ...(removedLabels.length > 0 && { removed: removedLabels }),
       ...(set.length > 0 && { set: Object.fromEntries(set) }),
     };
     return [[id, rule]];

@@ -36,13 +36,13 @@ export function chosenTracing(
   side: TelemetrySide,
 ): TracingChoice | undefined {
   const rules = telemetries.flatMap(({ spec }) => spec.tracing ?? []);
-  const byDefault = defaultProviders.tracing?.[0];
-  if (rules.length === 0 && byDefault === undefined) return enableTracing ? defaultTracing : undefined;
-  let choice: TracingChoice = { ...defaultTracing, provider: byDefault };
-  let silent = false;
+  const defaultProvider = defaultProviders.tracing?.[0];
+  if (rules.length === 0 && defaultProvider === undefined) return enableTracing ? defaultTracing : undefined;
+  let choice: TracingChoice = { ...defaultTracing, provider: defaultProvider };
+  let isReportingDisabled = false;
   for (const rule of rules) {
     if (!appliesToSide(rule.match, side)) continue;
-    silent = rule.disableSpanReporting ?? silent;
+    isReportingDisabled = rule.disableSpanReporting ?? isReportingDisabled;
     choice = {
       provider: rule.providers?.[0] ?? choice.provider,
       sampling: rule.randomSamplingPercentage ?? choice.sampling,
@@ -52,6 +52,6 @@ export function chosenTracing(
       propagateContext: !(rule.disableContextPropagation ?? !choice.propagateContext),
     };
   }
-  if (silent || (choice.provider === undefined && !enableTracing)) return undefined;
+  if (isReportingDisabled || (choice.provider === undefined && !enableTracing)) return undefined;
   return choice;
 }

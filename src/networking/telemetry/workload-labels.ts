@@ -8,8 +8,8 @@ export type ProxyMetricLabels = Readonly<
 
 export function workloadLabelsOf({ labels, configNamespace, clusterId }: ProxyShape): ProxyMetricLabels {
   const { app = '', version = '' } = labels;
-  const canonicalLabel = (key: string, otherwise: string): string =>
-    labels[`service.istio.io/canonical-${key}`] ?? otherwise;
+  const canonicalLabel = (key: string, fallback: string): string =>
+    labels[`service.istio.io/canonical-${key}`] ?? fallback;
   return {
     namespace: configNamespace,
     service: canonicalLabel('name', labels['app.kubernetes.io/name'] ?? app),

@@ -72,11 +72,11 @@ export function aliasesOf(
  */
 export function virtualServiceOfAlias(
   chain: readonly Service[],
-  byHost: ReadonlyMap<string, ResolvedVirtualService>,
+  virtualServicesByHost: ReadonlyMap<string, ResolvedVirtualService>,
 ): ResolvedVirtualService | undefined {
   const matchingHosts = chain
-    .map(({ hostname }) => mostSpecific(hostname, byHost))
+    .map(({ hostname }) => mostSpecific(hostname, virtualServicesByHost))
     .filter((host) => host !== undefined);
   const host = matchingHosts.find((matchingHost) => !isWildcard(matchingHost)) ?? matchingHosts[0];
-  return host === undefined ? undefined : byHost.get(host);
+  return host === undefined ? undefined : virtualServicesByHost.get(host);
 }

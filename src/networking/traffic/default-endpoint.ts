@@ -29,14 +29,16 @@ export function replacedDefaultEndpoints(
   shape: ProxyShape,
   push: Pick<PushContext, 'sidecarScopeFor'>,
 ): readonly { readonly written: string; readonly used: string }[] {
-  return (push.sidecarScopeFor(shape).ingressListeners ?? []).flatMap(({ defaultEndpoint: written = '' }) => {
-    const host = written === '' || isUnixSocket(written) ? '' : partsOf(written).host;
-    const used = host !== '' && isOfForeignFamily(host, shape) && addressOfDefaultEndpoint(written, shape);
-    return used
+  return (push.sidecarScopeFor(shape).ingressListeners ?? []).flatMap(({ defaultEndpoint: endpointText = '' }) => {
+    const host = endpointText === '' || isUnixSocket(endpointText) ? '' : partsOf(endpointText).host;
+    const usedAddress = host !== '' && isOfForeignFamily(host, shape) && addressOfDefaultEndpoint(endpointText, shape);
+    return usedAddress
       ? [
           {
-            written,
-            used: used.address.includes(':') ? `[${used.address}]:${used.port}` : `${used.address}:${used.port}`,
+            written: endpointText,
+            used: usedAddress.address.includes(':')
+              ? `[${usedAddress.address}]:${usedAddress.port}`
+              : `${usedAddress.address}:${usedAddress.port}`,
           },
         ]
       : [];

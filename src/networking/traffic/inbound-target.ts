@@ -49,9 +49,9 @@ export function inboundTargets(shape: ProxyShape, push: PushContext): readonly I
       : scope.ingressListeners
           .map((listener) => fromIngress(listener, shape, modes, scope.inboundConnectionPool))
           .filter((target) => target !== undefined);
-  const byPort = new Map<number, InboundTarget>();
-  for (const target of targets) if (!byPort.has(target.port)) byPort.set(target.port, target);
-  return [...byPort.values()].sort((a, b) => a.port - b.port);
+  const targetByPort = new Map<number, InboundTarget>();
+  for (const target of targets) if (!targetByPort.has(target.port)) targetByPort.set(target.port, target);
+  return [...targetByPort.values()].sort((a, b) => a.port - b.port);
 }
 
 /** Origins of the Sidecar object's ingress listener, if any, and of the services of the port. */
@@ -73,15 +73,15 @@ function fromServices(
   pool: ConnectionPoolSettings | undefined,
 ): readonly InboundTarget[] {
   if (shape.interceptionMode === 'NONE') return [];
-  const byPort = new Map<number, ServiceTarget[]>();
+  const targetsByPort = new Map<number, ServiceTarget[]>();
   for (const target of shape.serviceTargets) {
     if (target.port.protocol === 'UDP') continue;
-    const same = byPort.get(target.targetPort);
-    if (same === undefined) byPort.set(target.targetPort, [target]);
-    else same.push(target);
+    const samePort = targetsByPort.get(target.targetPort);
+    if (samePort === undefined) targetsByPort.set(target.targetPort, [target]);
+    else samePort.push(target);
   }
   const toLoopback = push.mesh.inboundTrafficPolicy.mode === 'LOCALHOST';
-  return [...byPort].map(([port, targets]) => {
+  return [...targetsByPort].map(([port, targets]) => {
     const { service, port: servicePort } = targets[0]!;
     const rule = inboundRuleFor(service, shape, push);
     const connectionPool = pool ?? effectivePolicy(rule?.config.spec, '', servicePort.number).connectionPool;

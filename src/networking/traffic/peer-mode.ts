@@ -21,10 +21,10 @@ export function unenforcedMutualTls(shape: ProxyShape, push: PushContext): strin
   const modes = push.peerModesFor(shape.configNamespace, shape.labels);
   const strict = [...modes.ports.keys()].filter((port) => peerModeOf(modes, port) === 'STRICT');
   if (modes.mode !== 'STRICT' && strict.length === 0) return undefined;
-  const [where, port] = modes.mode === 'STRICT' ? ['', 0] : [` on port ${strict.join(', ')}`, strict[0]!];
+  const [portText, port] = modes.mode === 'STRICT' ? ['', 0] : [` on port ${strict.join(', ')}`, strict[0]!];
   const [origin] = peerOrigins(push.policiesFor(shape), port);
   return (
-    `PeerAuthentication ${origin!.key.namespace}/${origin!.key.name} requires mutual TLS${where}, but the ` +
+    `PeerAuthentication ${origin!.key.namespace}/${origin!.key.name} requires mutual TLS${portText}, but the ` +
     'proxy has no workload certificates, so it accepts plaintext (its metadata has neither ISTIO_VERSION nor ' +
     'WORKLOAD_CERTIFICATES=true)'
   );

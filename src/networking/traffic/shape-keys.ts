@@ -57,6 +57,6 @@ export function endpointShapeKey(
   const keepsToNode = service?.attributes?.nodeLocal || ordering?.distribution === 'PreferSameNode';
   const node = keepsToNode ? `~${shape.nodeName}` : '';
   if (ordering === undefined) return node;
-  const byLabels = (ordering.failoverPriority?.length ?? 0) > 0;
-  return `${shape.locality}${byLabels ? `~${labelsText(shape.labels)}` : ''}${node}`;
+  const usesLabels = (ordering.failoverPriority?.length ?? 0) > 0;
+  return `${shape.locality}${usesLabels ? `~${labelsText(shape.labels)}` : ''}${node}`;
 }

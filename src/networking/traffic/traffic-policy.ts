@@ -34,20 +34,20 @@ const levelsByPort = memoizeByObject((levels: readonly PortTrafficPolicy[]) =>
 );
 
 function firstBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key): ReadonlyMap<Key, Item> {
-  const byKey = new Map<Key, Item>();
-  for (const item of items) if (!byKey.has(keyOf(item))) byKey.set(keyOf(item), item);
-  return byKey;
+  const itemByKey = new Map<Key, Item>();
+  for (const item of items) if (!itemByKey.has(keyOf(item))) itemByKey.set(keyOf(item), item);
+  return itemByKey;
 }
 
 function override(parent: EffectivePolicy, policy: TrafficPolicy | undefined, port: number): EffectivePolicy {
   if (policy === undefined) return parent;
   const { portLevelSettings, ...policyFields } = policy;
-  const merged = { ...parent, ...policyFields };
+  const mergedPolicy = { ...parent, ...policyFields };
   const level = portLevelSettings && levelsByPort(portLevelSettings).get(port);
-  if (level === undefined) return merged;
-  const { loadBalancer: _1, connectionPool: _2, outlierDetection: _3, tls: _4, ...withoutPortFields } = merged;
+  if (level === undefined) return mergedPolicy;
+  const { loadBalancer: _1, connectionPool: _2, outlierDetection: _3, tls: _4, ...otherFields } = mergedPolicy;
   const { port: _5, ...portFields } = level;
-  return { ...withoutPortFields, ...portFields };
+  return { ...otherFields, ...portFields };
 }
 
 export interface LocalityOrdering extends LocalityLoadBalancerSetting {

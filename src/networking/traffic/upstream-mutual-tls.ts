@@ -102,10 +102,10 @@ function endpointsOfService({ hostname, namespace }: Service, push: PushContext)
 const takers = new WeakMap<readonly Endpoint[], boolean>();
 
 function allTakeMutualTls(endpoints: readonly Endpoint[]): boolean {
-  let known = takers.get(endpoints);
-  if (known === undefined) {
-    known = endpoints.length > 0 && endpoints.every(({ tlsMode }) => tlsMode === 'istio');
-    takers.set(endpoints, known);
+  let cachedAnswer = takers.get(endpoints);
+  if (cachedAnswer === undefined) {
+    cachedAnswer = endpoints.length > 0 && endpoints.every(({ tlsMode }) => tlsMode === 'istio');
+    takers.set(endpoints, cachedAnswer);
   }
-  return known;
+  return cachedAnswer;
 }

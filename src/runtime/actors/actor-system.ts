@@ -26,12 +26,12 @@ export function startRoot<TLogic extends AnyActorLogic>(logic: TLogic, options: 
 
 export function whenDone<TLogic extends AnyActorLogic>(actor: Actor<TLogic>): Promise<SnapshotFrom<TLogic>['output']> {
   return new Promise((resolve, reject) => {
-    const settle = (): void => {
+    const settleActors = (): void => {
       const snapshot = actor.getSnapshot() as { status: string; output?: unknown; error?: unknown };
       if (snapshot.status === 'done') resolve(snapshot.output as SnapshotFrom<TLogic>['output']);
       if (snapshot.status === 'error') reject(snapshot.error);
     };
-    actor.subscribe({ next: settle, complete: settle, error: reject });
-    settle();
+    actor.subscribe({ next: settleActors, complete: settleActors, error: reject });
+    settleActors();
   });
 }

@@ -37,7 +37,7 @@ const maxFactCharacters = 24;
 const redact = redactor();
 
 export function logRecords(recorder: Recorder, log: Logger, { states, entry }: RecordLogOptions): () => void {
-  const logged = new Map<string, number>();
+  const loggedAtByKey = new Map<string, number>();
   const general = new Map<string, LogEntry>();
   const writeGeneral = (): void => {
     for (const entry of general.values()) log.write(entry);
@@ -61,13 +61,14 @@ export function logRecords(recorder: Recorder, log: Logger, { states, entry }: R
     const failure = failureIn(record);
     if (failure === undefined) return;
     const reason = String(failure.reason);
-    for (const [earlier, loggedAt] of logged) if (record.t - loggedAt > repetitionMs) logged.delete(earlier);
+    for (const [earlierKey, loggedAt] of loggedAtByKey)
+      if (record.t - loggedAt > repetitionMs) loggedAtByKey.delete(earlierKey);
     const isGeneral = failure.event === 'actor.failed';
     // The parent of the failed actor reports the consequence in the same turn of the event loop, and its line replaces
     // the general one.
     if (!isGeneral && general.delete(reason)) log.write(failure);
-    if (logged.has(reason)) return;
-    logged.set(reason, record.t);
+    if (loggedAtByKey.has(reason)) return;
+    loggedAtByKey.set(reason, record.t);
     if (!isGeneral) {
       log.write(failure);
       return;

@@ -15,12 +15,12 @@ export function networkList(setting: string, networks: readonly string[]): Block
     const isNetwork = family !== 0 && /^\d+$/.test(bits ?? '0') && length <= (family === 6 ? 128 : 32);
     if (!isNetwork) {
       const expected = 'a list of IP addresses or networks such as 10.0.0.0/8,fd00::/8';
-      const got = JSON.stringify(network);
+      const actual = JSON.stringify(network);
       throw optionError(setting, {
         code: 'FIELD_FORMAT_INVALID',
-        message: `must be ${expected}, got ${got}`,
+        message: `must be ${expected}, got ${actual}`,
         expected,
-        got,
+        got: actual,
       });
     }
     list.addSubnet(address, length, family === 6 ? 'ipv6' : 'ipv4');

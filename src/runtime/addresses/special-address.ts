@@ -40,7 +40,7 @@ const uses = Object.entries(networksByUse).map(([use, networks]) => ({
  */
 export function specialUseOf(address: string): SpecialUse | undefined {
   if (!isIPv4(address) && !isIPv6(address)) return 'malformed';
-  for (const candidate of [withoutZone(address), ...embeddedIpv4sOf(address)]) {
+  for (const candidate of [stripZone(address), ...embeddedIpv4sOf(address)]) {
     const family = isIPv4(candidate) ? 'ipv4' : 'ipv6';
     const matchingUse = uses.find(({ list }) => list.check(candidate, family));
     if (matchingUse !== undefined) return matchingUse.use;
@@ -100,16 +100,16 @@ export function embeddedIpv4sOf(address: string): readonly string[] {
 }
 
 function groupsOf(address: string): number[] {
-  const text = withoutZone(address).replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a, b, c, d) =>
+  const text = stripZone(address).replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a, b, c, d) =>
     [a * 256 + +b, c * 256 + +d].map((group) => group.toString(16)).join(':'),
   );
-  const [head, tail] = text.split('::').map((half) => (half === '' ? [] : half.split(':')));
+  const [head, tail] = text.split('::').map((part) => (part === '' ? [] : part.split(':')));
   const zeros = Array.from({ length: 8 - head!.length - (tail?.length ?? 0) }, () => '0');
   return [...head!, ...zeros, ...(tail ?? [])].map((group) => Number.parseInt(group, 16));
 }
 
 /** `fe80::1` of `fe80::1%eth0`, whose zone names an interface of a host. */
-function withoutZone(address: string): string {
+function stripZone(address: string): string {
   return address.replace(/%.*$/, '');
 }
 

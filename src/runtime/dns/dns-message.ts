@@ -56,15 +56,15 @@ export function readQuery(message: Buffer): ReadQuery {
   const flags = message.readUInt16BE(2);
   // A response to a response could cause a loop.
   if ((flags & isResponse) !== 0) return { kind: 'drop' };
-  const failed = (code: ResponseCode): ReadQuery => ({ kind: 'failed', response: failure(message, code) });
-  if ((flags & opcodeBits) !== 0) return failed('NOTIMP');
+  const failedQuery = (code: ResponseCode): ReadQuery => ({ kind: 'failed', response: failure(message, code) });
+  if ((flags & opcodeBits) !== 0) return failedQuery('NOTIMP');
   const [questions, ...counts] = [4, 6, 8, 10].map((offset) => message.readUInt16BE(offset));
-  if (questions === 0) return failed('SERVFAIL');
-  if (questions !== 1 || counts.some((count) => count > maxRecords)) return failed('FORMERR');
+  if (questions === 0) return failedQuery('SERVFAIL');
+  if (questions !== 1 || counts.some((count) => count > maxRecords)) return failedQuery('FORMERR');
   try {
     const { additionals = [] } = decode(message);
     const questionRead = readName(message);
-    if (questionRead === undefined) return failed('FORMERR');
+    if (questionRead === undefined) return failedQuery('FORMERR');
     const edns = additionals.find((record): record is OptAnswer => record.type === 'OPT');
     const [type, kind] = [message.readUInt16BE(questionRead.end), message.readUInt16BE(questionRead.end + 2)];
     const isOurs = kind === classIn && !questionRead.hasDots;
@@ -88,7 +88,7 @@ export function readQuery(message: Buffer): ReadQuery {
       },
     };
   } catch {
-    return failed('FORMERR');
+    return failedQuery('FORMERR');
   }
 }
 
@@ -146,12 +146,12 @@ function writeHeader(
  * the name has only addresses of the other type. Records beyond `maxBytes` are omitted, and the response is marked as
  * truncated.
  */
-export function buildResponse(query: DnsQuery, foundName: FoundName, maxBytes: number, random = Math.random): Buffer {
+export function buildResponse(query: DnsQuery, lookup: FoundName, maxBytes: number, random = Math.random): Buffer {
   const { message, questionEnd, addressType, hasEdns } = query;
   if (addressType === undefined) throw new Error('query must be of type A or AAAA');
-  const { addresses } = foundName;
+  const { addresses } = lookup;
   // The client would query again for an alias without addresses.
-  const alias = addresses[addressType].length === 0 ? undefined : foundName.alias;
+  const alias = addresses[addressType].length === 0 ? undefined : lookup.alias;
   const opt = hasEdns ? optRecord : Buffer.alloc(0);
   const records: Buffer[] = [];
   let owner = questionName;
@@ -174,11 +174,11 @@ export function buildResponse(query: DnsQuery, foundName: FoundName, maxBytes: n
     }
   }
   const response = Buffer.concat([message.subarray(0, questionEnd), ...records, opt]);
-  const written = addresses[addressType].length - omittedAddresses;
+  const writtenCount = addresses[addressType].length - omittedAddresses;
   writeHeader(response, message, {
     flags: authoritative | (omittedAddresses > 0 ? truncated : 0),
     questions: 1,
-    recordCount: written + (alias === undefined ? 0 : 1),
+    recordCount: writtenCount + (alias === undefined ? 0 : 1),
     additionals: hasEdns ? 1 : 0,
   });
   return response;

@@ -45,7 +45,7 @@ export class DnsNames {
   /** Builds the names of a table in steps, because it may have a hundred thousand hosts. */
   static *of(table: NameTable, { namespace, domain, search }: WorkloadNames): Steps<DnsNames> {
     const built = new DnsNames(search);
-    const proxyDomain = withoutNamespace(domain.toLowerCase(), namespace);
+    const proxyDomain = stripNamespace(domain.toLowerCase(), namespace);
     for (const [host, info] of table) {
       const addresses = yield* addressesOf(info);
       const names = namesOf(host.toLowerCase(), info, namespace, proxyDomain).filter(isQueryable);
@@ -87,19 +87,19 @@ export class DnsNames {
     if (addresses !== undefined) return { addresses };
     if (this.#search === '' || !name.endsWith(this.#search)) return undefined;
     const alias = name.slice(0, name.length - this.#search.length + 1);
-    const meant = alias.endsWith(this.#search) ? undefined : this.#hosts.get(alias);
-    return meant === undefined ? undefined : { alias, addresses: meant };
+    const aliasAddresses = alias.endsWith(this.#search) ? undefined : this.#hosts.get(alias);
+    return aliasAddresses === undefined ? undefined : { alias, addresses: aliasAddresses };
   }
 
   /** Hosts that share a name, for example one per address family, are resolved together. */
   #add(name: string, addresses: Addresses): void {
-    const existing = this.#hosts.get(name);
-    this.#hosts.set(name, existing === undefined ? addresses : joined(existing, addresses));
+    const existingAddresses = this.#hosts.get(name);
+    this.#hosts.set(name, existingAddresses === undefined ? addresses : joinAddresses(existingAddresses, addresses));
   }
 }
 
 /** `ns1.svc.cluster.local` → `svc.cluster.local`. */
-function withoutNamespace(domain: string, namespace: string): string {
+function stripNamespace(domain: string, namespace: string): string {
   const prefix = `${namespace.toLowerCase()}.`;
   return namespace !== '' && domain.startsWith(prefix) ? domain.slice(prefix.length) : domain;
 }
@@ -145,9 +145,9 @@ function textOf(address: Buffer): string {
   return new SocketAddress({ address: groups, family: 'ipv6' }).address;
 }
 
-function joined(first: Addresses, other: Addresses): Addresses {
-  const both = (type: AddressType): Buffer[] => [
+function joinAddresses(first: Addresses, other: Addresses): Addresses {
+  const mergeType = (type: AddressType): Buffer[] => [
     ...new Map([...first[type], ...other[type]].map((address) => [address.toString('latin1'), address])).values(),
   ];
-  return { A: both('A'), AAAA: both('AAAA') };
+  return { A: mergeType('A'), AAAA: mergeType('AAAA') };
 }

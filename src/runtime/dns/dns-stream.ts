@@ -37,9 +37,9 @@ export function serveDnsStream(
   let pending = 0;
   let readInSecond = 0;
   let pause: NodeJS.Timeout | undefined;
-  const close = (why: DnsStreamEnd): void => {
+  const close = (reason: DnsStreamEnd): void => {
     if (connection.destroyed) return;
-    limited?.(why);
+    limited?.(reason);
     connection.destroy();
   };
   const idle = setTimeout(() => (pending > 0 ? idle.refresh() : close('idle')), idleMs);
@@ -74,9 +74,9 @@ export function serveDnsStream(
     clearTimeout(pause);
   });
   connection.on('data', (chunk) => {
-    const received = messages.push(chunk);
-    if (received.length > 0) idle.refresh();
-    for (const message of received) {
+    const receivedMessages = messages.push(chunk);
+    if (receivedMessages.length > 0) idle.refresh();
+    for (const message of receivedMessages) {
       if (connection.destroyed) return;
       if (message.length > maxQueryBytes) {
         close('query too long');
@@ -92,6 +92,6 @@ export function serveDnsStream(
       close('query too long');
       return;
     }
-    throttle(received.length);
+    throttle(receivedMessages.length);
   });
 }

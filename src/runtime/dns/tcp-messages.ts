@@ -20,15 +20,15 @@ export class TcpMessages {
   }
 
   push(chunk: Buffer): Buffer[] {
-    let unread = this.#buffered.length === 0 ? chunk : Buffer.concat([this.#buffered, chunk]);
+    let unreadBytes = this.#buffered.length === 0 ? chunk : Buffer.concat([this.#buffered, chunk]);
     const messages: Buffer[] = [];
-    while (unread.length >= 2 && unread.length >= 2 + unread.readUInt16BE(0)) {
-      const end = 2 + unread.readUInt16BE(0);
-      messages.push(unread.subarray(2, end));
-      unread = unread.subarray(end);
+    while (unreadBytes.length >= 2 && unreadBytes.length >= 2 + unreadBytes.readUInt16BE(0)) {
+      const end = 2 + unreadBytes.readUInt16BE(0);
+      messages.push(unreadBytes.subarray(2, end));
+      unreadBytes = unreadBytes.subarray(end);
     }
     // A slice of a few bytes would keep the entire chunk in memory.
-    this.#buffered = Buffer.from(unread);
+    this.#buffered = Buffer.from(unreadBytes);
     return messages;
   }
 }

@@ -38,10 +38,11 @@ export class BlockedAddresses {
 
   /** Why an address is blocked, as the end of a sentence; `undefined` if it is permitted. */
   problemOf(address: string): string | undefined {
-    const isIn = (list: BlockList, address: string): boolean => list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+    const isListed = (list: BlockList, address: string): boolean =>
+      list.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
     const packetsGoTo = [address.replace(/%.*$/, ''), ...embeddedIpv4sOf(address)];
-    if (packetsGoTo.some((candidate) => isIn(this.#blocked, candidate))) return `in ${this.#variables.blocked}`;
-    if (packetsGoTo.every((candidate) => isIn(this.#allowed, candidate))) return undefined;
+    if (packetsGoTo.some((candidate) => isListed(this.#blocked, candidate))) return `in ${this.#variables.blocked}`;
+    if (packetsGoTo.every((candidate) => isListed(this.#allowed, candidate))) return undefined;
     const use = specialUseOf(address);
     return use === undefined ? undefined : `a ${use} address and not in ${this.#variables.allowed}`;
   }

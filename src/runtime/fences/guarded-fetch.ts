@@ -59,19 +59,19 @@ export function guardedFetch(blocked: BlockedAddresses, options: GuardOptions = 
   const { maxRedirects = defaultMaxRedirects, isInsecure = () => false } = options;
   return async (url, { signal, headers: allHeaders }) => {
     let currentUrl = url;
-    let sent = allHeaders;
-    for (let followed = 0; ; followed++) {
+    let sentHeaders = allHeaders;
+    for (let redirectCount = 0; ; redirectCount++) {
       const guard = {
         ...connectionGuard(currentUrl, blocked, options),
         ...(isInsecure(new URL(currentUrl).host) && unverified),
       };
-      const response = await getOnce(currentUrl, { signal, headers: sent }, guard);
+      const response = await getOnce(currentUrl, { signal, headers: sentHeaders }, guard);
       const { statusCode: status = 0, headers } = response;
       if (!redirects.has(status)) return responseOf(response, status);
       response.destroy();
-      if (followed === maxRedirects) throw new Error(`more than ${maxRedirects} redirects`);
+      if (redirectCount === maxRedirects) throw new Error(`more than ${maxRedirects} redirects`);
       const target = redirectTarget(currentUrl, headers.location);
-      if (new URL(target).origin !== new URL(currentUrl).origin) sent = withoutAuthorization(sent);
+      if (new URL(target).origin !== new URL(currentUrl).origin) sentHeaders = omitAuthorization(sentHeaders);
       currentUrl = target;
     }
   };
@@ -79,7 +79,7 @@ export function guardedFetch(blocked: BlockedAddresses, options: GuardOptions = 
 
 const unverified = { rejectUnauthorized: false } as const;
 
-function withoutAuthorization(headers: FetchInit['headers']): FetchInit['headers'] {
+function omitAuthorization(headers: FetchInit['headers']): FetchInit['headers'] {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'authorization'));
 }
 

@@ -131,8 +131,8 @@ function escapeStrings(response: ServerResponse): void {
   type Send = (chunk?: unknown, ...rest: unknown[]) => never;
   const write = response.write.bind(response) as Send;
   const end = response.end.bind(response) as Send;
-  response.write = (chunk: unknown, ...rest: unknown[]) => write(visibleChunk(chunk), ...rest);
-  response.end = (chunk?: unknown, ...rest: unknown[]) => end(visibleChunk(chunk), ...rest);
+  response.write = (chunk: unknown, ...args: unknown[]) => write(visibleChunk(chunk), ...args);
+  response.end = (chunk?: unknown, ...args: unknown[]) => end(visibleChunk(chunk), ...args);
 }
 
 function visibleChunk<T>(chunk: T): T | string {

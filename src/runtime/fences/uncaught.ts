@@ -27,7 +27,7 @@ export interface UncaughtSource {
  */
 export function catchUncaught(handle: UncaughtHandler, source: UncaughtSource = process): () => void {
   let handling = false;
-  const caught = (error: unknown, origin: UncaughtOrigin): void => {
+  const onUncaught = (error: unknown, origin: UncaughtOrigin): void => {
     // A handler whose own work raises the next error (a log with a broken pipe) is not called recursively.
     if (handling) return;
     handling = true;
@@ -39,8 +39,8 @@ export function catchUncaught(handle: UncaughtHandler, source: UncaughtSource = 
       handling = false;
     }
   };
-  const exception = (error: unknown): void => caught(error, 'uncaughtException');
-  const rejection = (reason: unknown): void => caught(reason, 'unhandledRejection');
+  const exception = (error: unknown): void => onUncaught(error, 'uncaughtException');
+  const rejection = (reason: unknown): void => onUncaught(reason, 'unhandledRejection');
   source.on('uncaughtException', exception);
   source.on('unhandledRejection', rejection);
   return () => {
@@ -79,22 +79,22 @@ export function faultLog(
   options: FaultLogOptions = {},
 ): (error: unknown, fields?: object) => void {
   const { maxLines = 10, intervalMs = 60_000, now = () => performance.now() } = options;
-  let begin = Number.NEGATIVE_INFINITY;
+  let intervalStart = Number.NEGATIVE_INFINITY;
   let lines = 0;
-  let leftOut = 0;
+  let omittedLines = 0;
   return (error, fields = {}) => {
     const time = now();
-    if (time - begin >= intervalMs) {
-      begin = time;
+    if (time - intervalStart >= intervalMs) {
+      intervalStart = time;
       lines = 0;
     }
     if (lines === maxLines) {
-      leftOut += 1;
+      omittedLines += 1;
       return;
     }
     lines += 1;
-    const unsaid = leftOut;
-    leftOut = 0;
+    const unsaid = omittedLines;
+    omittedLines = 0;
     log.error(event, { ...fields, error: explainError(error), ...(unsaid > 0 && { leftOut: unsaid }) });
   };
 }

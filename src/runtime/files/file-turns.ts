@@ -1,6 +1,6 @@
 /** Serializes operations on file systems that may hang, such as those of mounted certificates and tokens. */
 export class FileTurns {
-  #running: Promise<void> | undefined;
+  #runningTask: Promise<void> | undefined;
 
   /**
    * Runs an operation after the previous one.
@@ -11,13 +11,13 @@ export class FileTurns {
    * @param signal an operation that is aborted while it waits is not started
    */
   async run<Result>(operation: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
-    while (this.#running !== undefined) await Promise.race([this.#running, abortOf(signal)]);
+    while (this.#runningTask !== undefined) await Promise.race([this.#runningTask, abortOf(signal)]);
     signal.throwIfAborted();
     const result = operation();
-    const over = (): void => {
-      this.#running = undefined;
+    const finishTurn = (): void => {
+      this.#runningTask = undefined;
     };
-    this.#running = result.then(over, over);
+    this.#runningTask = result.then(finishTurn, finishTurn);
     return result;
   }
 }

@@ -49,7 +49,7 @@ class WatchedFile {
         isThere = true;
         this.#watch();
       },
-      failed: (error) => this.#failed(error),
+      failed: (error) => this.#reportFailure(error),
     });
     if (isThere) return;
     this.#stop = stop;
@@ -66,7 +66,7 @@ class WatchedFile {
     if (!this.#isStopped) this.#handlers.changed(path);
   }
 
-  #failed(error: unknown): void {
+  #reportFailure(error: unknown): void {
     if (!this.#isStopped) this.#handlers.failed(error);
   }
 
@@ -76,21 +76,21 @@ class WatchedFile {
    */
   #watch(): void {
     const [path, directory] = [this.#path, this.#directory];
-    const ignored = (other: string): boolean =>
+    const isIgnored = (other: string): boolean =>
       other !== directory && other !== path && !isBehindLink(directory, other);
-    const watcher = watch(directory, { ignoreInitial: true, atomic: false, ignored });
+    const watcher = watch(directory, { ignoreInitial: true, atomic: false, ignored: isIgnored });
     this.#stop = () => {
       watcher.removeAllListeners().on('error', () => {});
       void watcher.close();
     };
-    watcher.on('all', (event, where) => {
-      this.#onChange(where);
-      if (event !== 'unlinkDir' || where !== directory || this.#isStopped) return;
+    watcher.on('all', (event, changedPath) => {
+      this.#onChange(changedPath);
+      if (event !== 'unlinkDir' || changedPath !== directory || this.#isStopped) return;
       this.#stop();
       this.begin();
     });
     watcher.on('ready', () => this.#onChange(directory));
-    watcher.on('error', (error) => this.#failed(error));
+    watcher.on('error', (error) => this.#reportFailure(error));
   }
 }
 

@@ -70,7 +70,7 @@ export function readTogetherSync<T>(read: (at: (path: string) => string) => T): 
 function* resolving(path: string, links: Links): Generator<string, string, string | undefined> {
   const remainingNames = (path.startsWith('/') ? path : join(process.cwd(), path)).split('/').reverse();
   let resolvedPath = '/';
-  let followed = 0;
+  let linkCount = 0;
   while (remainingNames.length > 0) {
     const name = remainingNames.pop()!;
     if (name === '' || name === '.') continue;
@@ -83,7 +83,7 @@ function* resolving(path: string, links: Links): Generator<string, string, strin
     if (!links.has(next)) links.set(next, next.startsWith('/proc/') ? undefined : yield next);
     const target = links.get(next);
     if (target === undefined) resolvedPath = next;
-    else if (++followed > maxLinks) return path;
+    else if (++linkCount > maxLinks) return path;
     else {
       remainingNames.push(...target.split('/').reverse());
       if (target.startsWith('/')) resolvedPath = '/';

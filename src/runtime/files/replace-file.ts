@@ -29,21 +29,21 @@ export function replaceFileSync(
   content: string | Uint8Array | Iterable<string>,
   { mode = 0o600, flush = 'none', draft = 'new' }: ReplaceOptions = {},
 ): void {
-  const beside = draftOf(file, draft);
+  const draftPath = draftOf(file, draft);
   try {
     // Never writes to an existing link or file at the path of the draft.
-    if (draft === 'new') rmSync(beside, { force: true });
-    const descriptor = openSync(beside, 'wx', mode);
+    if (draft === 'new') rmSync(draftPath, { force: true });
+    const descriptor = openSync(draftPath, 'wx', mode);
     try {
-      const isWhole = typeof content === 'string' || content instanceof Uint8Array;
-      for (const chunk of isWhole ? [content] : content) writeFileSync(descriptor, chunk);
+      const isSingleChunk = typeof content === 'string' || content instanceof Uint8Array;
+      for (const chunk of isSingleChunk ? [content] : content) writeFileSync(descriptor, chunk);
       if (flush !== 'none') fsyncSync(descriptor);
     } finally {
       closeSync(descriptor);
     }
-    renameSync(beside, file);
+    renameSync(draftPath, file);
   } catch (error) {
-    removeDraft(beside);
+    removeDraft(draftPath);
     throw error;
   }
   if (flush === 'content and name') flushDirectory(dirname(file));
@@ -55,19 +55,19 @@ export async function replaceFile(
   content: string | Uint8Array,
   { mode = 0o600, flush = 'none', draft = 'new' }: ReplaceOptions = {},
 ): Promise<void> {
-  const beside = draftOf(file, draft);
+  const draftPath = draftOf(file, draft);
   try {
-    if (draft === 'new') await rm(beside, { force: true });
-    const handle = await open(beside, 'wx', mode);
+    if (draft === 'new') await rm(draftPath, { force: true });
+    const handle = await open(draftPath, 'wx', mode);
     try {
       await handle.writeFile(content);
       if (flush !== 'none') await handle.sync();
     } finally {
       await handle.close();
     }
-    await rename(beside, file);
+    await rename(draftPath, file);
   } catch (error) {
-    await rm(beside, { force: true }).catch(() => {});
+    await rm(draftPath, { force: true }).catch(() => {});
     throw error;
   }
   if (flush === 'content and name') flushDirectory(dirname(file));
@@ -78,9 +78,9 @@ function draftOf(file: string, draft: 'new' | 'unique'): string {
 }
 
 /** On a full disk an incomplete draft would occupy the remaining space. */
-function removeDraft(beside: string): void {
+function removeDraft(draftPath: string): void {
   try {
-    rmSync(beside, { force: true });
+    rmSync(draftPath, { force: true });
   } catch {
     // The error that prevented the replacement is reported instead.
   }

@@ -50,14 +50,14 @@ const fallbackNames = (uid: number): RegExp => new RegExp(`^chartpilot-${uid}-[A
 /** The usual name is predictable, so another user may have created a file or directory with it. */
 function userRunDir(parent: string): string {
   const uid = currentUid();
-  const usual = join(parent, `chartpilot-${uid}`);
-  const occupied = lstatSync(usual, { throwIfNoEntry: false });
-  if (occupied === undefined || isOwnDirectory(occupied)) return usual;
+  const defaultDir = join(parent, `chartpilot-${uid}`);
+  const occupied = lstatSync(defaultDir, { throwIfNoEntry: false });
+  if (occupied === undefined || isOwnDirectory(occupied)) return defaultDir;
   const other = existingFallback(parent, uid) ?? createdFallback(parent, uid);
   // `ensureRunDir` reports the error of the usual one.
-  if (other === undefined) return usual;
+  if (other === undefined) return defaultDir;
   warnOnce(
-    `run directory ${usual} is not usable (${whyNotOwn(occupied)}), using ${other}; set --runDir to choose another one`,
+    `run directory ${defaultDir} is not usable (${whyNotOwn(occupied)}), using ${other}; set --runDir to choose another one`,
   );
   return other;
 }

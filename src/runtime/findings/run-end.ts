@@ -33,8 +33,8 @@ export function orderedEndSentence(ms: number, order: TracedEvent): string {
   return `exited ${span(ms)} after ${orderText}`;
 }
 
-export function errorEndSentence([reason = text(undefined), ...more]: readonly string[]): string {
-  return `exited with an error: ${reason}${more.length === 0 ? '' : ` (and ${more.length} more)`}`;
+export function errorEndSentence([reason = text(undefined), ...furtherReasons]: readonly string[]): string {
+  return `exited with an error: ${reason}${furtherReasons.length === 0 ? '' : ` (and ${furtherReasons.length} more)`}`;
 }
 
 export function retriesExhaustedSentence(tries: number, reason: string): string {
@@ -43,7 +43,7 @@ export function retriesExhaustedSentence(tries: number, reason: string): string 
 
 export class RunEnd {
   readonly #root: string;
-  #ordered: (TraceRecord & { kind: 'event' }) | undefined;
+  #stopOrder: (TraceRecord & { kind: 'event' }) | undefined;
   #failures = 0;
   #reason = '';
   #sentence: string | undefined;
@@ -64,25 +64,25 @@ export class RunEnd {
 
   take(record: TraceRecord): void {
     if (record.kind === 'event') {
-      if (isEndOrder(record.event)) this.#ordered ??= record;
-      const failed = failedStart(record);
-      if (failed !== undefined) {
+      if (isEndOrder(record.event)) this.#stopOrder ??= record;
+      const failedRecord = failedStart(record);
+      if (failedRecord !== undefined) {
         this.#failures++;
-        this.#reason = failed;
+        this.#reason = failedRecord;
       }
       if (record.event.type === 'epoch.live') this.#failures = 0;
     } else if (record.kind === 'stop' && record.actor === this.#root) {
-      this.#sentence = this.#ended(record);
+      this.#sentence = this.#endSentence(record);
     }
   }
 
-  #ended({ status, output, error, t }: TraceRecord & { kind: 'stop' }): string | undefined {
+  #endSentence({ status, output, error, t }: TraceRecord & { kind: 'stop' }): string | undefined {
     const troubleLines = troubleOf(output);
     if (status === 'error' || troubleLines.length > 0) {
       this.#isFailure = true;
       if (this.#failures > 0) return retriesExhaustedSentence(this.#failures, this.#reason);
       return errorEndSentence(troubleLines.length > 0 ? troubleLines : [text(error)]);
     }
-    return this.#ordered === undefined ? undefined : orderedEndSentence(t - this.#ordered.t, this.#ordered.event);
+    return this.#stopOrder === undefined ? undefined : orderedEndSentence(t - this.#stopOrder.t, this.#stopOrder.event);
   }
 }

@@ -9,10 +9,10 @@ export function span(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1_000);
-  const two = (n: number): string => String(n).padStart(2, '0');
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+  const twoDigits = (n: number): string => String(n).padStart(2, '0');
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${twoDigits(seconds % 60)} s`;
   const minutes = Math.floor(seconds / 60);
-  return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+  return `${Math.floor(minutes / 60)} h ${twoDigits(minutes % 60)} min`;
 }
 
 /**
@@ -26,8 +26,8 @@ export function fileName(path: string): string {
   return names.at(-1) ?? path;
 }
 
-export function count(n: number, singular: string, many = `${singular}s`): string {
-  return `${n.toLocaleString('en')} ${n === 1 ? singular : many}`;
+export function count(n: number, singular: string, plural = `${singular}s`): string {
+  return `${n.toLocaleString('en')} ${n === 1 ? singular : plural}`;
 }
 
 /** A value of a trace, of any type and length, in one line. */

@@ -37,7 +37,7 @@ export class Execution {
   #calls = 0;
   #handled = 0;
   #variables: Variable[] = [];
-  #isInCondition = false;
+  #isEvaluatingCondition = false;
 
   constructor(templates: TemplateSet, functions: ReadonlyMap<string, TemplateFunction>) {
     this.#templates = templates;
@@ -113,9 +113,9 @@ export class Execution {
   }
 
   #condition(dot: GoValue, pipe: PipeNode): GoValue {
-    this.#isInCondition = true;
+    this.#isEvaluatingCondition = true;
     const value = this.#pipeline(dot, pipe);
-    this.#isInCondition = false;
+    this.#isEvaluatingCondition = false;
     return value;
   }
 
@@ -243,7 +243,12 @@ export class Execution {
       if (value === undefined) return undefined;
       const isCalled = hasArguments && index === fields.length - 1;
       const position = { line, column };
-      if (this.#isInCondition && value instanceof GoStruct && !value.fields.has(name) && value.onUnknownInCondition) {
+      if (
+        this.#isEvaluatingCondition &&
+        value instanceof GoStruct &&
+        !value.fields.has(name) &&
+        value.onUnknownInCondition
+      ) {
         value.onUnknownInCondition(name, position);
         return undefined;
       }

@@ -44,9 +44,9 @@ export function formatInteger(value: bigint, verb: string, flags: Flags): string
   const zeroWidth = zero && !minus && width > 0 ? width - sign.length : 0;
   digits = digits.padStart(precision ?? zeroWidth, '0');
   // The leading zero of an octal number is one of its digits.
-  const marked =
+  const prefixed =
     verb === 'O' || (sharp && prefix !== '' && !(verb === 'o' && digits.startsWith('0'))) ? prefix + digits : digits;
-  return pad(sign + marked, { ...flags, zero: false });
+  return pad(sign + prefixed, { ...flags, zero: false });
 }
 
 function formatCharacter(value: bigint, verb: 'c' | 'q' | 'U', flags: Flags): string {
@@ -109,8 +109,8 @@ function general(magnitude: number, precision: number | undefined): string {
   const [mantissa = '', power = ''] = text.split('e');
   const exponent = Number(power);
   const significant = mantissa.replace('.', '').replace(/0+$/, '') || '0';
-  const isWhole = significant.length >= exponent + 1;
-  const limit = digits === undefined ? maxPlainExponent : isWhole ? Math.min(digits, significant.length) : digits;
+  const isIntegral = significant.length >= exponent + 1;
+  const limit = digits === undefined ? maxPlainExponent : isIntegral ? Math.min(digits, significant.length) : digits;
   if (exponent < -4 || exponent >= limit) {
     const fractionDigits = significant.slice(1);
     return `${significant[0]}${fractionDigits === '' ? '' : `.${fractionDigits}`}e${signedPower(exponent)}`;
@@ -175,17 +175,17 @@ const quotedSigns: Readonly<Record<string, string>> = {
 /** A Go literal; with `#` a raw one if possible, with `+` in ASCII only. */
 export function quote(text: string, { sharp, plus }: Flags): string {
   if (sharp && !/[`\ufeff]|(?!\t)\p{Cc}/u.test(text)) return `\`${text}\``;
-  return `"${[...text].map((character) => escaped(character, '"', plus === true)).join('')}"`;
+  return `"${[...text].map((character) => escapeCharacter(character, '"', plus === true)).join('')}"`;
 }
 
 function quoteCharacter(character: string, { plus }: Flags): string {
-  return `'${escaped(character, "'", plus === true)}'`;
+  return `'${escapeCharacter(character, "'", plus === true)}'`;
 }
 
-function escaped(character: string, quoteSign: string, onlyAscii: boolean): string {
+function escapeCharacter(character: string, quoteSign: string, onlyAscii: boolean): string {
   if (character === quoteSign) return `\\${character}`;
-  const knownEscape = quotedSigns[character];
-  if (knownEscape !== undefined) return knownEscape;
+  const simpleEscape = quotedSigns[character];
+  if (simpleEscape !== undefined) return simpleEscape;
   const code = character.codePointAt(0)!;
   if (isPrintable(character) && !(onlyAscii && code > 126)) return character;
   if (code < 0x20 || code === 0x7f) return `\\x${code.toString(16).padStart(2, '0')}`;

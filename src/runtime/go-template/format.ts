@@ -35,10 +35,10 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
     reader.isGood = true;
     reader.select(widthIndex);
     if (width === '*') {
-      const givenWidth = reader.nextInteger();
-      if (givenWidth === undefined) problems += '%!(BADWIDTH)';
-      else if (givenWidth < 0) Object.assign(flags, { width: -givenWidth, minus: true, zero: false });
-      else flags.width = givenWidth;
+      const argWidth = reader.nextInteger();
+      if (argWidth === undefined) problems += '%!(BADWIDTH)';
+      else if (argWidth < 0) Object.assign(flags, { width: -argWidth, minus: true, zero: false });
+      else flags.width = argWidth;
     } else if (width !== undefined) {
       if (widthIndex !== undefined) reader.isGood = false;
       flags.width = Number(width) > maxWidth ? undefined : Number(width);
@@ -47,9 +47,9 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
       if (widthIndex !== undefined && width === undefined) reader.isGood = false;
       reader.select(precisionIndex);
       if (precision === '*') {
-        const givenPrecision = reader.nextInteger();
-        if (givenPrecision === undefined) problems += '%!(BADPREC)';
-        else if (givenPrecision >= 0) flags.precision = givenPrecision;
+        const argPrecision = reader.nextInteger();
+        if (argPrecision === undefined) problems += '%!(BADPREC)';
+        else if (argPrecision >= 0) flags.precision = argPrecision;
       } else flags.precision = Number(precision) > maxWidth ? undefined : Number(precision);
     }
     reader.select(index);
@@ -67,8 +67,9 @@ function directed(verb: string, flags: Flags, reader: ArgumentReader): string {
   if (!reader.isGood) return `%!${verb}(BADINDEX)`;
   if (!reader.hasNext()) return `%!${verb}(MISSING)`;
   const { plus, sharp, ...otherFlags } = flags;
-  const used: Flags = verb === 'v' ? { ...otherFlags, names: plus === true, goSyntax: sharp === true } : flags;
-  return formatValue(reader.next(), verb, used);
+  const effectiveFlags: Flags =
+    verb === 'v' ? { ...otherFlags, names: plus === true, goSyntax: sharp === true } : flags;
+  return formatValue(reader.next(), verb, effectiveFlags);
 }
 
 function flagsOf(text: string): Flags {
@@ -106,18 +107,18 @@ class ArgumentReader {
 
   nextInteger(): number | undefined {
     const value = this.next();
-    const isInteger = typeof value === 'bigint' && value >= -maxWidth && value <= maxWidth;
-    return isInteger ? Number(value) : undefined;
+    const isValidWidth = typeof value === 'bigint' && value >= -maxWidth && value <= maxWidth;
+    return isValidWidth ? Number(value) : undefined;
   }
 
   /** The unused arguments, as Go reports them. */
   rest(): string {
     if (this.#isReordered || !this.hasNext()) return '';
-    const extra = this.#args.slice(this.#offset).map((value) => {
+    const extraTexts = this.#args.slice(this.#offset).map((value) => {
       if (value === undefined || value === null) return '<nil>';
       return `${typeName(value)}=${formatValue(value, 'v', noFlags)}`;
     });
-    return `%!(EXTRA ${extra.join(', ')})`;
+    return `%!(EXTRA ${extraTexts.join(', ')})`;
   }
 }
 
@@ -159,13 +160,13 @@ function badVerb(value: GoValue, verb: string, flags: Flags): string {
 }
 
 function formatText(value: string, verb: string, flags: Flags): string | undefined {
-  const cut = flags.precision === undefined ? value : [...value].slice(0, flags.precision).join('');
+  const truncated = flags.precision === undefined ? value : [...value].slice(0, flags.precision).join('');
   switch (verb) {
     case 's':
     case 'v':
-      return pad(cut, flags);
+      return pad(truncated, flags);
     case 'q':
-      return pad(quote(cut, flags), flags);
+      return pad(quote(truncated, flags), flags);
     case 'x':
     case 'X':
       return pad(hexadecimal(value, verb, flags), flags);

@@ -87,9 +87,9 @@ function elementOf(item: GoValue, key: GoValue): GoValue {
   }
   if (typeof item === 'string') {
     const bytes = Buffer.from(item);
-    return BigInt(bytes[within(key, bytes.length - 1)]!);
+    return BigInt(bytes[checkedIndex(key, bytes.length - 1)]!);
   }
-  if (isList(item)) return item[within(key, item.length - 1)];
+  if (isList(item)) return item[checkedIndex(key, item.length - 1)];
   throw new FunctionError(`can't index item of type ${typeName(item)}`);
 }
 
@@ -99,13 +99,15 @@ function slice(item: GoValue, indexes: readonly GoValue[]): GoValue {
   if (typeof item !== 'string' && !isList(item)) throw new FunctionError(`can't slice item of type ${typeName(item)}`);
   if (typeof item === 'string' && indexes.length === 3) throw new FunctionError('cannot 3-index slice a string');
   const sliced = typeof item === 'string' ? Buffer.from(item) : item;
-  const [from = 0, to = sliced.length, capacity = sliced.length] = indexes.map((bound) => within(bound, sliced.length));
+  const [from = 0, to = sliced.length, capacity = sliced.length] = indexes.map((bound) =>
+    checkedIndex(bound, sliced.length),
+  );
   if (from > to) throw new FunctionError(`invalid slice index: ${from} > ${to}`);
   if (to > capacity) throw new FunctionError(`invalid slice index: ${to} > ${capacity}`);
   return Buffer.isBuffer(sliced) ? sliced.subarray(from, to).toString() : sliced.slice(from, to);
 }
 
-function within(value: GoValue, last: number): number {
+function checkedIndex(value: GoValue, last: number): number {
   if (typeof value !== 'bigint')
     throw new FunctionError(`cannot index slice/array with ${isNil(value) ? 'nil' : `type ${typeName(value)}`}`);
   if (value < 0n || value > BigInt(last)) throw new FunctionError(`index out of range: ${value}`);
@@ -119,8 +121,8 @@ function call(value: GoValue): never {
 
 /** A single string is unchanged; otherwise all arguments are formatted as `print` does. */
 function asText(args: readonly GoValue[]): string {
-  const [only] = args;
-  if (args.length === 1 && typeof only === 'string') return only;
+  const [onlyArg] = args;
+  if (args.length === 1 && typeof onlyArg === 'string') return onlyArg;
   return sprint(args.map((arg) => (isNil(arg) ? '<no value>' : arg)));
 }
 
@@ -133,8 +135,8 @@ const scriptEscapes: Readonly<Record<string, string>> = {
 };
 
 function scriptEscape(character: string): string {
-  const knownEscape = scriptEscapes[character];
-  if (knownEscape !== undefined) return knownEscape;
+  const simpleEscape = scriptEscapes[character];
+  if (simpleEscape !== undefined) return simpleEscape;
   if (isPrintable(character)) return character;
   return `\\u${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
 }

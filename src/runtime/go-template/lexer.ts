@@ -134,17 +134,17 @@ class Lexer {
     for (const [kind, rule] of rules) {
       const text = this.#match(rule);
       if (text === undefined) continue;
-      const begin = this.#offset;
+      const startOffset = this.#offset;
       this.#offset += text.length;
       const mustEnd = needsWordEnd.has(kind) || kind === 'number';
       if (mustEnd && this.#match(kind === 'number' ? numberEnd : wordEnd) === undefined) {
         const message = kind === 'number' ? 'number' : 'name';
         throw this.#error(
-          begin,
-          `bad character in a ${message}: ${quoted(this.#input.slice(begin, this.#offset + 1))}`,
+          startOffset,
+          `bad character in a ${message}: ${quoteText(this.#input.slice(startOffset, this.#offset + 1))}`,
         );
       }
-      return this.#push(kind === 'word' ? wordKind(text) : kind, text, begin);
+      return this.#push(kind === 'word' ? wordKind(text) : kind, text, startOffset);
     }
     const sign = this.#input[this.#offset]!;
     const unclosed = {
@@ -152,7 +152,7 @@ class Lexer {
       '`': 'a raw string is not closed',
       "'": 'a character is not closed',
     };
-    throw this.#error(this.#offset, unclosed[sign as '"'] ?? `unexpected character ${quoted(sign)}`);
+    throw this.#error(this.#offset, unclosed[sign as '"'] ?? `unexpected character ${quoteText(sign)}`);
   }
 
   #match(rule: RegExp): string | undefined {
@@ -167,13 +167,13 @@ class Lexer {
   }
 
   #position(offset: number): Position {
-    let [low, high] = [0, this.#lineStarts.length];
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if (this.#lineStarts[middle]! <= offset) low = middle;
+    let [lowIndex, high] = [0, this.#lineStarts.length];
+    while (high - lowIndex > 1) {
+      const middle = (lowIndex + high) >> 1;
+      if (this.#lineStarts[middle]! <= offset) lowIndex = middle;
       else high = middle;
     }
-    return { line: low + 1, column: offset - this.#lineStarts[low]! + 1 };
+    return { line: lowIndex + 1, column: offset - this.#lineStarts[lowIndex]! + 1 };
   }
 
   #error(offset: number, message: string): TemplateError {
@@ -188,6 +188,6 @@ function wordKind(text: string): TokenKind {
   return keywords.has(text) ? 'keyword' : 'identifier';
 }
 
-function quoted(text: string): string {
+function quoteText(text: string): string {
   return JSON.stringify(text);
 }

@@ -57,20 +57,20 @@ function unescape(token: Token, quote: '"' | "'"): string {
   let copiedUpTo = 0;
   for (const match of content.matchAll(escape)) {
     bytes.push(Buffer.from(content.slice(copiedUpTo, match.index)));
-    bytes.push(escaped(token, quote, match));
+    bytes.push(decodeEscape(token, quote, match));
     copiedUpTo = match.index + match[0].length;
   }
   return Buffer.concat([...bytes, Buffer.from(content.slice(copiedUpTo))]).toString();
 }
 
-function escaped(token: Token, quote: string, match: RegExpMatchArray): Buffer {
-  const [escape, byte, shortHex, long, octal, simple] = match;
+function decodeEscape(token: Token, quote: string, match: RegExpMatchArray): Buffer {
+  const [escape, byte, shortHex, longHex, octal, simple] = match;
   if (byte !== undefined || octal !== undefined) {
     const value = byte === undefined ? Number.parseInt(octal!, 8) : Number.parseInt(byte, 16);
     // In a character literal the value is a code point.
     if (value <= 255) return quote === "'" ? Buffer.from(String.fromCodePoint(value)) : Buffer.from([value]);
   }
-  const code = shortHex ?? long;
+  const code = shortHex ?? longHex;
   if (code !== undefined) {
     const point = Number.parseInt(code, 16);
     if (point <= 0x10ffff && (point < 0xd800 || point > 0xdfff)) return Buffer.from(String.fromCodePoint(point));

@@ -47,13 +47,13 @@ class Parser {
   /** As in Go, an empty definition does not replace another one. */
   #define(name: string, nodes: readonly Node[], position: Position): void {
     const isEmpty = nodes.every((node) => node.is === 'text' && /^\s*$/.test(node.text));
-    const existing = this.#templates.get(name);
-    if (existing === undefined || existing.length === 0) {
+    const existingTemplate = this.#templates.get(name);
+    if (existingTemplate === undefined || existingTemplate.length === 0) {
       this.#templates.set(name, nodes);
       return;
     }
     if (isEmpty) return;
-    if (name !== mainTemplate && existing.some((node) => node.is !== 'text' || /\S/.test(node.text)))
+    if (name !== mainTemplate && existingTemplate.some((node) => node.is !== 'text' || /\S/.test(node.text)))
       throw error(position, `template ${JSON.stringify(name)} is defined twice`);
     this.#templates.set(name, nodes);
   }
@@ -67,10 +67,10 @@ class Parser {
         nodes.push({ is: 'text', text: token.text });
         continue;
       }
-      const word = this.#skipSpace();
-      if (word.kind === 'keyword' && (word.text === 'end' || word.text === 'else')) {
+      const nextKeyword = this.#skipSpace();
+      if (nextKeyword.kind === 'keyword' && (nextKeyword.text === 'end' || nextKeyword.text === 'else')) {
         this.#tokenIndex++;
-        return { nodes, ending: { line: word.line, column: word.column, word: word.text } };
+        return { nodes, ending: { line: nextKeyword.line, column: nextKeyword.column, word: nextKeyword.text } };
       }
       const node = this.#action(token);
       if (node !== undefined) nodes.push(node);
@@ -111,14 +111,14 @@ class Parser {
     const pipe = this.#pipeline('close', keyword);
     const { nodes: then, ending } = this.#nodes();
     if (keyword === 'range') this.#loops--;
-    const otherwise = this.#otherwise(keyword, ending, keywordToken);
+    const elseNodes = this.#parseElse(keyword, ending, keywordToken);
     this.#nesting--;
     this.#variables.length = scope;
-    return { is: keyword, ...positionOf(keywordToken), pipe, then, otherwise };
+    return { is: keyword, ...positionOf(keywordToken), pipe, then, otherwise: elseNodes };
   }
 
   /** `{{else if}}` and `{{else with}}` share the `{{end}}` of the block that contains them. */
-  #otherwise(keyword: BranchNode['is'], ending: Ending, keywordToken: Token): readonly Node[] {
+  #parseElse(keyword: BranchNode['is'], ending: Ending, keywordToken: Token): readonly Node[] {
     if (ending.word === undefined) throw error(keywordToken, `{{${keyword}}} is not closed with {{end}}`);
     if (ending.word === 'end') {
       this.#expectClose('end');
@@ -217,7 +217,7 @@ class Parser {
 
   /** `$x :=`, `$x =`, and for `range` two variables. */
   #declaration(context: string): { variables: readonly string[]; assigns: boolean } {
-    const begin = this.#tokenIndex;
+    const startIndex = this.#tokenIndex;
     const variables: string[] = [];
     for (;;) {
       const token = this.#skipSpace();
@@ -235,7 +235,7 @@ class Parser {
       this.#tokenIndex++;
       if (this.#skipSpace().kind !== 'variable') throw error(next, 'range can only declare variables');
     }
-    this.#tokenIndex = begin;
+    this.#tokenIndex = startIndex;
     return { variables: [], assigns: false };
   }
 
@@ -247,7 +247,7 @@ class Parser {
     const position = positionOf(this.#skipSpace());
     const operands: OperandNode[] = [];
     for (;;) {
-      const begin = this.#skipSpace();
+      const startIndex = this.#skipSpace();
       const operand = this.#operand();
       if (operand !== undefined) operands.push(operand);
       const next = this.#tokens[this.#tokenIndex]!;
@@ -261,9 +261,9 @@ class Parser {
         this.#tokenIndex++;
         if (endsCommand(this.#skipSpace().kind)) throw error(end, 'missing command after |');
       }
-      const [first, ...rest] = operands;
-      if (first === undefined) throw error(begin, 'empty command');
-      return { ...position, operands: [first, ...rest] };
+      const [first, ...otherOperands] = operands;
+      if (first === undefined) throw error(startIndex, 'empty command');
+      return { ...position, operands: [first, ...otherOperands] };
     }
   }
 

@@ -14,7 +14,7 @@ export function renderTemplate(
   data: GoValue,
   functions: ReadonlyMap<string, TemplateFunction> = new Map(),
 ): string {
-  const knownFunctions = new Map([...goFunctions, ...functions]);
-  const templates = parseTemplate(template, (name) => knownFunctions.has(name));
-  return new Execution(templates, knownFunctions).run(data);
+  const functionsByName = new Map([...goFunctions, ...functions]);
+  const templates = parseTemplate(template, (name) => functionsByName.has(name));
+  return new Execution(templates, functionsByName).run(data);
 }

@@ -82,32 +82,35 @@ export class GrpcConnection {
   static async open(
     target: GrpcTarget,
     limits: GrpcConnectionLimits = defaultGrpcLimits,
-    stopped?: AbortSignal,
+    stopSignal?: AbortSignal,
   ): Promise<GrpcConnection> {
     const limit = AbortSignal.timeout(limits.dialMs);
     const dialing = new AbortController();
-    const signal = AbortSignal.any([limit, dialing.signal, ...(stopped === undefined ? [] : [stopped])]);
+    const signal = AbortSignal.any([limit, dialing.signal, ...(stopSignal === undefined ? [] : [stopSignal])]);
     let socket: Socket | undefined;
     try {
       signal.throwIfAborted();
       socket = openSocket(target);
       // Only the first error counts.
       socket.on('error', () => {});
-      const closed = once(socket, 'close', { signal }).then(() => {
+      const socketClosed = once(socket, 'close', { signal }).then(() => {
         throw new Error('connection closed');
       });
-      await Promise.race([closed, once(socket, target.tls === undefined ? 'connect' : 'secureConnect', { signal })]);
+      await Promise.race([
+        socketClosed,
+        once(socket, target.tls === undefined ? 'connect' : 'secureConnect', { signal }),
+      ]);
       if (socket instanceof TLSSocket && socket.alpnProtocol !== 'h2')
         throw new Error('server does not support HTTP/2 (ALPN)');
       const session = openSession(target, socket, limits);
       // The first frame proves that the server speaks HTTP/2.
-      await Promise.race([closed, once(session, 'remoteSettings', { signal })]);
+      await Promise.race([socketClosed, once(session, 'remoteSettings', { signal })]);
       return new GrpcConnection(session, limits);
     } catch (error) {
       socket?.destroy();
-      if (stopped?.aborted) throw new GrpcError('CANCELLED', 'canceled by the client');
-      const why = limit.aborted ? `no connection within ${limits.dialMs} ms` : messageOf(error);
-      throw new GrpcError('UNAVAILABLE', why, { cause: error });
+      if (stopSignal?.aborted) throw new GrpcError('CANCELLED', 'canceled by the client');
+      const failureReason = limit.aborted ? `no connection within ${limits.dialMs} ms` : messageOf(error);
+      throw new GrpcError('UNAVAILABLE', failureReason, { cause: error });
     } finally {
       dialing.abort();
     }
@@ -193,31 +196,31 @@ function openSession(target: GrpcTarget, socket: Socket, { windowBytes }: GrpcCo
 /**
  * Calls `done` once when the call has ended and its messages are read.
  *
- * @param done receives the status; `undefined` for OK
+ * @param onEnd receives the status; `undefined` for OK
  */
 export function whenEnded(
   stream: ClientHttp2Stream,
   connection: GrpcConnection,
-  done: (status: GrpcError | undefined) => void,
+  onEnd: (status: GrpcError | undefined) => void,
 ): void {
   let status: { of: GrpcError | undefined } | undefined;
-  let broken: string | undefined;
+  let protocolError: string | undefined;
   let isDone = false;
   const finish = (of: GrpcError | undefined): void => {
-    if (!isDone) done(of);
+    if (!isDone) onEnd(of);
     isDone = true;
   };
   stream.on('response', (headers) => {
     const isCall = headers[':status'] === 200 && String(headers['content-type']).startsWith('application/grpc');
     if ('grpc-status' in headers || headers[':status'] !== 200) status = { of: statusOf(headers) };
-    else if (!isCall) broken = `response is not gRPC: content-type ${headers['content-type'] ?? 'missing'}`;
+    else if (!isCall) protocolError = `response is not gRPC: content-type ${headers['content-type'] ?? 'missing'}`;
     if (!isCall) stream.close(constants.NGHTTP2_CANCEL);
   });
   stream.on('trailers', (headers) => {
     status ??= { of: statusOf(headers) };
   });
   stream.on('error', (error) => {
-    broken ??= messageOf(error);
+    protocolError ??= messageOf(error);
   });
   // Messages before the status have been read; a server may leave its half of the stream open.
   stream.once('end', () =>
@@ -232,7 +235,7 @@ export function whenEnded(
   stream.once('close', () => {
     if (status !== undefined) finish(status.of);
     else if (connection.closeError !== undefined) finish(connection.closeError);
-    else finish(new GrpcError('UNAVAILABLE', broken ?? 'stream closed without a gRPC status'));
+    else finish(new GrpcError('UNAVAILABLE', protocolError ?? 'stream closed without a gRPC status'));
   });
 }
 

@@ -59,60 +59,60 @@ export class FrameReader {
    *
    * @throws GrpcError INTERNAL for a compressed message, RESOURCE_EXHAUSTED for one that is too long
    */
-  push(chunk: Buffer, take: (piece: FramePiece) => void): void {
-    let remaining = chunk;
-    while (remaining.length > 0) {
+  push(chunk: Buffer, onPiece: (piece: FramePiece) => void): void {
+    let remainingBytes = chunk;
+    while (remainingBytes.length > 0) {
       if (this.#restBytes > 0) {
-        const bytes = remaining.subarray(0, this.#restBytes);
+        const bytes = remainingBytes.subarray(0, this.#restBytes);
         this.#restBytes -= bytes.length;
-        remaining = remaining.subarray(bytes.length);
-        take({ bytes, isFirst: false, isLast: this.#restBytes === 0 });
+        remainingBytes = remainingBytes.subarray(bytes.length);
+        onPiece({ bytes, isFirst: false, isLast: this.#restBytes === 0 });
         continue;
       }
-      remaining = this.#gather(remaining, take);
+      remainingBytes = this.#gather(remainingBytes, onPiece);
     }
   }
 
-  #gather(chunk: Buffer, take: (piece: FramePiece) => void): Buffer {
+  #gather(chunk: Buffer, onPiece: (piece: FramePiece) => void): Buffer {
     // Most messages arrive in one chunk and are not copied.
     if (this.#gatheredBytes === 0 && chunk.length >= frameHeadBytes) {
       this.#readHead(chunk);
       const bytes = this.#firstPieceBytes!;
       if (chunk.length >= bytes) {
-        this.#deliver(chunk.subarray(0, bytes), take);
+        this.#deliver(chunk.subarray(0, bytes), onPiece);
         return chunk.subarray(bytes);
       }
     }
     const pieceBytes = this.#firstPieceBytes ?? frameHeadBytes;
     const bytes = chunk.subarray(0, pieceBytes - this.#gatheredBytes);
-    const remaining = chunk.subarray(bytes.length);
-    this.#keep(bytes, pieceBytes);
+    const remainingBytes = chunk.subarray(bytes.length);
+    this.#store(bytes, pieceBytes);
     if (this.#gatheredBytes < pieceBytes) return none;
     if (this.#firstPieceBytes === undefined) this.#readHead(this.#gathered);
     if (this.#gatheredBytes === this.#firstPieceBytes) {
-      this.#deliver(this.#gathered.subarray(0, this.#gatheredBytes), take);
+      this.#deliver(this.#gathered.subarray(0, this.#gatheredBytes), onPiece);
     }
-    return remaining;
+    return remainingBytes;
   }
 
   /** Memory is allocated for received bytes, not for the announced length. */
-  #keep(bytes: Buffer, pieceBytes: number): void {
+  #store(bytes: Buffer, pieceBytes: number): void {
     const needed = this.#gatheredBytes + bytes.length;
     if (needed > this.#gathered.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.min(pieceBytes, Math.max(needed, 2 * this.#gathered.length)));
-      this.#gathered.copy(grown, 0, 0, this.#gatheredBytes);
-      this.#gathered = grown;
+      const largerBuffer = Buffer.allocUnsafeSlow(Math.min(pieceBytes, Math.max(needed, 2 * this.#gathered.length)));
+      this.#gathered.copy(largerBuffer, 0, 0, this.#gatheredBytes);
+      this.#gathered = largerBuffer;
     }
     bytes.copy(this.#gathered, this.#gatheredBytes);
     this.#gatheredBytes = needed;
   }
 
-  #deliver(bytes: Buffer, take: (piece: FramePiece) => void): void {
+  #deliver(bytes: Buffer, onPiece: (piece: FramePiece) => void): void {
     this.#restBytes = this.#messageBytes - bytes.length;
     this.#gathered = none;
     this.#gatheredBytes = 0;
     this.#firstPieceBytes = undefined;
-    take({ bytes, isFirst: true, isLast: this.#restBytes === 0 });
+    onPiece({ bytes, isFirst: true, isLast: this.#restBytes === 0 });
   }
 
   #readHead(head: Buffer): void {

@@ -91,7 +91,7 @@ export class LineSink {
   readonly #listeners: SinkListener[] = [];
   #outlet: Outlet | undefined;
   #id: string | undefined;
-  #waiting: Waiting[] = [];
+  #waitingLines: Waiting[] = [];
   /** The batch that is being written, and the number of its written bytes. */
   #current: Waiting | undefined;
   #offset = 0;
@@ -101,7 +101,7 @@ export class LineSink {
   /** Whether a wait timed out or lines were lost since the queue was last empty. */
   #isTooSlow = false;
   #loss: Loss | undefined;
-  #lost = 0;
+  #lostLines = 0;
   /** Why the outlet cannot be opened now. */
   #failure: unknown;
   #backOffMs = minBackOffMs;
@@ -109,7 +109,7 @@ export class LineSink {
   #pollMs = minPollMs;
   #triedAt = Number.NEGATIVE_INFINITY;
   #cancelAttempt: (() => void) | undefined;
-  #empty: { promise: Promise<void>; resolve: () => void } | undefined;
+  #emptied: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(options: LineSinkOptions) {
     this.#options = options;
@@ -118,14 +118,17 @@ export class LineSink {
   }
 
   get lost(): number {
-    return this.#lost;
+    return this.#lostLines;
   }
 
   /** Computed on request from the bounded queue. */
   get lines(): SinkLines {
     const current = this.#current?.bytes.subarray(this.#offset);
-    const waiting = [...(current === undefined ? [] : [current]), ...this.#waiting.map(({ bytes }) => bytes)];
-    return { lost: this.#lost, waiting: waiting.reduce((sum, bytes) => sum + linesIn(bytes), 0) };
+    const waitingChunks = [
+      ...(current === undefined ? [] : [current]),
+      ...this.#waitingLines.map(({ bytes }) => bytes),
+    ];
+    return { lost: this.#lostLines, waiting: waitingChunks.reduce((sum, bytes) => sum + linesIn(bytes), 0) };
   }
 
   get waitingBytes(): number {
@@ -148,8 +151,8 @@ export class LineSink {
   write(lines: string | Buffer): void {
     this.#renew();
     const bytes = typeof lines === 'string' ? Buffer.from(visibleText(lines)) : visibleBytes(lines);
-    const fits = this.#waitingBytes === 0 || this.#waitingBytes + bytes.length <= this.#maxBytes;
-    if (this.#loss === undefined && fits) this.#add({ bytes });
+    const isWithinLimit = this.#waitingBytes === 0 || this.#waitingBytes + bytes.length <= this.#maxBytes;
+    if (this.#loss === undefined && isWithinLimit) this.#add({ bytes });
     else this.#lose(linesIn(bytes));
     this.#drainUnlessWaiting();
   }
@@ -164,8 +167,8 @@ export class LineSink {
   /** Resolves when the queue is empty. A command with much output waits for it between writes. */
   whenEmpty(): Promise<void> {
     if (this.#waitingBytes === 0) return Promise.resolve();
-    this.#empty ??= Promise.withResolvers<void>();
-    return this.#empty.promise;
+    this.#emptied ??= Promise.withResolvers<void>();
+    return this.#emptied.promise;
   }
 
   /**
@@ -217,21 +220,21 @@ export class LineSink {
     }
   }
 
-  #add(waiting: Waiting): void {
-    if (waiting.bytes.length === 0) return;
-    this.#waiting.push(waiting);
-    this.#waitingBytes += waiting.bytes.length;
+  #add(line: Waiting): void {
+    if (line.bytes.length === 0) return;
+    this.#waitingLines.push(line);
+    this.#waitingBytes += line.bytes.length;
   }
 
   #lose(lines: number): void {
     const to = new Date();
-    const { lines: previousLines, from, why } = this.#loss ?? { lines: 0, from: to, why: this.#why() };
+    const { lines: previousLines, from, why } = this.#loss ?? { lines: 0, from: to, why: this.#failureReason() };
     this.#loss = { lines: previousLines + lines, from, to, why };
     this.#isTooSlow = true;
-    this.#lost += lines;
+    this.#lostLines += lines;
   }
 
-  #why(): string {
+  #failureReason(): string {
     return this.#failure === undefined ? slowReader : messageOf(this.#failure);
   }
 
@@ -240,7 +243,7 @@ export class LineSink {
     if (this.#waitingBytes > 0) return;
     try {
       if (this.isMoved) this.#close();
-      if (this.#failure === undefined) this.#opened();
+      if (this.#failure === undefined) this.#ensureOutlet();
     } catch (error) {
       this.#fail(error);
     }
@@ -256,7 +259,7 @@ export class LineSink {
     this.#dropTry();
     try {
       while (this.#waitingBytes > 0) {
-        const outlet = this.#opened();
+        const outlet = this.#ensureOutlet();
         const current = this.#next(outlet.maxWriteBytes);
         if (current === undefined) break;
         const writtenBytes = outlet.write(current.bytes.subarray(this.#offset));
@@ -288,16 +291,16 @@ export class LineSink {
     if (this.#current !== undefined) return this.#current;
     let count = 0;
     let bytes = 0;
-    for (const waiting of this.#waiting) {
-      if (count > 0 && bytes + waiting.bytes.length > maxBytes) break;
-      bytes += waiting.bytes.length;
+    for (const line of this.#waitingLines) {
+      if (count > 0 && bytes + line.bytes.length > maxBytes) break;
+      bytes += line.bytes.length;
       count++;
-      if (waiting.isHeader) break;
+      if (line.isHeader) break;
     }
-    const mergedLines = this.#waiting.splice(0, count);
+    const mergedLines = this.#waitingLines.splice(0, count);
     this.#offset = 0;
     this.#current =
-      mergedLines.length <= 1 ? mergedLines[0] : { bytes: Buffer.concat(mergedLines.map((waiting) => waiting.bytes)) };
+      mergedLines.length <= 1 ? mergedLines[0] : { bytes: Buffer.concat(mergedLines.map((line) => line.bytes)) };
     return this.#current;
   }
 
@@ -334,8 +337,8 @@ export class LineSink {
     if (this.#failure !== undefined && this.#outlet === undefined) return;
     this.#printing = false;
     this.#isTooSlow = false;
-    this.#empty?.resolve();
-    this.#empty = undefined;
+    this.#emptied?.resolve();
+    this.#emptied = undefined;
     if (this.#failure === undefined && this.#loss === undefined) return;
     const loss = this.#loss;
     this.#failure = undefined;
@@ -343,7 +346,7 @@ export class LineSink {
     for (const listener of this.#listeners) listener.recovered?.(loss);
   }
 
-  #opened(): Outlet {
+  #ensureOutlet(): Outlet {
     if (this.#outlet !== undefined) return this.#outlet;
     this.#outlet = this.#options.open();
     const { id, isEmpty } = this.#outlet;
@@ -361,11 +364,11 @@ export class LineSink {
     }
     const current =
       this.#current === undefined ? [] : [{ ...this.#current, bytes: this.#current.bytes.subarray(this.#offset) }];
-    const lines = [...current, ...this.#waiting]
+    const lines = [...current, ...this.#waitingLines]
       .filter(({ isHeader }) => isHeader === undefined)
       .reduce((sum, { bytes }) => sum + linesIn(bytes), 0);
     if (lines > 0) this.#lose(lines);
-    this.#waiting = [];
+    this.#waitingLines = [];
     this.#waitingBytes = 0;
     this.#current = undefined;
     this.#add({ bytes: Buffer.from(visibleText(this.#options.begin())), isHeader: true });
@@ -374,9 +377,9 @@ export class LineSink {
   /** Half of the line is in the previous file, so it is written again from its start. */
   #beginWithWholeLine(): void {
     if (this.#current === undefined || this.#offset === 0) return;
-    const begin = this.#current.bytes.lastIndexOf('\n', this.#offset - 1) + 1;
-    this.#waitingBytes += this.#offset - begin;
-    this.#offset = begin;
+    const lineStart = this.#current.bytes.lastIndexOf('\n', this.#offset - 1) + 1;
+    this.#waitingBytes += this.#offset - lineStart;
+    this.#offset = lineStart;
   }
 
   #close(): void {

@@ -65,11 +65,13 @@ class LazyFile {
     this.#descriptor = descriptor;
     this.name = outline.name.replace(/\.proto$/, '');
     this.dependencies = imports;
-    this.messages = outline.messages.map((each) => new LazyMessage(this, undefined, outline.package, each));
-    this.enums = outline.enums.map((each) => new LazyEnum(this, undefined, outline.package, each));
+    this.messages = outline.messages.map(
+      (messageProto) => new LazyMessage(this, undefined, outline.package, messageProto),
+    );
+    this.enums = outline.enums.map((enumProto) => new LazyEnum(this, undefined, outline.package, enumProto));
     const { kind, name, messages, enums } = this;
-    const nothing = { dependencies: [], extensions: [], services: [] };
-    this.asImport = { kind, name, proto: { name: outline.name }, messages, enums, ...nothing } as unknown as DescFile;
+    const noMembers = { dependencies: [], extensions: [], services: [] };
+    this.asImport = { kind, name, proto: { name: outline.name }, messages, enums, ...noMembers } as unknown as DescFile;
   }
 
   get extensions(): readonly DescExtension[] {
@@ -108,15 +110,15 @@ class LazyFile {
     const imports = new Map(this.dependencies.map((file) => [nameOf(file), asImport(file)]));
     proto.dependency = [...imports.keys()];
     const built = createFileRegistry(proto, (name) => imports.get(name)).getFile(proto.name)!;
-    const moved = new Map<Type, LazyType>();
-    for (const [index, message] of this.messages.entries()) message.pair(built.messages[index]!, moved);
-    for (const [index, each] of this.enums.entries()) moved.set(built.enums[index]!, each);
-    for (const [from, to] of moved) to.take(from as DescMessage & DescEnum, moved);
-    for (const extension of built.extensions) referTo(extension, moved);
+    const lazyTypes = new Map<Type, LazyType>();
+    for (const [index, message] of this.messages.entries()) message.pair(built.messages[index]!, lazyTypes);
+    for (const [index, lazyEnum] of this.enums.entries()) lazyTypes.set(built.enums[index]!, lazyEnum);
+    for (const [from, to] of lazyTypes) to.take(from as DescMessage & DescEnum, lazyTypes);
+    for (const extension of built.extensions) referTo(extension, lazyTypes);
     for (const service of built.services) {
       for (const method of service.methods as Changeable<DescMethod>[]) {
-        method.input = inPlaceOf(method.input, moved);
-        method.output = inPlaceOf(method.output, moved);
+        method.input = lazyTypeOf(method.input, lazyTypes);
+        method.output = lazyTypeOf(method.output, lazyTypes);
       }
     }
     return built;
@@ -143,32 +145,32 @@ class LazyMessage {
     this.parent = parent;
     this.name = name;
     this.typeName = typeNameOf(scope, name);
-    this.nestedMessages = messages.map((each) => new LazyMessage(file, this, this.typeName, each));
-    this.nestedEnums = enums.map((each) => new LazyEnum(file, this, this.typeName, each));
+    this.nestedMessages = messages.map((messageProto) => new LazyMessage(file, this, this.typeName, messageProto));
+    this.nestedEnums = enums.map((enumProto) => new LazyEnum(file, this, this.typeName, enumProto));
   }
 
   get fields(): DescMessage['fields'] {
-    return this.#after('fields');
+    return this.#builtValue('fields');
   }
 
   get field(): DescMessage['field'] {
-    return this.#after('field');
+    return this.#builtValue('field');
   }
 
   get oneofs(): DescMessage['oneofs'] {
-    return this.#after('oneofs');
+    return this.#builtValue('oneofs');
   }
 
   get members(): DescMessage['members'] {
-    return this.#after('members');
+    return this.#builtValue('members');
   }
 
   get proto(): DescMessage['proto'] {
-    return this.#after('proto');
+    return this.#builtValue('proto');
   }
 
   get deprecated(): boolean {
-    return this.#after('deprecated');
+    return this.#builtValue('deprecated');
   }
 
   toString(): string {
@@ -176,24 +178,24 @@ class LazyMessage {
   }
 
   /** Maps the built message and its members to these lazy types. */
-  pair(built: DescMessage, moved: Map<Type, LazyType>): void {
-    moved.set(built, this);
-    for (const [index, message] of this.nestedMessages.entries()) message.pair(built.nestedMessages[index]!, moved);
-    for (const [index, each] of this.nestedEnums.entries()) moved.set(built.nestedEnums[index]!, each);
+  pair(built: DescMessage, lazyTypes: Map<Type, LazyType>): void {
+    lazyTypes.set(built, this);
+    for (const [index, message] of this.nestedMessages.entries()) message.pair(built.nestedMessages[index]!, lazyTypes);
+    for (const [index, lazyEnum] of this.nestedEnums.entries()) lazyTypes.set(built.nestedEnums[index]!, lazyEnum);
   }
 
-  take(built: DescMessage, moved: ReadonlyMap<Type, LazyType>): void {
+  take(built: DescMessage, lazyTypes: ReadonlyMap<Type, LazyType>): void {
     const self = this as unknown as DescMessage;
     for (const field of built.fields) {
       (field as Changeable<DescField>).parent = self;
-      referTo(field, moved);
+      referTo(field, lazyTypes);
     }
     for (const oneof of built.oneofs as Changeable<DescMessage['oneofs'][number]>[]) oneof.parent = self;
     copyProperties(this, built, ['fields', 'field', 'oneofs', 'members', 'proto', 'deprecated']);
   }
 
   /** Building the file replaces these accessors with its values. */
-  #after<Name extends keyof DescMessage>(name: Name): DescMessage[Name] {
+  #builtValue<Name extends keyof DescMessage>(name: Name): DescMessage[Name] {
     this.file.built();
     return (this as unknown as DescMessage)[name];
   }
@@ -214,27 +216,27 @@ class LazyEnum {
   }
 
   get values(): DescEnum['values'] {
-    return this.#after('values');
+    return this.#builtValue('values');
   }
 
   get value(): DescEnum['value'] {
-    return this.#after('value');
+    return this.#builtValue('value');
   }
 
   get open(): boolean {
-    return this.#after('open');
+    return this.#builtValue('open');
   }
 
   get sharedPrefix(): string | undefined {
-    return this.#after('sharedPrefix');
+    return this.#builtValue('sharedPrefix');
   }
 
   get proto(): DescEnum['proto'] {
-    return this.#after('proto');
+    return this.#builtValue('proto');
   }
 
   get deprecated(): boolean {
-    return this.#after('deprecated');
+    return this.#builtValue('deprecated');
   }
 
   toString(): string {
@@ -247,7 +249,7 @@ class LazyEnum {
     copyProperties(this, built, ['values', 'value', 'open', 'sharedPrefix', 'proto', 'deprecated']);
   }
 
-  #after<Name extends keyof DescEnum>(name: Name): DescEnum[Name] {
+  #builtValue<Name extends keyof DescEnum>(name: Name): DescEnum[Name] {
     this.file.built();
     return (this as unknown as DescEnum)[name];
   }
@@ -257,15 +259,15 @@ type Changeable<Desc> = { -readonly [Name in keyof Desc]: Desc[Name] };
 type Type = DescMessage | DescEnum;
 type LazyType = LazyMessage | LazyEnum;
 
-function referTo(field: DescField | DescExtension, moved: ReadonlyMap<Type, LazyType>): void {
+function referTo(field: DescField | DescExtension, lazyTypes: ReadonlyMap<Type, LazyType>): void {
   const changeable = field as { message?: DescMessage | undefined; enum?: DescEnum | undefined };
-  if (changeable.message !== undefined) changeable.message = inPlaceOf(changeable.message, moved);
-  if (changeable.enum !== undefined) changeable.enum = inPlaceOf(changeable.enum, moved);
+  if (changeable.message !== undefined) changeable.message = lazyTypeOf(changeable.message, lazyTypes);
+  if (changeable.enum !== undefined) changeable.enum = lazyTypeOf(changeable.enum, lazyTypes);
 }
 
 /** Types of the same file were rebuilt and are replaced; those of other files are shared already. */
-function inPlaceOf<Desc extends Type>(built: Desc, moved: ReadonlyMap<Type, LazyType>): Desc {
-  return (moved.get(built) as unknown as Desc | undefined) ?? built;
+function lazyTypeOf<Desc extends Type>(built: Desc, lazyTypes: ReadonlyMap<Type, LazyType>): Desc {
+  return (lazyTypes.get(built) as unknown as Desc | undefined) ?? built;
 }
 
 function copyProperties<Desc extends Type>(to: LazyType, from: Desc, names: readonly (keyof Desc)[]): void {
@@ -289,5 +291,5 @@ function restoreJsonNames(message: DescriptorProto): void {
   for (const field of message.field) {
     if (!isFieldSet(field, FieldDescriptorProtoSchema.field.jsonName)) field.jsonName = protoCamelCase(field.name);
   }
-  for (const nested of message.nestedType) restoreJsonNames(nested);
+  for (const nestedMessage of message.nestedType) restoreJsonNames(nestedMessage);
 }

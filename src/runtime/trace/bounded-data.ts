@@ -15,7 +15,7 @@ const maxTextLength = 20_000;
 
 export const cycle = '[cycle]';
 /** Replaces a field that threw when it was read. */
-export const unreadable = '[unreadable]';
+export const unreadableText = '[unreadable]';
 export const cutOff = '… (more)';
 
 /** The same data results in the same copy. */
@@ -34,7 +34,7 @@ export function boundedData(value: unknown): unknown {
     try {
       return Array.isArray(item) ? list(item, depth + 1) : record(item, depth + 1);
     } catch {
-      return unreadable;
+      return unreadableText;
     } finally {
       ancestors.delete(item);
     }
@@ -73,7 +73,7 @@ function field(item: object, key: string | number): unknown {
   try {
     return (item as Record<string | number, unknown>)[key];
   } catch {
-    return unreadable;
+    return unreadableText;
   }
 }
 

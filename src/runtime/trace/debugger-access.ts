@@ -96,10 +96,10 @@ export class DebuggerAccess {
     if (!methods.includes(caller.method))
       return { status: 405, body: `method must be ${methods.join(' or ')}\n`, headers: { allow: methods.join(', ') } };
     if (!needsToken || this.hasToken(caller)) return undefined;
-    const where = [...this.#files.values()].join(' or ') || 'a file that could not be written (see the log)';
+    const fileNames = [...this.#files.values()].join(' or ') || 'a file that could not be written (see the log)';
     return {
       status: 401,
-      body: `refused: send "Authorization: Bearer TOKEN" with the token in ${where}\n`,
+      body: `refused: send "Authorization: Bearer TOKEN" with the token in ${fileNames}\n`,
       headers: { 'www-authenticate': tokenChallenge },
     };
   }
@@ -115,8 +115,9 @@ export function whyForeign(caller: Pick<Caller, 'headers' | 'peer'>): string | u
   if (reason !== undefined) return reason;
   const { headers } = caller;
   const site = headers['sec-fetch-site'];
-  const isOfBrowser = headers.origin !== undefined || (site !== undefined && site !== 'none' && site !== 'same-origin');
-  return isOfBrowser ? 'not from a page of another web site' : undefined;
+  const isFromBrowser =
+    headers.origin !== undefined || (site !== undefined && site !== 'none' && site !== 'same-origin');
+  return isFromBrowser ? 'not from a page of another web site' : undefined;
 }
 
 /** Why a request is not from this host; `undefined` if it is. Does not check which page caused it. */
@@ -166,12 +167,12 @@ export function isSentByOwnPage(caller: Caller): boolean {
 const proxyHeaders = ['x-forwarded-for', 'x-forwarded-host', 'forwarded', 'via', 'x-envoy-external-address'] as const;
 
 function isToken(token: string, authorization: string | undefined): boolean {
-  const givenToken = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
-  return givenToken !== undefined && isSameSecret(givenToken, token);
+  const bearerToken = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
+  return bearerToken !== undefined && isSameSecret(bearerToken, token);
 }
 
 /** Compares in constant time, so that the duration reveals nothing about the secret. */
-export function isSameSecret(givenSecret: string, secret: string): boolean {
+export function isSameSecret(candidate: string, secret: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(givenSecret), digest(secret));
+  return timingSafeEqual(digest(candidate), digest(secret));
 }

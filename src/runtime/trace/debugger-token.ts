@@ -45,18 +45,18 @@ export interface FoundToken {
  * content of the file is sent to the program.
  */
 export function findDebuggerToken(port: number, { runDir, owner = currentUid() }: TokenSearch = {}): FoundToken {
-  const rejected: string[] = [];
+  const rejectedFiles: string[] = [];
   const tokenFiles = candidateDirectories(runDir, owner).flatMap((directory) => {
     try {
       return [readToken(directory, port, owner)];
     } catch (error) {
-      if (!isSystemError(error, 'ENOENT')) rejected.push(`${tokenFile(directory, port)}: ${messageOf(error)}`);
+      if (!isSystemError(error, 'ENOENT')) rejectedFiles.push(`${tokenFile(directory, port)}: ${messageOf(error)}`);
       return [];
     }
   });
   // A killed program leaves its file behind.
   const newest = tokenFiles.sort((a, b) => b.mtimeMs - a.mtimeMs)[0];
-  return { ...(newest && { token: newest.token }), rejected };
+  return { ...(newest && { token: newest.token }), rejected: rejectedFiles };
 }
 
 /** As {@link findDebuggerToken}. @returns `undefined` if there is no usable file */
@@ -86,7 +86,7 @@ export async function connectToProgram(
   address: { readonly host: string; readonly port: number },
   { runDir, acceptLimitMs = acceptLimitMsDefault }: ConnectOptions = {},
 ): Promise<ProgramConnection> {
-  const socket = await connected(address);
+  const socket = await connectTo(address);
   const owner = await acceptedBy(socket, acceptLimitMs);
   if (typeof owner === 'object') {
     const search = { owner: owner.uid, ...(runDir !== undefined && { runDir }) };
@@ -99,7 +99,7 @@ export async function connectToProgram(
   return { socket, rejected: [reason] };
 }
 
-function connected(address: { readonly host: string; readonly port: number }): Promise<Socket> {
+function connectTo(address: { readonly host: string; readonly port: number }): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ ...address });
     socket.once('connect', () => {

@@ -25,7 +25,7 @@ export interface Cause {
 
 export class KnownActors {
   readonly #knownActors = new WeakMap<AnyActorRef, KnownActor>();
-  readonly #foreign: boolean;
+  readonly #isForeign: boolean;
   /**
    * Root actors of a foreign program by their names. The program may have two with the same ID, or create a root for
    * each request, so an actor without other references is released, and its name with it.
@@ -36,13 +36,13 @@ export class KnownActors {
   });
   readonly #rootNames = new WeakMap<AnyActorRef, string>();
 
-  /** @param foreign names are paths, because in a foreign program an ID is unique only below its parent */
-  constructor(foreign = false) {
-    this.#foreign = foreign;
+  /** @param isForeign names are paths, because in a foreign program an ID is unique only below its parent */
+  constructor(isForeign = false) {
+    this.#isForeign = isForeign;
   }
 
   nameOf(ref: AnyActorRef): string {
-    if (!this.#foreign) return actorName(ref);
+    if (!this.#isForeign) return actorName(ref);
     return ref._parent === undefined ? this.#rootName(ref) : `${this.nameOf(ref._parent)}/${ref.id}`;
   }
 
@@ -51,24 +51,24 @@ export class KnownActors {
     const rootName = this.#rootNames.get(ref);
     if (rootName !== undefined) return rootName;
     let name = ref.id;
-    for (let number = 2; this.#isTaken(name); number++) name = `${ref.id} (${number})`;
+    for (let number = 2; this.#isNameInUse(name); number++) name = `${ref.id} (${number})`;
     this.#roots.set(name, new WeakRef(ref));
     this.#letGo.register(ref, name);
     this.#rootNames.set(ref, name);
     return name;
   }
 
-  #isTaken(name: string): boolean {
+  #isNameInUse(name: string): boolean {
     const other = this.#roots.get(name)?.deref();
     return other !== undefined && other.getSnapshot().status === 'active';
   }
 
-  /** @param spawned number of its spawn record; 0 if that was not recorded */
-  add(ref: AnyActorRef, spawned: number): KnownActor {
+  /** @param spawnSeq number of its spawn record; 0 if that was not recorded */
+  add(ref: AnyActorRef, spawnSeq: number): KnownActor {
     const knownActor: KnownActor = {
       name: this.nameOf(ref),
       machine: machineOf(ref),
-      spawned,
+      spawned: spawnSeq,
       begun: false,
       state: '',
       value: undefined,
@@ -106,12 +106,12 @@ export function doneWith(actor: KnownActor, event: object): void {
  * effect by its parent's name and its own (`epoch-3/process`). XState's session id counts per process and is never
  * used.
  *
- * @param foreign a machine's actor, too, is named by its parent's name and its own
+ * @param isForeign a machine's actor, too, is named by its parent's name and its own
  */
-export function actorName(ref: AnyActorRef, foreign = false): string {
+export function actorName(ref: AnyActorRef, isForeign = false): string {
   const parent = ref._parent;
-  if (parent === undefined || (!foreign && machineOf(ref) !== undefined)) return ref.id;
-  return `${actorName(parent, foreign)}/${ref.id}`;
+  if (parent === undefined || (!isForeign && machineOf(ref) !== undefined)) return ref.id;
+  return `${actorName(parent, isForeign)}/${ref.id}`;
 }
 
 export function machineOf(ref: AnyActorRef): AnyStateMachine | undefined {

@@ -88,8 +88,8 @@ async function withToken(
   const headers = { authorization: `Bearer ${token}`, host: url.host };
   const options = { path: url.pathname + url.search, method: method.toUpperCase(), headers, signal };
   // Node uses the given connection only if no agent is set.
-  const sent = request({ ...options, createConnection: () => socket });
-  sent.end(body);
-  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  const clientRequest = request({ ...options, createConnection: () => socket });
+  clientRequest.end(body);
+  const [response] = (await once(clientRequest, 'response')) as [IncomingMessage];
   return { status: response.statusCode ?? 0, text: await textOf(response) };
 }

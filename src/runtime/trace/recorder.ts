@@ -51,14 +51,17 @@ export function createRecorder(options: RecorderOptions): Recorder {
     for (const observer of observers) observer(line);
     return line.seq;
   };
-  const omitted = new Set(options.omits);
+  const omittedKinds = new Set(options.omits);
   const { foreign = false, data = (value) => value, warn = (message) => process.emitWarning(message) } = options;
-  const { inspect, settle } = inspectorOf({ actors: new KnownActors(foreign), omitted, record, data }, warn);
+  const { inspect, settle } = inspectorOf(
+    { actors: new KnownActors(foreign), omitted: omittedKinds, record, data },
+    warn,
+  );
   return {
     inspect,
     settle,
     record,
-    omits: (type) => omitted.has(type),
+    omits: (type) => omittedKinds.has(type),
     observe(observer) {
       observers.add(observer);
       return () => observers.delete(observer);
@@ -74,10 +77,10 @@ function inspectorOf(
   recording: RecorderContext,
   warn: (message: string) => void,
 ): Pick<Recorder, 'inspect' | 'settle'> {
-  const ends = new EndRecords();
+  const endRecords = new EndRecords();
   const inspect = (event: InspectionEvent): void => {
     const ref = event.actorRef as AnyActorRef;
-    ends.recordFailures(recording);
+    endRecords.recordFailures(recording);
     switch (event.type) {
       case '@xstate.actor':
         recordSpawn(recording, ref);
@@ -90,10 +93,10 @@ function inspectorOf(
         // XState reports the end of an actor only after its parent has reacted to it. Recorded here, the end precedes
         // that reaction.
         if (from !== undefined && isEnd(type) && !recording.omitted.has(type))
-          ends.record(recording, from, from.getSnapshot());
+          endRecords.record(recording, from, from.getSnapshot());
         recordDelivery(recording, ref, from, event.event as TracedEvent);
         if (ref._parent === undefined) {
-          ends.begin(ref);
+          endRecords.begin(ref);
           settleSoon();
         }
         break;
@@ -108,15 +111,15 @@ function inspectorOf(
       case '@xstate.snapshot':
         recordStep(recording, ref, event.snapshot as MachineState, event.event.type, []);
         doneWith(recording.actors.of(ref), event.event);
-        ends.record(recording, ref, event.snapshot);
+        endRecords.record(recording, ref, event.snapshot);
         break;
     }
   };
   // An error thrown here would propagate out of the application's actor.send().
   const warnOf = (error: unknown): void => warn(`trace: ${messageOf(error)}`);
-  const settle = (): void => {
+  const recordPending = (): void => {
     try {
-      ends.recordFailures(recording);
+      endRecords.recordFailures(recording);
     } catch (error) {
       warnOf(error);
     }
@@ -127,7 +130,7 @@ function inspectorOf(
     isDue = true;
     queueMicrotask(() => {
       isDue = false;
-      settle();
+      recordPending();
     });
   };
   return {
@@ -139,7 +142,7 @@ function inspectorOf(
         warnOf(error);
       }
     },
-    settle,
+    settle: recordPending,
   };
 }
 

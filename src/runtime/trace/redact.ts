@@ -40,10 +40,10 @@ type Walk = (value: unknown, isSecret: boolean, depth: number) => unknown;
 
 function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
   const secretPattern = patternOfSecrets(secrets);
-  const safe = (text: string): string =>
+  const redactText = (text: string): string =>
     withoutSuspiciousText(secretPattern === undefined ? text : text.replace(secretPattern, redacted));
-  const safeShort = cachedFunction(safe);
-  const keyOf = cachedFunction((name): Key => ({ text: safe(name), isSecret: isSecretName(name) }));
+  const safeShort = cachedFunction(redactText);
+  const keyOf = cachedFunction((name): Key => ({ text: redactText(name), isSecret: isSecretName(name) }));
 
   const isSecretWord = (name: string): boolean =>
     name.length <= maxCachedLength ? keyOf(name).isSecret : isSecretName(name);
@@ -57,18 +57,18 @@ function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
 
   const text = (value: string, isSecret: boolean): string => {
     if (isSecret && value !== '') return redacted;
-    const safeText = value.length <= maxCachedLength ? safeShort(value) : safe(value);
+    const safeText = value.length <= maxCachedLength ? safeShort(value) : redactText(value);
     if (full || safeText.length <= maxTextLength) return safeText;
     return `${copiedText(safeText.slice(0, maxTextLength))}… (${safeText.length} characters)`;
   };
 
   const list = (value: readonly unknown[], isSecret: boolean, depth: number): unknown => {
     const keptItems = full || value.length <= maxListLength ? value : value.slice(0, maxListLength);
-    const below = isSecret || isSecretPair(value);
+    const isSecretBelow = isSecret || isSecretPair(value);
     let isChanged = keptItems !== value;
     const items = keptItems.map((item, index) => {
       const isFlagValue = index > 0 && !isFlag(item) && isSecretFlag(keptItems[index - 1]);
-      const safeItem = walk(item, isFlagValue || (below && !(index === 0 && !isSecret)), depth);
+      const safeItem = walk(item, isFlagValue || (isSecretBelow && !(index === 0 && !isSecret)), depth);
       isChanged ||= safeItem !== item;
       return safeItem;
     });
@@ -132,22 +132,22 @@ export function recordRedactor(options: RedactOptions = {}): (record: TraceRecor
   // The field names of a record are fixed, so only their contents are checked. Most records are safe and are not
   // copied.
   return (record) => {
-    let safe: Record<string, unknown> | undefined;
+    let safeRecord: Record<string, unknown> | undefined;
     for (const [name, value] of Object.entries(record)) {
       if (typeof value === 'number' || name === 'taken') continue;
       const safeValue = name === 'change' ? redactItems(value as readonly object[], walk) : walk(value, false, 1);
       if (safeValue === value) continue;
-      safe ??= { ...record };
-      safe[name] = safeValue;
+      safeRecord ??= { ...record };
+      safeRecord[name] = safeValue;
     }
-    return (safe as TraceRecord | undefined) ?? record;
+    return (safeRecord as TraceRecord | undefined) ?? record;
   };
 }
 
 /** Returns the list itself if nothing in it changes. */
 function redactItems(list: readonly object[], walk: Walk): readonly unknown[] {
-  const safe = list.map((item) => walk(item, false, 0));
-  return safe.every((item, index) => item === list[index]) ? list : safe;
+  const safeItems = list.map((item) => walk(item, false, 0));
+  return safeItems.every((item, index) => item === list[index]) ? list : safeItems;
 }
 
 /**

@@ -61,7 +61,7 @@ const suspicious = new RegExp(
 
 export function withoutSuspiciousText(text: string): string {
   if (!suspicious.test(text)) return text;
-  return patterns.reduce((safe, [pattern, replacement]) => safe.replace(pattern, replacement as string), text);
+  return patterns.reduce((safeText, [pattern, replacement]) => safeText.replace(pattern, replacement as string), text);
 }
 
 function decoded(base64: string): string {
@@ -82,8 +82,8 @@ export function patternOfSecrets(secrets: readonly string[]): RegExp | undefined
   });
   const distinct = [...new Set(forms)].filter((form) => form.length >= minSecretLength);
   if (distinct.length === 0) return undefined;
-  const byLength = distinct.sort((a, b) => b.length - a.length);
-  return new RegExp(byLength.map((form) => form.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
+  const longestFirst = distinct.sort((a, b) => b.length - a.length);
+  return new RegExp(longestFirst.map((form) => form.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
 }
 
 function spellings(text: string): string[] {

@@ -49,7 +49,7 @@ interface Described {
   readonly numbers: ReadonlyMap<AnyTransitionDefinition, number>;
 }
 
-const described = new WeakMap<AnyStateMachine, Described>();
+const cachedDescriptions = new WeakMap<AnyStateMachine, Described>();
 
 /** The same definition results in the same data, whatever effects were provided. */
 export function statechartOf(machine: AnyStateMachine): Statechart {
@@ -78,7 +78,7 @@ export function isMachine(logic: unknown): logic is AnyStateMachine {
 }
 
 function describe(machine: AnyStateMachine): Described {
-  const cachedChart = described.get(machine);
+  const cachedChart = cachedDescriptions.get(machine);
   if (cachedChart !== undefined) return cachedChart;
   const nodes = nodesBelow(machine.root);
   const numberOf = new Map(nodes.map((node, number) => [node, number]));
@@ -93,7 +93,7 @@ function describe(machine: AnyStateMachine): Described {
     },
     numbers: new Map(definitions.map((definition, number) => [definition, number])),
   };
-  described.set(machine, description);
+  cachedDescriptions.set(machine, description);
   return description;
 }
 
@@ -145,8 +145,8 @@ function trigger(eventType: string): Pick<StatechartTransition, 'kind' | 'on'> {
   if (eventType === '') return { kind: 'always', on: '' };
   const timer = timerName(eventType);
   if (timer !== undefined) return { kind: 'timer', on: timer };
-  const [, how, actor] = /^xstate\.(done|error)\.(?:actor|state)\.(.+)$/.exec(eventType) ?? [];
-  return how === undefined ? { kind: 'event', on: eventType } : { kind: how as 'done' | 'error', on: actor! };
+  const [, ending, actor] = /^xstate\.(done|error)\.(?:actor|state)\.(.+)$/.exec(eventType) ?? [];
+  return ending === undefined ? { kind: 'event', on: eventType } : { kind: ending as 'done' | 'error', on: actor! };
 }
 
 /** The delay's name in `xstate.after.<delay>.<state node id>`, XState's event of an elapsed delay. */
@@ -156,11 +156,11 @@ export function timerName(eventType: string): string | undefined {
 
 function withNames<Key extends string>(key: Key, actions: readonly unknown[]): { [K in Key]?: string[] } {
   // The delays of `after` and the actors of `invoke` are actions of XState; other fields describe them.
-  const names = actions.filter((action) => !isOfRuntime(action)).map(nameOf);
+  const names = actions.filter((action) => !isBuiltIn(action)).map(nameOf);
   return (names.length > 0 ? { [key]: names } : {}) as { [K in Key]?: string[] };
 }
 
-function isOfRuntime(action: unknown): boolean {
+function isBuiltIn(action: unknown): boolean {
   const type = typeof action === 'function' ? (action as { type?: unknown }).type : undefined;
   if (type === 'xstate.cancel') return true;
   const { event } = (action ?? {}) as { event?: { type?: unknown } };
@@ -181,8 +181,8 @@ function guardInWords(guard: unknown): string {
   if (guards === undefined) return nameOf(guard);
   const guardTexts = guards.map(guardInWords);
   // A bundler may have appended a number to the name.
-  const how = guard.name.replace(/\d+$/, '');
-  return how === 'not' ? `not ${guardTexts[0]}` : guardTexts.join(` ${how} `);
+  const combinator = guard.name.replace(/\d+$/, '');
+  return combinator === 'not' ? `not ${guardTexts[0]}` : guardTexts.join(` ${combinator} `);
 }
 
 /** `serving.settled`; the paths of parallel regions joined with ` | `, in the order of the definition. */

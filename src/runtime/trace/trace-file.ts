@@ -45,7 +45,7 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
   let pending: TraceRecord[] = [];
   let scheduled: NodeJS.Immediate | undefined;
 
-  const begin = (): string => {
+  const headerLine = (): string => {
     size = 0;
     if (header === undefined) return '';
     const actors = [...state.actors.values()];
@@ -56,7 +56,7 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
     open: () => openFile(path, traceFileMode),
     maxBytes: maxWaitingBytes,
     ...options.sink,
-    begin,
+    begin: headerLine,
   });
   if (options.listener !== undefined) sink.listen(options.listener);
   const flush = (): void => {

@@ -34,7 +34,7 @@ export interface TraceOutputsOptions {
 
 export class TraceOutputs {
   readonly #sinks: readonly TraceSink[];
-  readonly #broken = new Set<TraceSink>();
+  readonly #brokenSinks = new Set<TraceSink>();
   readonly #warn: (message: string) => void;
   readonly #redact: ((record: TraceRecord) => TraceLine) | undefined;
 
@@ -62,8 +62,8 @@ export class TraceOutputs {
       try {
         sink.write(line);
       } catch (error) {
-        if (!this.#broken.has(sink)) this.#warn(`trace: ${messageOf(error)}`);
-        this.#broken.add(sink);
+        if (!this.#brokenSinks.has(sink)) this.#warn(`trace: ${messageOf(error)}`);
+        this.#brokenSinks.add(sink);
       }
     }
   }

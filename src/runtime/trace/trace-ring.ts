@@ -10,7 +10,7 @@ export class TraceRing implements TraceSink {
   readonly #records: TraceRecord[] = [];
   readonly #listeners = new Set<() => void>();
   /** Dropped records that are still in the list, which is truncated from time to time, not for each record. */
-  #dropped = 0;
+  #droppedCount = 0;
   #header: TraceHeader | undefined;
   /** State before the oldest remaining record. */
   #state = TraceState.of({});
@@ -26,11 +26,11 @@ export class TraceRing implements TraceSink {
       return;
     }
     this.#records.push(line);
-    if (this.#records.length - this.#dropped > this.#capacity) {
-      this.#state.apply(this.#records[this.#dropped++]!);
-      if (this.#dropped >= this.#capacity / cutsPerCapacity) {
-        this.#records.splice(0, this.#dropped);
-        this.#dropped = 0;
+    if (this.#records.length - this.#droppedCount > this.#capacity) {
+      this.#state.apply(this.#records[this.#droppedCount++]!);
+      if (this.#droppedCount >= this.#capacity / cutsPerCapacity) {
+        this.#records.splice(0, this.#droppedCount);
+        this.#droppedCount = 0;
       }
     }
     for (const listener of this.#listeners) listener();
@@ -43,16 +43,16 @@ export class TraceRing implements TraceSink {
 
   /** Records after the one with this number, at most `limit`; `undefined` if some of them were dropped. */
   after(seq: number, limit: number): readonly TraceRecord[] | undefined {
-    const oldest = this.#records[this.#dropped];
+    const oldest = this.#records[this.#droppedCount];
     if (oldest === undefined) return [];
     if (seq + 1 < oldest.seq) return undefined;
-    const from = this.#dropped + (seq + 1 - oldest.seq);
+    const from = this.#droppedCount + (seq + 1 - oldest.seq);
     return this.#records.slice(from, from + limit);
   }
 
   /** Number of the record before the oldest remaining one. */
   get begin(): number {
-    return (this.#records[this.#dropped]?.seq ?? 1) - 1;
+    return (this.#records[this.#droppedCount]?.seq ?? 1) - 1;
   }
 
   get end(): number {
@@ -69,7 +69,7 @@ export class TraceRing implements TraceSink {
 
   lines(): TraceLine[] {
     const header = this.header();
-    return [...(header === undefined ? [] : [header]), ...this.#records.slice(this.#dropped)];
+    return [...(header === undefined ? [] : [header]), ...this.#records.slice(this.#droppedCount)];
   }
 
   flush(): void {}

@@ -29,7 +29,7 @@ export class HttpTraceStream {
   readonly #viewers = new Set<Viewer>();
   #stopListening: (() => void) | undefined;
   #wake: NodeJS.Immediate | undefined;
-  #ended: { promise: Promise<void>; resolve: () => void } | undefined;
+  #endedPromise: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(ring: TraceRing, { maxViewers = 4, endLimitMs = 500, unreadLimitMs = 30_000 }: TraceStreamOptions = {}) {
     this.#ring = ring;
@@ -39,7 +39,7 @@ export class HttpTraceStream {
   }
 
   get hasFreeSlot(): boolean {
-    return this.#viewers.size < this.#maxViewers && this.#ended === undefined;
+    return this.#viewers.size < this.#maxViewers && this.#endedPromise === undefined;
   }
 
   /**
@@ -63,15 +63,15 @@ export class HttpTraceStream {
 
   /** Sends the remaining records and a proper end; viewers that do not read them in time are disconnected. */
   async end(): Promise<void> {
-    if (this.#ended === undefined) {
-      this.#ended = Promise.withResolvers<void>();
+    if (this.#endedPromise === undefined) {
+      this.#endedPromise = Promise.withResolvers<void>();
       for (const viewer of this.#viewers) viewer.endAfterRest();
-      if (this.#viewers.size === 0) this.#ended.resolve();
+      if (this.#viewers.size === 0) this.#endedPromise.resolve();
     }
     const limit = setTimeout(() => {
       for (const viewer of this.#viewers) viewer.disconnect();
     }, this.#endLimitMs);
-    await this.#ended.promise;
+    await this.#endedPromise.promise;
     clearTimeout(limit);
   }
 
@@ -85,7 +85,7 @@ export class HttpTraceStream {
     if (this.#viewers.size > 0) return;
     this.#stopListening?.();
     this.#stopListening = undefined;
-    this.#ended?.resolve();
+    this.#endedPromise?.resolve();
   }
 }
 
@@ -99,7 +99,7 @@ class Viewer {
   #waitsFor: 'records' | 'room' | 'turn' = 'turn';
 
   readonly #unreadLimitMs: number;
-  #unread: NodeJS.Timeout | undefined;
+  #unreadTimer: NodeJS.Timeout | undefined;
 
   constructor(
     ring: TraceRing,
@@ -121,10 +121,10 @@ class Viewer {
       connection: 'close',
     });
     this.#response.on('drain', () => {
-      clearTimeout(this.#unread);
+      clearTimeout(this.#unreadTimer);
       if (this.#waitsFor === 'room') this.#sendNextTurn();
     });
-    this.#response.once('close', () => clearTimeout(this.#unread));
+    this.#response.once('close', () => clearTimeout(this.#unreadTimer));
     this.#write(formatTraceLine(this.#ring.header()!));
   }
 
@@ -184,7 +184,7 @@ class Viewer {
       return;
     }
     this.#waitsFor = 'room';
-    this.#unread = setTimeout(() => this.disconnect(), this.#unreadLimitMs).unref();
+    this.#unreadTimer = setTimeout(() => this.disconnect(), this.#unreadLimitMs).unref();
   }
 
   /** Not immediately, because a connection that accepts all data reports so before the program had a turn. */

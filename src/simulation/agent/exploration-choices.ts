@@ -21,14 +21,14 @@ export interface Situation {
 export const isTrigger = (name: string): boolean =>
   ['cert', 'hup', 'reopen', 'term', 'binary', 'successor'].includes(name);
 
-const free = (name: string): WorldChoice => ({ name, free: true });
+const freeChoice = (name: string): WorldChoice => ({ name, free: true });
 const bounded = (name: string): WorldChoice => ({ name, free: false });
 
 export function* choicesIn(situation: Situation): Generator<WorldChoice> {
   const { state: s, host, zone, watchFails, mayBeKilled, mayBeSucceeded, standsBy, agentEnds } = situation;
   if (mayBeSucceeded && s.triggers > 0 && s.link !== undefined && s.stoppedAgent === undefined)
     yield bounded('successor');
-  if (s.stoppedAgent !== undefined) yield free(standsBy ? 'hold' : 'next');
+  if (s.stoppedAgent !== undefined) yield freeChoice(standsBy ? 'hold' : 'next');
   else if (mayBeKilled && s.faults > 0 && !agentEnds) yield bounded('kill');
   if (s.triggers > 0 && !agentEnds) yield bounded('reopen');
   // With `watchFails`, files also change while there is no watch; the next watch detects the change.
@@ -41,18 +41,18 @@ export function* choicesIn(situation: Situation): Generator<WorldChoice> {
       if (s.faults > 0) yield bounded('misfit');
     }
     if (s.faults > 0 && mayChange && !s.spoiled) yield bounded('spoil');
-    if (watchFails) yield* ofDirectory(s);
+    if (watchFails) yield* directoryChoices(s);
   }
   if (s.stops > 0) yield bounded('term');
   // The files might never appear.
   if (s.waiting !== undefined) yield { name: 'came', free: true, fair: false };
   if (s.reading !== undefined) {
-    yield free('read');
+    yield freeChoice('read');
     if (s.faults > 0) yield bounded('unread');
   }
   for (const epoch of s.preparing.keys()) {
     if (s.unprepared.has(epoch)) continue;
-    yield free(`prepared:${epoch}`);
+    yield freeChoice(`prepared:${epoch}`);
     if (s.faults > 0) {
       yield bounded(`refuse:${epoch}`);
       yield bounded(`unspawnable:${epoch}`);
@@ -60,19 +60,19 @@ export function* choicesIn(situation: Situation): Generator<WorldChoice> {
       if (s.refused !== filesThatAreRead(s)) yield bounded(`lack:${epoch}`);
     }
   }
-  for (const label of s.spawning.keys()) yield free(`spawned:${label}`);
+  for (const label of s.spawning.keys()) yield freeChoice(`spawned:${label}`);
   if (repairIsUnderWay(s)) {
-    yield free('repaired');
+    yield freeChoice('repaired');
     if (s.faults > 0) yield bounded('unrepaired');
   }
-  for (const name of s.pendingProbes.keys()) if (isAdminResponsive(name, host)) yield free(`looked:${name}`);
-  for (const process of host.processes) yield* ofProcess(process, s, host);
+  for (const name of s.pendingProbes.keys()) if (isAdminResponsive(name, host)) yield freeChoice(`looked:${name}`);
+  for (const process of host.processes) yield* processChoices(process, s, host);
   // After its retries are exhausted, the agent retries a configuration once a minute without end. This is not a livelock, so the timer is
   // not free.
   for (const timer of zone.firable()) yield { name: `tick:${timer}`, free: timer !== 'supervisor.healthy' };
 }
 
-function* ofDirectory({ faults, watch, hung, away }: WorldState): Generator<WorldChoice> {
+function* directoryChoices({ faults, watch, hung, away }: WorldState): Generator<WorldChoice> {
   // The directory might never reappear.
   if (away) for (const name of ['back', 'back:hung']) yield { name, free: true, fair: false };
   if (faults === 0 || watch === undefined) return;
@@ -83,15 +83,15 @@ function* ofDirectory({ faults, watch, hung, away }: WorldState): Generator<Worl
   if (!hung) yield bounded('replace');
 }
 
-function* ofProcess(process: SimulatedProcess, state: WorldState, host: SimulatedHost): Generator<WorldChoice> {
+function* processChoices(process: SimulatedProcess, state: WorldState, host: SimulatedHost): Generator<WorldChoice> {
   const { label } = process;
   const nature = host.natureOf(process);
   const becomesLive = nature?.event === 'envoy.went-live';
   if (nature !== undefined && !(becomesLive && cannotBecomeLive(process.generation, state))) {
-    yield free(`${natureNames[nature.event]}:${label}`);
+    yield freeChoice(`${natureNames[nature.event]}:${label}`);
   }
-  if (hasNewProbeResult(process, state, host)) yield free(`seen:${label}`);
-  if (process.isUnresponsive) yield free(`well:${label}`);
+  if (hasNewProbeResult(process, state, host)) yield freeChoice(`seen:${label}`);
+  if (process.isUnresponsive) yield freeChoice(`well:${label}`);
   if (state.faults === 0) return;
   if (host.mayHang(process)) {
     yield bounded(`hang:${label}`);

@@ -83,9 +83,9 @@ export interface EffectWorld {
 /** The simulation of each actor system. */
 export const worldOf = new WeakMap<object, EffectWorld>();
 const world = ({ system }: { system: object }): EffectWorld => {
-  const found = worldOf.get(system);
-  if (found === undefined) throw new Error('an effect outside of any world');
-  return found;
+  const effectWorld = worldOf.get(system);
+  if (effectWorld === undefined) throw new Error('an effect outside of any world');
+  return effectWorld;
 };
 
 /** The machines of the agent; a test may pass a faulty one. */
@@ -268,8 +268,8 @@ function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
         stop: (effect) => world(effect).probing(effect, false),
       }),
       drainListeners: scriptedPromise<void, DrainListenersOrder>((call) => {
-        const arrived = world(call).drain(call.input);
-        settle(call.self, arrived ? { value: undefined } : { error: new Error('connection refused') });
+        const isDelivered = world(call).drain(call.input);
+        settle(call.self, isDelivered ? { value: undefined } : { error: new Error('connection refused') });
       }),
     },
   });

@@ -40,9 +40,9 @@ export class Oversight {
 
   /** Called by the host before it acts. */
   readonly hostWatch: HostWatch = {
-    spawning: (order) => this.judge((invariant, observed) => invariant.spawning?.(order, observed)),
+    spawning: (order) => this.judge((invariant, observation) => invariant.spawning?.(order, observation)),
     signalling: (process, signal) => {
-      this.judge((invariant, observed) => invariant.signalling?.(process, signal, observed));
+      this.judge((invariant, observation) => invariant.signalling?.(process, signal, observation));
       if (!process.seen && !process.exitRequested) this.countCancelled();
     },
     wentLive: (process) => this.#countDeadline(process, false),
@@ -51,7 +51,7 @@ export class Oversight {
       this.#recordFirstBinary(process);
     },
     left: (process, end) => {
-      this.judge((invariant, observed) => invariant.leaving?.(process, end, observed));
+      this.judge((invariant, observation) => invariant.leaving?.(process, end, observation));
       // If no agent is running, the exit counts when the next agent is notified of it.
       if (this.#watched.state.stoppedAgent === undefined) this.recordObservedExit(process);
       this.#markFailedBinary(process, end);
@@ -59,9 +59,9 @@ export class Oversight {
   };
 
   judge(check: (invariant: Invariant, observed: Observed) => string | undefined): void {
-    const observed = this.#observed();
+    const observation = this.#observe();
     for (const invariant of this.#options.invariants) {
-      const detail = check(invariant, observed);
+      const detail = check(invariant, observation);
       if (detail === undefined) continue;
       const { violations } = this.#watched.state;
       this.#watched.change({ violations: [...violations, { invariant: invariant.name, detail }] });
@@ -72,7 +72,7 @@ export class Oversight {
   handleReport({ type, name, binary }: AnyEventObject): void {
     if (type === 'binary.withdrawn') this.#noteWithdrawn(binary as string);
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
-    this.judge((invariant, observed) => invariant.reporting?.(type, name, observed));
+    this.judge((invariant, observation) => invariant.reporting?.(type, name, observation));
     this.#watched.change({ restart: type === 'restart.decided' ? name : undefined });
   }
 
@@ -104,7 +104,7 @@ export class Oversight {
   }
 
   checkReadiness(response: ReadinessRespond): void {
-    this.judge((invariant, observed) => invariant.respondingReadiness?.(response, observed));
+    this.judge((invariant, observation) => invariant.respondingReadiness?.(response, observation));
   }
 
   /** Whether the desired configuration serves, or cannot: then the agent must have reported that its retries are exhausted. */
@@ -148,12 +148,12 @@ export class Oversight {
    * Starts the deadline for a parent to exit, or for a replaced Envoy to finish its requests. It restarts when the supervisor detects the child as
    * live.
    */
-  #countDeadline({ epoch, baseId }: SimulatedProcess, seen: boolean): void {
+  #countDeadline({ epoch, baseId }: SimulatedProcess, wasSeen: boolean): void {
     const { system, host } = this.#watched;
     const { parentShutdownMs, parentGraceMs } = this.#options.settings;
     for (const other of host.processes) {
-      const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.supersededSeen === seen;
-      const isReplaced = !seen && other.baseId !== baseId && other.live && !other.closed && !host.isOrphaned(other);
+      const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.supersededSeen === wasSeen;
+      const isReplaced = !wasSeen && other.baseId !== baseId && other.live && !other.closed && !host.isOrphaned(other);
       if (!isParent && !isReplaced) continue;
       system.disarm(deadlineOf(other));
       system.arm(deadlineOf(other), isParent ? parentShutdownMs + parentGraceMs : parentShutdownMs, 'mark');
@@ -207,8 +207,8 @@ export class Oversight {
    * @param awaits whether the agent still waits for another Envoy's exit
    */
   recordObservedExit(process: SimulatedProcess, awaits = false): void {
-    const isOfNoUse = process.exitRequested || process.supersededSeen || process.closed;
-    if (isOfNoUse) {
+    const isUseless = process.exitRequested || process.supersededSeen || process.closed;
+    if (isUseless) {
       const isNeeded =
         process.supersededSeen && !this.#watched.host.processes.some(isKnownToServe) && (awaits || !this.#isIdle());
       if (isNeeded || this.#isUnobservedShutdown(process)) this.countFailure();
@@ -235,7 +235,7 @@ export class Oversight {
     return state.preparing.size === 0 && state.repairing === undefined && host.processes.every(({ seen }) => seen);
   }
 
-  #observed(): Observed {
+  #observe(): Observed {
     const { system, host, state, agent } = this.#watched;
     const { settings, baseIds } = this.#options;
     const { zone } = system;

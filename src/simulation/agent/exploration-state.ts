@@ -160,26 +160,28 @@ export function keyOfState(s: WorldState, maxFailures: number): string {
   // `refused` omits rejected contents with which no Envoy starts.
   const watch = `${s.hung ? 'hung' : ''}${s.away ? 'away' : ''}`;
   const isThere = s.refused !== undefined && s.refused === filesThatAreRead(s);
-  const refused = isThere ? `lacking f${s.refused};` : '';
+  const refusedText = isThere ? `lacking f${s.refused};` : '';
   const binary =
     s.binary === 0
       ? ''
       : `binary ${s.binary}${s.misfit ? '!' : ''}${s.everLive ? 'L' : ''} ${[...s.failedBinaries].sort()} ${[...s.withdrawn].sort()} ${[...s.proven].sort()};`;
-  return `${keyOfStoppedAgent(s.stoppedAgent, false)}${s.triggers} ${s.faults} ${s.stops}|${binary}${files}${watch}o${s.desired.orders};${unfit}${refused} ${failures}|${s.restart ?? ''}|${calls}`;
+  return `${keyOfStoppedAgent(s.stoppedAgent, false)}${s.triggers} ${s.faults} ${s.stops}|${binary}${files}${watch}o${s.desired.orders};${unfit}${refusedText} ${failures}|${s.restart ?? ''}|${calls}`;
 }
 
 function keyOfStoppedAgent(agent: StoppedAgent | undefined, stopOrdered: boolean): string {
   if (agent === undefined) return '';
-  const left = stopOrdered ? historyAfterStop : history;
-  const knowledge = JSON.stringify(agent.knowledge, (name, value: unknown) => (left.has(name) ? undefined : value));
-  const ends = [...agent.ends].map(
+  const omittedFields = stopOrdered ? historyAfterStop : history;
+  const knowledge = JSON.stringify(agent.knowledge, (name, value: unknown) =>
+    omittedFields.has(name) ? undefined : value,
+  );
+  const endTexts = [...agent.ends].map(
     ([name, { process, end }]) => `${name}=${end.code}${keyOfProcess(process, stopOrdered)}`,
   );
-  return `gone ${generations(knowledge)} ${ends.sort()} `;
+  return `gone ${generations(knowledge)} ${endTexts.sort()} `;
 }
 
 /** Fields that are constant, or record only how the state was reached. */
-const settled = [
+const settledFields = [
   'settings',
   'baseIds',
   'adminPort',
@@ -214,10 +216,10 @@ const limits = [
   'stopLimitMs',
   'waitsForRequests',
 ];
-const reported = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
+const reportedFields = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
 /** Fields that only affect starts; nothing starts after an order to stop. */
 const deciding = ['desired', 'failures', 'recovery', 'provenDigest', 'provenBinary', 'digest', 'orders', 'miscounts'];
-const history = new Set([...settled, ...watched, ...limits, ...reported]);
+const history = new Set([...settledFields, ...watched, ...limits, ...reportedFields]);
 const historyAfterStop = new Set([...history, ...deciding]);
 const keys = new WeakMap<object, string>();
 const keysAfterStop = new WeakMap<object, string>();
@@ -227,14 +229,14 @@ export function keyOfActor(actor: AnyActorRef, stopOrdered: boolean): string {
   const snapshot = actor.getSnapshot() as { status: string; value?: never; context?: object };
   if (snapshot.value === undefined) return '';
   const cache = stopOrdered ? keysAfterStop : keys;
-  const known = cache.get(snapshot);
-  if (known !== undefined) return known;
+  const cachedKey = cache.get(snapshot);
+  if (cachedKey !== undefined) return cachedKey;
   const state = stateName(snapshot.value);
-  const left = stopOrdered ? historyAfterStop : history;
-  const ofItsStart = actor.id === 'agent' ? agentsStart : actor.id.startsWith('epoch-') ? epochsStart : {};
+  const omittedFields = stopOrdered ? historyAfterStop : history;
+  const startFields = actor.id === 'agent' ? agentsStart : actor.id.startsWith('epoch-') ? epochsStart : {};
   const context = JSON.stringify(snapshot.context, function (this: unknown, name, value: unknown) {
-    const isOver = this === snapshot.context && ofItsStart[name]?.(state) === false;
-    return isOver || left.has(name) ? undefined : value;
+    const isOver = this === snapshot.context && startFields[name]?.(state) === false;
+    return isOver || omittedFields.has(name) ? undefined : value;
   });
   const key = `${actor.id} ${snapshot.status} ${state} ${generations(context)}\n`;
   cache.set(snapshot, key);
@@ -271,11 +273,11 @@ function generations(context: string): string {
  * one 1, …
  */
 export function byRank(key: string): string {
-  const seen = { f: 0, o: 0 };
-  for (const [, kind, number] of key.matchAll(generation)) seen[kind as 'f' | 'o'] |= 1 << Number(number);
+  const seenNumbers = { f: 0, o: 0 };
+  for (const [, kind, number] of key.matchAll(generation)) seenNumbers[kind as 'f' | 'o'] |= 1 << Number(number);
   return key.replace(
     generation,
-    (_, kind: 'f' | 'o', number: string) => `${kind}${countBelow(seen[kind], Number(number))};`,
+    (_, kind: 'f' | 'o', number: string) => `${kind}${countBelow(seenNumbers[kind], Number(number))};`,
   );
 }
 
@@ -283,6 +285,6 @@ const generation = /([fo])(\d+);/g;
 
 function countBelow(set: number, number: number): number {
   let count = 0;
-  for (let below = set & ((1 << number) - 1); below !== 0; below &= below - 1) count++;
+  for (let lowerBits = set & ((1 << number) - 1); lowerBits !== 0; lowerBits &= lowerBits - 1) count++;
   return count;
 }

@@ -86,7 +86,7 @@ interface Run {
 export class ExplorationWorld implements World, EffectWorld {
   readonly #system = new SymbolicSystem();
   readonly #host: SimulatedHost;
-  readonly #begin: () => AnyActorRef;
+  readonly #beginAgent: () => AnyActorRef;
   #agent: AnyActorRef;
   readonly #oversight: Oversight;
   readonly #firstBaseId: number | undefined;
@@ -125,14 +125,14 @@ export class ExplorationWorld implements World, EffectWorld {
     if (options.timed === true) this.#system.arm(beginning, 0, 'mark');
     this.#oversight = this.#beginOversight({ settings, baseIds, invariants: options.invariants ?? invariants });
     const watch = this.#oversight.hostWatch;
-    const left: typeof watch.left = (process, end) => {
-      this.#set({ spawning: less(this.#state.spawning, process.label) });
+    const onExit: typeof watch.left = (process, end) => {
+      this.#set({ spawning: withoutKey(this.#state.spawning, process.label) });
       this.#system.disarm(startOf(process));
       this.#noteUnseen(process, end);
       watch.left(process, end);
     };
-    this.#host = new SimulatedHost(this.#system, { ...watch, left }, settings.parentShutdownMs);
-    this.#begin = () =>
+    this.#host = new SimulatedHost(this.#system, { ...watch, left: onExit }, settings.parentShutdownMs);
+    this.#beginAgent = () =>
       this.#system.start(agent, {
         id: 'agent',
         input: { settings: { ...settings, liveRestore: this.#agentKilled, givesWay: this.#agentSucceeded } },
@@ -141,8 +141,8 @@ export class ExplorationWorld implements World, EffectWorld {
         created: (root) => worldOf.set(root.system, this),
         onEvent: (event) => this.#oversight.handleReport(event),
       });
-    this.#agent = this.#begin();
-    this.#settle();
+    this.#agent = this.#beginAgent();
+    this.#runToIdle();
   }
 
   get violations(): readonly InvariantViolation[] {
@@ -176,7 +176,7 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   choices(): readonly WorldChoice[] {
-    this.#choices ??= this.#isOver() ? [] : [...choicesIn(this.#situation())].filter(this.#isAllowed);
+    this.#choices ??= this.#isOver() ? [] : [...choicesIn(this.#buildSituation())].filter(this.#isAllowed);
     return this.#choices;
   }
 
@@ -188,7 +188,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { supervisor } = this.agentSnapshot.children as Record<string, AnyActorRef | undefined>;
     // The agent has taken back the Envoys that it had released.
     if (stoodBy && supervisor !== undefined) this.#removeStoppedAgent();
-    this.#settle();
+    this.#runToIdle();
   }
 
   key(): string {
@@ -220,25 +220,25 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ signals: self });
   }
 
-  setWatch({ self, input: { knownHash: seen } }: Running<DirectoryWatchInput>, on: boolean): void {
-    this.#set({ watch: on ? self : undefined, hung: false });
-    if (!on) return;
+  setWatch({ self, input: { knownHash } }: Running<DirectoryWatchInput>, isOn: boolean): void {
+    this.#set({ watch: isOn ? self : undefined, hung: false });
+    if (!isOn) return;
     if (this.#state.away) {
       report(self, { type: 'directory.missing' });
       return;
     }
     report(self, { type: 'watch.began' });
-    if (seen !== null && seen !== this.#contents) this.#reportFileChange();
+    if (knownHash !== null && knownHash !== this.#contents) this.#reportFileChange();
   }
 
-  setFileWait(call: AnyActorRef, on: boolean): void {
-    if (!on) this.#set({ waiting: undefined });
+  setFileWait(call: AnyActorRef, isOn: boolean): void {
+    if (!isOn) this.#set({ waiting: undefined });
     else if (this.#filesLate) this.#set({ waiting: call });
     else report(call, noPendingFiles);
   }
 
-  reading(call: AnyActorRef, on: boolean): void {
-    if (!on) this.#set({ reading: undefined });
+  reading(call: AnyActorRef, isOn: boolean): void {
+    if (!isOn) this.#set({ reading: undefined });
     else if (this.#readingHangs) this.#set({ reading: call });
     else settle(call, { value: readingOf(this) });
   }
@@ -267,8 +267,8 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   /** An agent that takes back its Envoys starts a new link before the old one stops. */
-  setSuccessorLink(link: AnyActorRef, on: boolean): void {
-    if (on) this.#set({ link });
+  setSuccessorLink(link: AnyActorRef, isOn: boolean): void {
+    if (isOn) this.#set({ link });
     else if (this.#state.link === link) this.#set({ link: undefined });
   }
 
@@ -296,7 +296,7 @@ export class ExplorationWorld implements World, EffectWorld {
       settle(self, { value: { configFile: input.adopted.configFile, adminPort: input.adminPort } });
       return;
     }
-    this.#oversight.judge((invariant, observed) => invariant.preparing?.(input, observed));
+    this.#oversight.judge((invariant, observation) => invariant.preparing?.(input, observation));
     this.#host.recordAttempt(input.baseId);
     this.#set({ preparing: new Map(this.#state.preparing).set(this.#nameOf(input), self) });
   }
@@ -321,8 +321,15 @@ export class ExplorationWorld implements World, EffectWorld {
     }
     const generation = { files: filesThatAreRead(this.#state), orders: this.#state.desired.orders };
     const { epoch, baseId, binary } = input;
-    const lacks = generation.files === this.#state.refused;
-    const { pid, label } = this.#host.spawn({ epoch, baseId, generation, binary, lacksListener: lacks, effect: self });
+    const lacksListener = generation.files === this.#state.refused;
+    const { pid, label } = this.#host.spawn({
+      epoch,
+      baseId,
+      generation,
+      binary,
+      lacksListener: lacksListener,
+      effect: self,
+    });
     if (this.#agentKilled || this.#agentSucceeded) this.#system.arm(startOf({ label }), 0, 'mark');
     if (this.#spawnsLate) this.#set({ spawning: new Map(this.#state.spawning).set(label, self) });
     else report(self, { type: 'process.spawned', pid, startedAtMs: 0 });
@@ -338,19 +345,19 @@ export class ExplorationWorld implements World, EffectWorld {
     if (process !== undefined && this.#state.stoppedAgent === undefined) this.#host.kill(process);
   }
 
-  probing(probe: Running<ProbeOrder>, on: boolean): void {
+  probing(probe: Running<ProbeOrder>, isOn: boolean): void {
     const { input, self } = probe;
     if (input.adopted?.live) {
-      if (on) report(self, { type: 'probe.passed', timeToLiveMs: 0, unseenMs: 0 });
+      if (isOn) report(self, { type: 'probe.passed', timeToLiveMs: 0, unseenMs: 0 });
       return;
     }
     const { probes } = this.#state;
     const name = this.#nameOf(input);
-    if (on) {
+    if (isOn) {
       this.#set({ probes: new Map(probes).set(name, self) });
       if (input.isProbeRequested) this.probeNow(probe, { type: 'probe.run', acceptsMissingListeners: false });
     } else if (probes.get(name) === self) {
-      this.#set({ probes: less(probes, name), pendingProbes: less(this.#state.pendingProbes, name) });
+      this.#set({ probes: withoutKey(probes, name), pendingProbes: withoutKey(this.#state.pendingProbes, name) });
     }
   }
 
@@ -373,7 +380,7 @@ export class ExplorationWorld implements World, EffectWorld {
       (other) => other.epoch === epoch && other.baseId === baseId && this.#host.hasAdmin(other),
     );
     if (process === undefined || !this.#host.isResponsive(process)) return false;
-    this.#oversight.judge((invariant, observed) => invariant.draining?.(process, observed));
+    this.#oversight.judge((invariant, observation) => invariant.draining?.(process, observation));
     if (replaced) this.#host.drainListeners(process);
     return true;
   }
@@ -468,10 +475,10 @@ export class ExplorationWorld implements World, EffectWorld {
         return;
       case 'prepared':
       case 'unspawnable':
-        this.#prepared(subject, kind === 'unspawnable');
+        this.#onPrepared(subject, kind === 'unspawnable');
         return;
       case 'spawned':
-        this.#spawned(subject);
+        this.#onSpawned(subject);
         return;
       case 'unprepared':
         this.#spendFault();
@@ -480,7 +487,7 @@ export class ExplorationWorld implements World, EffectWorld {
       case 'lack':
         this.#spendFault();
         this.#set({ refused: filesThatAreRead(this.#state) });
-        this.#prepared(subject, false);
+        this.#onPrepared(subject, false);
         return;
       case 'refuse':
         this.#spendFault();
@@ -549,13 +556,13 @@ export class ExplorationWorld implements World, EffectWorld {
 
   #stateOfStoppedAgent(timers: StoppedAgent['timers'], restart: StoppedAgent['restart']): StoppedAgent {
     const knowledge = this.#knowledge();
-    return { knowledge, leaving: this.#leaving(knowledge), timers, restart, ends: new Map() };
+    return { knowledge, leaving: this.#leavingEpochsOf(knowledge), timers, restart, ends: new Map() };
   }
 
-  #leaving({ epochs }: PersistedState): StoppedAgent['leaving'] {
+  #leavingEpochsOf({ epochs }: PersistedState): StoppedAgent['leaving'] {
     const { children } = (this.agentSnapshot.children as Record<string, AnyActorRef>).supervisor!.getSnapshot();
-    const leaving = epochs.filter(({ phase }) => phase === 'leaving');
-    return new Map(leaving.map(({ name }) => [name, children[name].getSnapshot().context as EpochContext]));
+    const leavingEpochs = epochs.filter(({ phase }) => phase === 'leaving');
+    return new Map(leavingEpochs.map(({ name }) => [name, children[name].getSnapshot().context as EpochContext]));
   }
 
   #knowledge(): PersistedState {
@@ -572,7 +579,7 @@ export class ExplorationWorld implements World, EffectWorld {
   /** The launcher starts another agent, and repeats the order to stop if there was one. */
   #beginNext(): void {
     this.#system.forget(this.#agent);
-    this.#agent = this.#begin();
+    this.#agent = this.#beginAgent();
     this.#removeStoppedAgent();
     if (this.#state.stop !== 'not ordered') this.#raise('SIGTERM');
   }
@@ -595,9 +602,9 @@ export class ExplorationWorld implements World, EffectWorld {
   #noteUnseen(process: SimulatedProcess, end: ProcessEnd): void {
     const { stoppedAgent } = this.#state;
     if (stoppedAgent === undefined) return;
-    const left = { process, end: { ...end, ...takeOverOf(process) } };
-    const ends = new Map(stoppedAgent.ends).set(this.#nameOf(process), left);
-    this.#set({ stoppedAgent: { ...stoppedAgent, ends } });
+    const exitedProcess = { process, end: { ...end, ...takeOverOf(process) } };
+    const nextEnds = new Map(stoppedAgent.ends).set(this.#nameOf(process), exitedProcess);
+    this.#set({ stoppedAgent: { ...stoppedAgent, ends: nextEnds } });
   }
 
   #adoption(): Adoption | undefined {
@@ -617,21 +624,28 @@ export class ExplorationWorld implements World, EffectWorld {
     { leaving }: StoppedAgent,
   ): Pick<AdoptedEpoch, 'startedAtMs' | 'elapsedMs' | 'unseenMs'> {
     const { zone } = this.#system;
-    const unknown = { startedAtMs: 0, elapsedMs: 0, unseenMs: 0 };
-    if (phase === 'live') return unknown;
+    const unknownDurations = { startedAtMs: 0, elapsedMs: 0, unseenMs: 0 };
+    if (phase === 'live') return unknownDurations;
     if (phase === 'starting') {
       const start = startOf({ label: name.replace('epoch-', '') });
-      if (!zone.has(start)) return unknown;
+      if (!zone.has(start)) return unknownDurations;
       // Times beyond the parent's shutdown time are equivalent: the child may have finished by then.
-      return { ...unknown, startedAtMs: -roughly(Math.min(zone.atMostSinceMs(start), this.#parentShutdownMs)) };
+      return {
+        ...unknownDurations,
+        startedAtMs: -roughly(Math.min(zone.atMostSinceMs(start), this.#parentShutdownMs)),
+      };
     }
     const timer = `${name}.${phase === 'leaving' ? 'parentDue' : 'linger'}`;
-    const known = leaving.get(name);
-    if (!zone.has(timer)) return { ...unknown, elapsedMs: this.#parentShutdownMs };
-    if (known === undefined) return unknown;
-    const beganMs = this.#parentShutdownMs - known.parentShutdownMs + parentDueMs(known);
+    const knownDurations = leaving.get(name);
+    if (!zone.has(timer)) return { ...unknownDurations, elapsedMs: this.#parentShutdownMs };
+    if (knownDurations === undefined) return unknownDurations;
+    const beganMs = this.#parentShutdownMs - knownDurations.parentShutdownMs + parentDueMs(knownDurations);
     const [minMs, maxMs] = [zone.sinceMs(timer), zone.atMostSinceMs(timer)];
-    return { ...unknown, elapsedMs: Math.max(0, beganMs + minMs), unseenMs: known.unseenMs + maxMs - minMs };
+    return {
+      ...unknownDurations,
+      elapsedMs: Math.max(0, beganMs + minMs),
+      unseenMs: knownDurations.unseenMs + maxMs - minMs,
+    };
   }
 
   #adopt(run: StartOrder, effect: AnyActorRef): void {
@@ -639,16 +653,16 @@ export class ExplorationWorld implements World, EffectWorld {
     if (process !== undefined) this.#host.adopt(process, effect);
     report(effect, { type: 'process.spawned', pid: process?.pid ?? 0, startedAtMs: run.adopted?.startedAtMs ?? 0 });
     const { stoppedAgent } = this.#state;
-    const left = stoppedAgent?.ends.get(this.#nameOf(run));
-    if (process !== undefined || left === undefined) return;
+    const exitedProcess = stoppedAgent?.ends.get(this.#nameOf(run));
+    if (process !== undefined || exitedProcess === undefined) return;
     // Exits of Envoys that have been live are reported first; the agent then still waits for the others.
     const awaits =
       stoppedAgent?.knowledge.restart !== undefined &&
-      left.process.seen &&
+      exitedProcess.process.seen &&
       [...stoppedAgent.ends.values()].some(isUnseen);
     this.#host.reportLater(() => {
-      this.#oversight.recordObservedExit(left.process, awaits);
-      report(effect, { type: 'process.exited', ...left.end });
+      this.#oversight.recordObservedExit(exitedProcess.process, awaits);
+      report(effect, { type: 'process.exited', ...exitedProcess.end });
     });
   }
 
@@ -677,7 +691,7 @@ export class ExplorationWorld implements World, EffectWorld {
   /** An immediate check returns the current result. */
   #runProbe(name: string): void {
     const { probe, acceptsMissingListeners } = this.#state.pendingProbes.get(name)!;
-    this.#set({ pendingProbes: less(this.#state.pendingProbes, name) });
+    this.#set({ pendingProbes: withoutKey(this.#state.pendingProbes, name) });
     const process = this.#host.processes.find(({ label }) => label === name);
     const isThere = process !== undefined && isDetectableAsLive(process, this.#state, this.#host);
     if (isThere && (acceptsMissingListeners || !mayBeHeldBack(process))) this.#passed(process, probe);
@@ -711,20 +725,21 @@ export class ExplorationWorld implements World, EffectWorld {
    * `unwatch`: the watch fails, and files can change before it is set up again. `replace` and `unseen`: another directory with other files replaces
    * it, reported or not. `away`: the directory is removed. `back`: a directory with other files reappears.
    */
-  #changeDirectory(how: 'unwatch' | 'unseen' | 'replace' | 'away' | 'back', hangs: boolean): void {
+  #changeDirectory(change: 'unwatch' | 'unseen' | 'replace' | 'away' | 'back', hangs: boolean): void {
     const { watch, filesRead, desired } = this.#state;
-    const seen = this.#contents;
-    if (how !== 'back') this.#spendFault();
-    const hung = how === 'replace' || hangs;
-    this.#set({ hung, away: how === 'away' });
-    if (how === 'away') this.#set({ spoiled: true, desired: { ...desired, files: filesRead } });
-    else if (how !== 'unwatch') this.#putOtherFiles();
+    const previousContents = this.#contents;
+    if (change !== 'back') this.#spendFault();
+    const hung = change === 'replace' || hangs;
+    this.#set({ hung, away: change === 'away' });
+    if (change === 'away') this.#set({ spoiled: true, desired: { ...desired, files: filesRead } });
+    else if (change !== 'unwatch') this.#putOtherFiles();
     if (watch === undefined) return;
-    if (how === 'unwatch' || how === 'unseen') report(watch, { type: 'watch.failed', reason: 'EIO', knownHash: seen });
-    if (how === 'away') report(watch, { type: 'directory.missing' });
-    if (how === 'replace' || how === 'back') report(watch, { type: 'directory.found' });
-    if (how === 'back' && !hung) report(watch, { type: 'watch.began' });
-    if (how === 'away' || how === 'back') this.#reportFileChange();
+    if (change === 'unwatch' || change === 'unseen')
+      report(watch, { type: 'watch.failed', reason: 'EIO', knownHash: previousContents });
+    if (change === 'away') report(watch, { type: 'directory.missing' });
+    if (change === 'replace' || change === 'back') report(watch, { type: 'directory.found' });
+    if (change === 'back' && !hung) report(watch, { type: 'watch.began' });
+    if (change === 'away' || change === 'back') this.#reportFileChange();
   }
 
   #putOtherFiles(): void {
@@ -755,7 +770,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#host.sendEvent(process, event);
   }
 
-  #prepared(name: string, unspawnable: boolean): void {
+  #onPrepared(name: string, unspawnable: boolean): void {
     const adminPort = name.endsWith('b') ? 15_001 : 15_000;
     if (unspawnable) {
       this.#spendFault();
@@ -766,9 +781,9 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ unspawnable: false });
   }
 
-  #spawned(label: string): void {
+  #onSpawned(label: string): void {
     const { spawning } = this.#state;
-    this.#set({ spawning: less(spawning, label) });
+    this.#set({ spawning: withoutKey(spawning, label) });
     report(spawning.get(label)!, {
       type: 'process.spawned',
       pid: this.#host.byLabel(label).pid,
@@ -816,7 +831,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const { preparing } = this.#state;
     const unprepared = new Set(this.#state.unprepared);
     unprepared.delete(name);
-    this.#set({ preparing: less(preparing, name), unprepared });
+    this.#set({ preparing: withoutKey(preparing, name), unprepared });
     return preparing.get(name)!;
   }
 
@@ -832,7 +847,7 @@ export class ExplorationWorld implements World, EffectWorld {
    * Runs when the actors are idle: finishes a pending release, arms deadlines of spontaneous events, lets time pass, and checks the
    * invariants.
    */
-  #settle(): void {
+  #runToIdle(): void {
     this.#system.keepCancelled([]);
     this.#host.sendPendingReports();
     const { releasing } = this.#state;
@@ -846,8 +861,8 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#system.elapse();
     this.#choices = undefined;
     this.#probeReadiness();
-    this.#oversight.judge((invariant, observed) => invariant.always?.(observed));
-    if (this.#isIdle) this.#oversight.judge((invariant, observed) => invariant.whenIdle?.(observed));
+    this.#oversight.judge((invariant, observation) => invariant.always?.(observation));
+    if (this.#isIdle) this.#oversight.judge((invariant, observation) => invariant.whenIdle?.(observation));
   }
 
   /** Whether no spontaneous event remains, apart from repeated notices of waiting Envoys. */
@@ -863,29 +878,30 @@ export class ExplorationWorld implements World, EffectWorld {
     const { http } = this.#state;
     const status = http?._parent;
     if (http === undefined || status === undefined) return;
-    const moment = `${this.ending} ${stateName(status.getSnapshot().value)} ${this.#host.readinessKey(this.#state.adminOf)}`;
-    if (this.#checkedReadiness.has(moment)) return;
-    this.#checkedReadiness.add(moment);
+    const readinessKey = `${this.ending} ${stateName(status.getSnapshot().value)} ${this.#host.readinessKey(this.#state.adminOf)}`;
+    if (this.#checkedReadiness.has(readinessKey)) return;
+    this.#checkedReadiness.add(readinessKey);
     report(http, { type: 'readiness.requested', request: 0 });
   }
 
   #armNature(): void {
-    const due = new Map<string, number>();
+    const dueTimers = new Map<string, number>();
     for (const process of this.#host.processes) {
       const nature = this.#host.natureOf(process);
-      if (nature?.withinMs !== undefined) due.set(`${natureNames[nature.event]} of ${process.label}`, nature.withinMs);
-      if (hasNewProbeResult(process, this.#state, this.#host)) due.set(`probe of ${process.label}`, probeMs);
+      if (nature?.withinMs !== undefined)
+        dueTimers.set(`${natureNames[nature.event]} of ${process.label}`, nature.withinMs);
+      if (hasNewProbeResult(process, this.#state, this.#host)) dueTimers.set(`probe of ${process.label}`, probeMs);
     }
     for (const name of this.#state.preparing.keys()) {
-      if (!this.#state.unprepared.has(name)) due.set(`preparation of ${name}`, preparationMs);
+      if (!this.#state.unprepared.has(name)) dueTimers.set(`preparation of ${name}`, preparationMs);
     }
-    for (const label of this.#state.spawning.keys()) due.set(`process of ${label}`, spawnMs);
-    if (this.#state.stoppedAgent !== undefined) due.set('the next agent', this.#standsBy ? holdMs : nextAgentMs);
-    if (this.#state.reading !== undefined) due.set('reading of the files', readMs);
+    for (const label of this.#state.spawning.keys()) dueTimers.set(`process of ${label}`, spawnMs);
+    if (this.#state.stoppedAgent !== undefined) dueTimers.set('the next agent', this.#standsBy ? holdMs : nextAgentMs);
+    if (this.#state.reading !== undefined) dueTimers.set('reading of the files', readMs);
     for (const name of this.#state.pendingProbes.keys())
-      if (isAdminResponsive(name, this.#host)) due.set(`check of ${name}`, probeNowMs);
-    for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
-    for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
+      if (isAdminResponsive(name, this.#host)) dueTimers.set(`check of ${name}`, probeNowMs);
+    for (const name of this.#system.zone.names('within')) if (!dueTimers.has(name)) this.#system.disarm(name);
+    for (const [name, ms] of dueTimers) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
   }
 
   #beginOversight(options: ConstructorParameters<typeof Oversight>[1]): Oversight {
@@ -908,7 +924,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return new Oversight(watched, options);
   }
 
-  #situation() {
+  #buildSituation() {
     return {
       state: this.#state,
       host: this.#host,
@@ -954,8 +970,8 @@ const isNotice = (name: string): boolean => /\bepoch-\w+\.(firstNotice|notice)$/
 /** Rounds up to one of a few values: a state per millisecond would be too many. */
 const roughly = (ms: number): number => probeMs * 2 ** Math.max(0, Math.ceil(Math.log2(ms / probeMs)));
 
-function less<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
-  const rest = new Map(map);
-  rest.delete(key);
-  return rest;
+function withoutKey<Value>(map: ReadonlyMap<string, Value>, key: string): ReadonlyMap<string, Value> {
+  const remaining = new Map(map);
+  remaining.delete(key);
+  return remaining;
 }

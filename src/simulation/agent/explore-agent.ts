@@ -41,8 +41,9 @@ export function exploreAgent(
   const { change = (unchanged) => unchanged, baseIds = explorationBaseIds } = options;
   const agent = change(scriptedAgent({ ...agentMachines, ...options.machines }, [...baseIds]));
   const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
-  const begin: AgentExploration['begin'] = (more = {}) => new ExplorationWorld(agent, bounds, { ...options, ...more });
-  const follow = (path: readonly string[], sinks: readonly TraceSink[]): TraceCheckReport => {
+  const beginWorld: AgentExploration['begin'] = (extraOptions = {}) =>
+    new ExplorationWorld(agent, bounds, { ...options, ...extraOptions });
+  const followPath = (path: readonly string[], sinks: readonly TraceSink[]): TraceCheckReport => {
     let world: ExplorationWorld | undefined;
     const recorder = createRecorder({
       program: 'pilot-agent',
@@ -52,7 +53,7 @@ export function exploreAgent(
     });
     const checker = new TraceChecker(diagrams);
     recorder.observe(checker.feed);
-    world = begin({ inspect: recorder.inspect, timed: true });
+    world = beginWorld({ inspect: recorder.inspect, timed: true });
     for (const choice of path) world.apply(choice);
     for (const sink of sinks) sink.close();
     return checker.report();
@@ -65,9 +66,10 @@ export function exploreAgent(
   return {
     bounds: { ...bounds },
     helper: { module: helperModule, world: order },
-    begin,
-    beginChecked: (more) => new ConformingWorld(({ inspect }) => begin({ inspect }), diagrams, more),
-    conformance: (path) => follow(path, []),
-    writeTrace: (path, sink) => void follow(path, [sink]),
+    begin: beginWorld,
+    beginChecked: (extraOptions) =>
+      new ConformingWorld(({ inspect }) => beginWorld({ inspect }), diagrams, extraOptions),
+    conformance: (path) => followPath(path, []),
+    writeTrace: (path, sink) => void followPath(path, [sink]),
   };
 }

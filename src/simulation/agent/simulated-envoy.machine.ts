@@ -78,9 +78,9 @@ const killMs = 50;
 const refusalMs = 1_500;
 const parentCallMs = 5_000;
 
-const clean: ProcessEnd = { code: 0, signal: null, lastOutput: '', refusedByParent: false };
-const by = (signal: string): ProcessEnd => ({ ...clean, code: null, signal });
-const failed = (lastOutput: string, refusedByParent: boolean): ProcessEnd => ({
+const cleanExit: ProcessEnd = { code: 0, signal: null, lastOutput: '', refusedByParent: false };
+const endBySignal = (signal: string): ProcessEnd => ({ ...cleanExit, code: null, signal });
+const failedExit = (lastOutput: string, refusedByParent: boolean): ProcessEnd => ({
   code: 1,
   signal: null,
   lastOutput,
@@ -280,23 +280,23 @@ export const simulatedEnvoyMachine = setup({
       meta: { nature: { event: 'envoy.ended', withinMs: killMs } },
       on: { 'envoy.ended': 'reaped', 'signal.sent': {}, 'envoy.crashed': {} },
     },
-    exited: { type: 'final', entry: { type: 'leave', params: { end: clean } } },
-    reaped: { type: 'final', entry: { type: 'leave', params: { end: by('SIGKILL') } } },
-    terminated: { type: 'final', entry: { type: 'leave', params: { end: by('SIGTERM') } } },
-    'ended by SIGUSR1': { type: 'final', entry: { type: 'leave', params: { end: by('SIGUSR1') } } },
-    crashed: { type: 'final', entry: { type: 'leave', params: { end: by('SIGSEGV') } } },
-    aborted: { type: 'final', entry: { type: 'leave', params: { end: by('SIGABRT') } } },
+    exited: { type: 'final', entry: { type: 'leave', params: { end: cleanExit } } },
+    reaped: { type: 'final', entry: { type: 'leave', params: { end: endBySignal('SIGKILL') } } },
+    terminated: { type: 'final', entry: { type: 'leave', params: { end: endBySignal('SIGTERM') } } },
+    'ended by SIGUSR1': { type: 'final', entry: { type: 'leave', params: { end: endBySignal('SIGUSR1') } } },
+    crashed: { type: 'final', entry: { type: 'leave', params: { end: endBySignal('SIGSEGV') } } },
+    aborted: { type: 'final', entry: { type: 'leave', params: { end: endBySignal('SIGABRT') } } },
     refused: {
       type: 'final',
-      entry: { type: 'leave', params: { end: failed('previous envoy process is still initializing', true) } },
+      entry: { type: 'leave', params: { end: failedExit('previous envoy process is still initializing', true) } },
     },
     'without an address': {
       type: 'final',
-      entry: { type: 'leave', params: { end: failed('unable to bind domain socket', false) } },
+      entry: { type: 'leave', params: { end: failedExit('unable to bind domain socket', false) } },
     },
     misconfigured: {
       type: 'final',
-      entry: { type: 'leave', params: { end: failed('error initializing config', false) } },
+      entry: { type: 'leave', params: { end: failedExit('error initializing config', false) } },
     },
   },
 });

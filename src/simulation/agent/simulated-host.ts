@@ -51,8 +51,8 @@ type Self = { self: AnyActorRef };
 
 function onHost(act: (host: SimulatedHost, process: SimulatedProcess) => void) {
   return ({ self }: Self): void => {
-    const found = hosts.get(self);
-    if (found !== undefined) act(found.host, found.process());
+    const foundHost = hosts.get(self);
+    if (foundHost !== undefined) act(foundHost.host, foundHost.process());
   };
 }
 
@@ -67,8 +67,8 @@ export const envoyOnHost = simulatedEnvoyMachine.provide({
     tellParentLive: onHost((host, process) => host.becameLive(process)),
     sendParentAway: onHost((host, process) => host.sendAway(process)),
     leave: ({ self }: Self, { end }: { end: ProcessEnd }) => {
-      const found = hosts.get(self);
-      found?.host.left(found.process(), end);
+      const foundHost = hosts.get(self);
+      foundHost?.host.left(foundHost.process(), end);
     },
   },
 });
@@ -98,9 +98,9 @@ export class SimulatedHost {
   }
 
   byLabel(label: string): SimulatedProcess {
-    const found = this.processes.find((process) => process.label === label);
-    if (found === undefined) throw new Error(`no process is named ${label}`);
-    return found;
+    const labelledProcess = this.processes.find((process) => process.label === label);
+    if (labelledProcess === undefined) throw new Error(`no process is named ${label}`);
+    return labelledProcess;
   }
 
   ofEffect(effect: AnyActorRef): SimulatedProcess | undefined {
@@ -116,13 +116,13 @@ export class SimulatedHost {
     this.#watch.spawning(run);
     this.recordAttempt(run.baseId);
     const reception = this.#reception(run.epoch, run.baseId);
-    const { lacksListener: lacks = false } = run;
+    const { lacksListener = false } = run;
     const pid = this.#state.spawned + 1;
     const label = this.#labelFor(run);
     const parentShutdownMs = run.parentShutdownMs ?? this.#parentShutdownMs;
-    if (run.epoch === 0 && !this.#isSocketTaken(run)) this.#makeMemory(run.baseId, pid, reception);
-    const current = (): SimulatedProcess => this.processes.find((process) => process.pid === pid) ?? started;
-    let started!: SimulatedProcess;
+    if (run.epoch === 0 && !this.#isSocketInUse(run)) this.#makeMemory(run.baseId, pid, reception);
+    const current = (): SimulatedProcess => this.processes.find((process) => process.pid === pid) ?? startedProcess;
+    let startedProcess!: SimulatedProcess;
     this.#system.start(this.#envoy, {
       id: `envoy-${label}`,
       input: {
@@ -134,7 +134,7 @@ export class SimulatedHost {
       },
       created: (envoy) => {
         hosts.set(envoy, { host: this, process: current });
-        started = {
+        startedProcess = {
           epoch: run.epoch,
           baseId: run.baseId,
           generation: run.generation,
@@ -147,7 +147,7 @@ export class SimulatedHost {
           seen: false,
           isUnkillable: false,
           isUnresponsive: false,
-          lacksListener: lacks,
+          lacksListener: lacksListener,
           heldBack: false,
           supersededSeen: false,
           exitRequested: false,
@@ -156,11 +156,11 @@ export class SimulatedHost {
           successorTried: false,
           successorCrashed: false,
         };
-        this.#set({ processes: [...this.processes, started], spawned: pid });
+        this.#set({ processes: [...this.processes, startedProcess], spawned: pid });
       },
     });
     if (reception === 'accepted' || reception === 'no response') {
-      this.#parentOf(started)?.envoy.send({ type: 'child.started' });
+      this.#parentOf(startedProcess)?.envoy.send({ type: 'child.started' });
     }
     return current();
   }
@@ -261,7 +261,7 @@ export class SimulatedHost {
 
   /** Whether no child can ever attach: the flag that an Envoy is initializing is set, but none is (fact 1). */
   isStuck(baseId: number): boolean {
-    return this.#memory(baseId).initializing !== undefined && !this.#peers(baseId).some((peer) => !peer.live);
+    return this.#sharedMemoryOf(baseId).initializing !== undefined && !this.#peers(baseId).some((peer) => !peer.live);
   }
 
   hasAdmin(process: SimulatedProcess): boolean {
@@ -270,13 +270,13 @@ export class SimulatedHost {
 
   /** All facts that determine an Envoy's response and its evaluation. */
   readinessKey(baseId: number | undefined): string {
-    const words = (['admin', 'admin or port', 'port'] as const).map((at) => this.responseOf(at, baseId));
-    const refused = this.refusedListeners(baseId)?.length;
-    const known = this.processes.map((process) => {
+    const responseTexts = (['admin', 'admin or port', 'port'] as const).map((at) => this.responseOf(at, baseId));
+    const refusedCount = this.refusedListeners(baseId)?.length;
+    const processTexts = this.processes.map((process) => {
       const accepts = this.isAccepting(process);
       return `${process.seen}${accepts}${process.lacksListener}${this.isReadyFor(process)}`;
     });
-    return `${words.map(({ by, live }) => `${by} ${live}`).join(' ')} ${refused} ${known.join(' ')}`;
+    return `${responseTexts.map(({ by, live }) => `${by} ${live}`).join(' ')} ${refusedCount} ${processTexts.join(' ')}`;
   }
 
   /** The response of Envoy: of the owner of that base ID's admin port, or of the process that accepts connections. */
@@ -313,24 +313,24 @@ export class SimulatedHost {
   }
 
   clearInitializing(baseId: number): void {
-    this.#setMemory(baseId, { ...this.#memory(baseId), initializing: undefined });
+    this.#setMemory(baseId, { ...this.#sharedMemoryOf(baseId), initializing: undefined });
   }
 
   /** Sets the INITIALIZING bit, like a child that exits before it is live. */
   leaveMark(baseId: number, epoch: number): void {
-    this.#setMemory(baseId, { ...this.#memory(baseId), initializing: epoch });
+    this.#setMemory(baseId, { ...this.#sharedMemoryOf(baseId), initializing: epoch });
   }
 
   /** Removes the shared memory; processes that have it open continue. */
   loseMemory(baseId: number): void {
-    const memory = new Map(this.#state.memory);
-    memory.delete(baseId);
-    this.#set({ memory });
+    const memoryByBaseId = new Map(this.#state.memory);
+    memoryByBaseId.delete(baseId);
+    this.#set({ memory: memoryByBaseId });
   }
 
   /** Returns this process's `/server_info.hot_restart_initializing`. */
   seesMark(process: SimulatedProcess): boolean {
-    return this.#sharesMemory(process) && this.#memory(process.baseId).initializing !== undefined;
+    return this.#sharesMemory(process) && this.#sharedMemoryOf(process.baseId).initializing !== undefined;
   }
 
   noteSeen(process: SimulatedProcess): void {
@@ -439,12 +439,12 @@ export class SimulatedHost {
   }
 
   #reception(epoch: number, baseId: number): Reception {
-    if (this.#isSocketTaken({ epoch, baseId })) return 'no address';
+    if (this.#isSocketInUse({ epoch, baseId })) return 'no address';
     // A first epoch next to others cannot request the admin port from a parent.
     if (epoch === 0) return this.#state.admin.has(baseId) ? 'no address' : 'accepted';
-    const memory = this.#state.memory.get(baseId);
-    if (memory === undefined) return 'no shared memory';
-    if (memory.initializing !== undefined) return 'refused';
+    const sharedMemory = this.#state.memory.get(baseId);
+    if (sharedMemory === undefined) return 'no shared memory';
+    if (sharedMemory.initializing !== undefined) return 'refused';
     const parent = this.#peers(baseId).find((peer) => peer.epoch % 3 === (epoch - 1) % 3);
     // A killed parent does not respond, and exits before the new process calls it.
     if (parent === undefined || parent.envoy.getSnapshot().matches('killed')) return 'no parent';
@@ -452,7 +452,7 @@ export class SimulatedHost {
   }
 
   /** Envoy names its sockets after its epoch modulo 3. */
-  #isSocketTaken({ epoch, baseId }: { epoch: number; baseId: number }): boolean {
+  #isSocketInUse({ epoch, baseId }: { epoch: number; baseId: number }): boolean {
     return this.#peers(baseId).some((peer) => peer.epoch % 3 === epoch % 3);
   }
 
@@ -462,7 +462,7 @@ export class SimulatedHost {
   }
 
   #sharesMemory({ baseId, pid }: SimulatedProcess): boolean {
-    return pid >= this.#memory(baseId).createdBy;
+    return pid >= this.#sharedMemoryOf(baseId).createdBy;
   }
 
   /** Whether the memory was recreated under a running Envoy. */
@@ -470,12 +470,12 @@ export class SimulatedHost {
     return this.#peers(baseId).some((peer) => !this.#sharesMemory(peer));
   }
 
-  #memory(baseId: number): SharedMemory {
+  #sharedMemoryOf(baseId: number): SharedMemory {
     return this.#state.memory.get(baseId) ?? { initializing: undefined, createdBy: 0 };
   }
 
-  #setMemory(baseId: number, memory: SharedMemory): void {
-    this.#set({ memory: new Map(this.#state.memory).set(baseId, memory) });
+  #setMemory(baseId: number, sharedMemory: SharedMemory): void {
+    this.#set({ memory: new Map(this.#state.memory).set(baseId, sharedMemory) });
   }
 
   #peers(baseId: number): SimulatedProcess[] {
@@ -526,11 +526,11 @@ export function keyOfProcess(process: SimulatedProcess, ending: boolean): string
 function startKey({
   generation,
   binary,
-  lacksListener: lacks,
+  lacksListener,
   successorTried,
   successorCrashed: successorDied,
 }: SimulatedProcess): string {
-  return `${binary === firstBinary ? '' : binary}${lacks ? 'K' : ''}f${generation.files};o${generation.orders};${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
+  return `${binary === firstBinary ? '' : binary}${lacksListener ? 'K' : ''}f${generation.files};o${generation.orders};${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
 }
 
 function lifeKey({
@@ -540,8 +540,8 @@ function lifeKey({
   exitRequested: sentAway,
   closed,
   parentCrashed,
-  ...more
+  ...extraFields
 }: SimulatedProcess): string {
-  const { isUnkillable: undying, isUnresponsive: sick, heldBack } = more;
+  const { isUnkillable: undying, isUnresponsive: sick, heldBack } = extraFields;
   return `${undying ? 'U' : ''}${heldBack ? 'H' : ''}${sick ? 'I' : ''}${parentCrashed ? 'O' : ''}${live ? 'L' : ''}${seen ? 'S' : ''}${supersededSeen ? 'P' : ''}${sentAway ? 'E' : ''}${closed ? 'C' : ''}`;
 }

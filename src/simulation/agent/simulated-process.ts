@@ -75,7 +75,7 @@ export interface HostWatch {
 }
 
 /** Only an Envoy without parent can wait for its rejected listener; a child has already replaced its parent. */
-export const mayBeHeldBack = ({ lacksListener: lacks, epoch }: SimulatedProcess): boolean => lacks && epoch === 0;
+export const mayBeHeldBack = ({ lacksListener, epoch }: SimulatedProcess): boolean => lacksListener && epoch === 0;
 
 /** By the names of their sockets: 4 is a child of 0, too. */
 export function isChildOf(child: SimulatedProcess, parent: SimulatedProcess): boolean {

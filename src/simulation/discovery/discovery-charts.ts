@@ -41,9 +41,9 @@ export interface PushEffectWorld {
 /** The simulation of each actor system. */
 export const pushWorldOf = new WeakMap<object, PushEffectWorld>();
 const world = ({ system }: { system: object }): PushEffectWorld => {
-  const found = pushWorldOf.get(system);
-  if (found === undefined) throw new Error('an effect outside of any world');
-  return found;
+  const pushWorld = pushWorldOf.get(system);
+  if (pushWorld === undefined) throw new Error('an effect outside of any world');
+  return pushWorld;
 };
 
 /** The machines of the push path; a test may pass a faulty one. */

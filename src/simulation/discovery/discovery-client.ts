@@ -29,8 +29,8 @@ export interface Turn {
 }
 
 export function newClient(delta: boolean, types: readonly MeshType[]): ClientState {
-  const nothing = { unacknowledged: [], has: {}, requestedEndpoints: [], nonces: {}, rejected: [] };
-  return { delta, types, connection: undefined, stalled: false, ...nothing };
+  const initialState = { unacknowledged: [], has: {}, requestedEndpoints: [], nonces: {}, rejected: [] };
+  return { delta, types, connection: undefined, stalled: false, ...initialState };
 }
 
 /** Opens a new stream; the client keeps its resources. */
@@ -59,32 +59,32 @@ export function accepted(client: ClientState): Turn {
   const [response, ...hands] = client.unacknowledged as [WireResponse, ...WireResponse[]];
   const { typeUrl, nonce } = response;
   const previousResources = client.has[typeUrl] ?? {};
-  const isWhole = !client.delta && !isByName(typeUrl);
-  const merged: Record<string, number> = isWhole
+  const isFullState = !client.delta && !isByName(typeUrl);
+  const mergedResources: Record<string, number> = isFullState
     ? { ...response.resources }
     : { ...previousResources, ...response.resources };
-  for (const name of response.removed) delete merged[name];
-  const applied: ClientState = {
+  for (const name of response.removed) delete mergedResources[name];
+  const nextClient: ClientState = {
     ...client,
     unacknowledged: hands,
-    has: { ...client.has, [typeUrl]: merged },
+    has: { ...client.has, [typeUrl]: mergedResources },
     nonces: { ...client.nonces, [typeUrl]: nonce },
   };
-  const acknowledgement = client.delta ? delta(typeUrl, { nonce }) : sotw(typeUrl, nonce, namesOf(applied, typeUrl));
+  const acknowledgement = client.delta ? delta(typeUrl, { nonce }) : sotw(typeUrl, nonce, namesOf(nextClient, typeUrl));
   if (typeUrl !== clusterType || !client.types.includes(endpointType)) {
-    return { client: applied, requests: [acknowledgement] };
+    return { client: nextClient, requests: [acknowledgement] };
   }
-  const requested = withEndpointsOf(applied);
+  const requested = subscribeEndpoints(nextClient);
   return { client: requested.client, requests: [acknowledgement, ...requested.requests] };
 }
 
 /** Rejects the oldest response that it has read. */
 export function rejected(client: ClientState): Turn {
   const [{ typeUrl, nonce, resources, removed }, ...hands] = client.unacknowledged as [WireResponse, ...WireResponse[]];
-  const isWhole = !client.delta && !isByName(typeUrl);
-  const left = isWhole ? Object.keys(client.has[typeUrl] ?? {}).filter((name) => !(name in resources)) : [];
+  const isFullState = !client.delta && !isByName(typeUrl);
+  const removedNames = isFullState ? Object.keys(client.has[typeUrl] ?? {}).filter((name) => !(name in resources)) : [];
   const contents = Object.entries(resources).map(([name, content]) => `${typeUrl} ${name}=${content}`);
-  const removals = [...removed, ...left].map((name) => `${typeUrl} ${name}=gone`);
+  const removals = [...removed, ...removedNames].map((name) => `${typeUrl} ${name}=gone`);
   const next: ClientState = {
     ...client,
     unacknowledged: hands,
@@ -104,19 +104,19 @@ export function stale(client: ClientState): Turn {
 }
 
 /** Adjusts the requested endpoints to the clusters. */
-function withEndpointsOf(client: ClientState): Turn {
+function subscribeEndpoints(client: ClientState): Turn {
   const clusters = Object.keys(client.has[clusterType]!);
-  const added = clusters.filter((name) => !client.requestedEndpoints.includes(name));
-  const dropped = client.requestedEndpoints.filter((name) => !clusters.includes(name));
-  if (added.length + dropped.length === 0) return { client, requests: [] };
-  const has = Object.entries(client.has[endpointType] ?? {}).filter(([name]) => clusters.includes(name));
+  const addedNames = clusters.filter((name) => !client.requestedEndpoints.includes(name));
+  const droppedNames = client.requestedEndpoints.filter((name) => !clusters.includes(name));
+  if (addedNames.length + droppedNames.length === 0) return { client, requests: [] };
+  const keptEndpoints = Object.entries(client.has[endpointType] ?? {}).filter(([name]) => clusters.includes(name));
   const next: ClientState = {
     ...client,
     requestedEndpoints: clusters,
-    has: { ...client.has, [endpointType]: Object.fromEntries(has) },
+    has: { ...client.has, [endpointType]: Object.fromEntries(keptEndpoints) },
   };
   const request = client.delta
-    ? delta(endpointType, { subscribe: added, unsubscribe: dropped })
+    ? delta(endpointType, { subscribe: addedNames, unsubscribe: droppedNames })
     : sotw(endpointType, client.nonces[endpointType] ?? '', clusters);
   return { client: next, requests: [request] };
 }
@@ -133,7 +133,7 @@ function sotw(typeUrl: string, nonce: string, names: readonly string[]): AdsRequ
 
 function delta(
   typeUrl: string,
-  more: {
+  fields: {
     nonce?: string;
     subscribe?: readonly string[];
     unsubscribe?: readonly string[];
@@ -141,7 +141,16 @@ function delta(
     rejection?: string;
   },
 ): AdsRequest {
-  const { nonce = '', subscribe = [], unsubscribe = [], has = {}, rejection = null } = more;
-  const [known, knownVersions] = [Object.keys(has), Object.values(has).map(String)];
-  return { protocol: 'delta', typeUrl, nonce, subscribe, unsubscribe, known, knownVersions, rejection };
+  const { nonce = '', subscribe = [], unsubscribe = [], has = {}, rejection = null } = fields;
+  const [initialNames, initialVersions] = [Object.keys(has), Object.values(has).map(String)];
+  return {
+    protocol: 'delta',
+    typeUrl,
+    nonce,
+    subscribe,
+    unsubscribe,
+    known: initialNames,
+    knownVersions: initialVersions,
+    rejection,
+  };
 }

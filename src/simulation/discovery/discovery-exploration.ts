@@ -49,14 +49,14 @@ export class PushWorld implements World, PushEffectWorld {
     });
     this.#sources.reportRegistries();
     if (!listsLate) this.#sources.list();
-    this.#settle();
+    this.#runToIdle();
     if (!listsLate) {
       this.apply('computed');
       this.apply('built');
     }
     while (options.settled && this.choices().length > 0) this.apply(this.choices()[0]!.name);
     this.#moment.set(bounds);
-    this.#settle();
+    this.#runToIdle();
   }
 
   get violations(): readonly InvariantViolation[] {
@@ -116,13 +116,13 @@ export class PushWorld implements World, PushEffectWorld {
     const [kind = '', subject = ''] = choice.split(':');
     this.#perform(kind, subject);
     this.#streams.closeEnded();
-    this.#settle();
+    this.#runToIdle();
   }
 
   /** Prevents further changes and faults. */
   exhaust(): void {
     this.#moment.set({ changes: 0, faults: 0 });
-    this.#settle();
+    this.#runToIdle();
   }
 
   key(): string {
@@ -265,27 +265,28 @@ export class PushWorld implements World, PushEffectWorld {
     this.#moment.system.fire(timer);
   }
 
-  #settle(): void {
+  #runToIdle(): void {
     this.#moment.system.elapse();
     this.#choices = undefined;
-    this.#moment.judge((invariant, observed) => invariant.always?.(observed));
+    this.#moment.judge((invariant, observation) => invariant.always?.(observation));
     if (this.violations.length === 0 && !this.choices().some((choice) => choice.free)) {
-      this.#moment.judge((invariant, observed) => invariant.whenIdle?.(observed));
+      this.#moment.judge((invariant, observation) => invariant.whenIdle?.(observation));
     }
-    if (this.violations.length === 0 && this.#onlyStalledClientsAreLeft()) {
-      this.#moment.judge((invariant, observed) => invariant.whenIdleExceptStalled?.(observed));
+    if (this.violations.length === 0 && this.#isOnlyStalledLeft()) {
+      this.#moment.judge((invariant, observation) => invariant.whenIdleExceptStalled?.(observation));
     }
     this.#choices = undefined;
   }
 
   /** Whether only clients that do not read have pending choices. */
-  #onlyStalledClientsAreLeft(): boolean {
+  #isOnlyStalledLeft(): boolean {
     const { clients } = this.#moment.state;
-    const theirs = clients.flatMap(({ stalled, connection }, index) =>
+    const stalledChoices = clients.flatMap(({ stalled, connection }, index) =>
       stalled ? [`resume:${index}`, `accept:${index}`, `tick:ads-connection-${connection}`] : [],
     );
-    if (theirs.length === 0) return false;
-    const isTheirs = (name: string): boolean => theirs.some((one) => name === one || name.startsWith(`${one}.`));
+    if (stalledChoices.length === 0) return false;
+    const isTheirs = (name: string): boolean =>
+      stalledChoices.some((one) => name === one || name.startsWith(`${one}.`));
     return this.choices().every(({ name, free }) => !free || isTheirs(name));
   }
 }

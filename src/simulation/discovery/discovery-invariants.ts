@@ -86,13 +86,13 @@ export const oneOutstanding: PushInvariant = {
 
 export const acknowledgedWasSent: PushInvariant = {
   name: 'a version reported as acknowledged was sent on that stream and accepted',
-  always(observed) {
-    for (const { connection } of observed.streams.values()) {
+  always(observation) {
+    for (const { connection } of observation.streams.values()) {
       for (const type of meshTypes) {
-        const claimed = observed.acknowledged(connection, type);
-        const { accepted } = observed.wires.get(connection)?.[type] ?? noWire;
-        if (claimed.nonce !== accepted.nonce || claimed.version !== accepted.version)
-          return `${claimed.nonce} (${claimed.version}) on ${connection}; the client accepted ${accepted.nonce} (${accepted.version})`;
+        const claimedAck = observation.acknowledged(connection, type);
+        const { accepted } = observation.wires.get(connection)?.[type] ?? noWire;
+        if (claimedAck.nonce !== accepted.nonce || claimedAck.version !== accepted.version)
+          return `${claimedAck.nonce} (${claimedAck.version}) on ${connection}; the client accepted ${accepted.nonce} (${accepted.version})`;
       }
     }
     return undefined;
@@ -104,20 +104,20 @@ export const clustersFirst: PushInvariant = {
   name: 'clusters are sent before the endpoints and routes of their context',
   sending({ typeUrl }, wire, contents) {
     if (wire[typeUrl]?.pendingRequests.length !== 0) return undefined;
-    for (const earlier of meshTypes.slice(0, meshTypes.indexOf(typeUrl))) {
-      const sent = wire[earlier]?.sent;
-      if (sent === undefined) continue;
+    for (const earlierType of meshTypes.slice(0, meshTypes.indexOf(typeUrl))) {
+      const sentResources = wire[earlierType]?.sent;
+      if (sentResources === undefined) continue;
       // Unsubscribed endpoints are not sent; those requested just now are sent as a response, not as a push.
-      const { subscribed, pendingRequests } = wire[earlier]!;
+      const { subscribed, pendingRequests } = wire[earlierType]!;
       const names =
-        earlier === clusterType
-          ? Object.keys(contents[earlier])
+        earlierType === clusterType
+          ? Object.keys(contents[earlierType])
           : subscribed.split(',').filter((name) => !pendingRequests.includes(name));
       for (const name of names) {
-        const content = contents[earlier][name];
+        const content = contents[earlierType][name];
         // Resources sent again may belong to an earlier context than the client's clusters.
-        if (content !== undefined && (sent[name] === undefined || sent[name] < content))
-          return `${short(typeUrl)} before ${short(earlier)} ${name}`;
+        if (content !== undefined && (sentResources[name] === undefined || sentResources[name] < content))
+          return `${shortName(typeUrl)} before ${shortName(earlierType)} ${name}`;
       }
     }
     return undefined;
@@ -176,8 +176,8 @@ export const throttleHolds: PushInvariant = {
 export const everyProxyIsServed: PushInvariant = {
   name: 'every proxy with a pending push is served',
   whenIdle({ owed, streams }) {
-    const [forgotten] = [...owed].filter(([connection, keys]) => streams.has(connection) && keys.length > 0);
-    return forgotten && `${forgotten[0]} was not served with ${forgotten[1].join(', ')}`;
+    const [unservedConnection] = [...owed].filter(([connection, keys]) => streams.has(connection) && keys.length > 0);
+    return unservedConnection && `${unservedConnection[0]} was not served with ${unservedConnection[1].join(', ')}`;
   },
 };
 
@@ -190,7 +190,7 @@ export const slowCostsLittle: PushInvariant = {
   always({ streams, window }) {
     for (const { connection, orders, network } of streams.values()) {
       if (new Set(orders.map(({ order }) => order.typeUrl)).size < orders.length)
-        return `${orders.length} pushes wait on ${connection}: ${orders.map(({ order }) => short(order.typeUrl)).join(', ')}`;
+        return `${orders.length} pushes wait on ${connection}: ${orders.map(({ order }) => shortName(order.typeUrl)).join(', ')}`;
       if (network.length > (window > 0 ? window : stalledWindow))
         return `${network.length} responses are in flight to ${connection}`;
     }
@@ -218,23 +218,23 @@ export const pushInvariants: readonly PushInvariant[] = [
 ];
 
 /** Resources that the client lacks; `undefined` if it has all. */
-function missingResourcesOf(client: ClientState, index: number, published: Contents): string | undefined {
+function missingResourcesOf(client: ClientState, index: number, contents: Contents): string | undefined {
   if (client.connection === undefined) return `client ${index} is not connected`;
   for (const type of client.types) {
-    for (const name of expectedNames(client, type, published)) {
-      const should = published[type][name];
-      const has = client.has[type]?.[name];
-      if (has === should || client.rejected.includes(`${type} ${name}=${should ?? 'gone'}`)) continue;
-      return `client ${index} has ${short(type)} ${name}=${has ?? 'nothing'} instead of ${should ?? 'nothing'}`;
+    for (const name of expectedNames(client, type, contents)) {
+      const should = contents[type][name];
+      const heldVersion = client.has[type]?.[name];
+      if (heldVersion === should || client.rejected.includes(`${type} ${name}=${should ?? 'gone'}`)) continue;
+      return `client ${index} has ${shortName(type)} ${name}=${heldVersion ?? 'nothing'} instead of ${should ?? 'nothing'}`;
     }
   }
   return undefined;
 }
 
 /** Names that the client should have, and those that it should no longer have. */
-function expectedNames(client: ClientState, type: MeshType, published: Contents): Iterable<string> {
+function expectedNames(client: ClientState, type: MeshType, contents: Contents): Iterable<string> {
   if (type === endpointType) return client.requestedEndpoints;
-  return new Set([...Object.keys(published[type]), ...Object.keys(client.has[type] ?? {})]);
+  return new Set([...Object.keys(contents[type]), ...Object.keys(client.has[type] ?? {})]);
 }
 
-const short = (typeUrl: string): string => typeUrl.slice(typeUrl.lastIndexOf('.') + 1);
+const shortName = (typeUrl: string): string => typeUrl.slice(typeUrl.lastIndexOf('.') + 1);

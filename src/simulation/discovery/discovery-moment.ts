@@ -32,7 +32,7 @@ export class PushMoment {
 
   observed(): PushObserved {
     const { clients, streams, wires, contexts, owed, orders, isListed, isLate } = this.state;
-    const ordered = orders.flatMap(({ order }) => order.connections);
+    const orderedConnections = orders.flatMap(({ order }) => order.connections);
     return {
       clients,
       streams,
@@ -40,7 +40,7 @@ export class PushMoment {
       published: contexts.at(-1)?.contents ?? firstContents,
       mayServe: isListed || isLate,
       owed,
-      beingServed: ordered.filter((connection) => streams.has(connection)),
+      beingServed: orderedConnections.filter((connection) => streams.has(connection)),
       throttle: this.options.throttle,
       window: this.options.window,
       acknowledged: (connection, type) => {
@@ -52,9 +52,9 @@ export class PushMoment {
   }
 
   judge(check: (invariant: PushInvariant, observed: PushObserved) => string | undefined): void {
-    const observed = this.observed();
+    const observation = this.observed();
     for (const invariant of this.options.invariants ?? pushInvariants) {
-      const detail = check(invariant, observed);
+      const detail = check(invariant, observation);
       if (detail === undefined) continue;
       this.set({ violations: [...this.state.violations, { invariant: invariant.name, detail }] });
     }

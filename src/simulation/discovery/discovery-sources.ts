@@ -8,7 +8,7 @@ import type { PushMoment } from './discovery-moment.ts';
 import type { PushWorldState } from './discovery-state.ts';
 import { everything, union } from './wire-record.ts';
 
-const slow = { registry: 'Slow/one', revision: '' };
+const slowRegistry = { registry: 'Slow/one', revision: '' };
 
 export class PushSources {
   readonly #moment: PushMoment;
@@ -38,7 +38,7 @@ export class PushSources {
   }
 
   reportRegistries(): void {
-    report(this.#state.registries!, { type: 'registries.listed', registries: [slow] });
+    report(this.#state.registries!, { type: 'registries.listed', registries: [slowRegistry] });
   }
 
   change(event: MeshEvent): void {
@@ -78,25 +78,25 @@ export class PushSources {
   lose(): void {
     const { feed } = this.#state;
     this.#moment.set({ feed: undefined, isInStep: false });
-    report(feed!, { type: 'registry.failed', registry: slow.registry, reason: 'connection lost' });
+    report(feed!, { type: 'registry.failed', registry: slowRegistry.registry, reason: 'connection lost' });
   }
 
   #reportFromRegistry(type: 'registry.synced' | 'registry.changed'): void {
-    report(this.#state.feed!, { type, registry: slow.registry });
+    report(this.#state.feed!, { type, registry: slowRegistry.registry });
   }
 
   computed(): void {
     const { moved, isInStep, contents } = this.#state;
     const handedOver = isInStep ? moved : [];
     const keys = handedOver.flatMap((event) => keysOf[event]);
-    const reading: ServicesReading = {
+    const servicesReading: ServicesReading = {
       services: 1,
       endpoints: 1,
       changedServices: keys.filter((key) => !key.startsWith('Endpoints/')),
       changedEndpoints: keys.filter((key) => key.startsWith('Endpoints/')),
     };
     if (isInStep) this.#moment.set({ moved: [], computed: contents });
-    settle(this.#takeComputing(), { value: reading });
+    settle(this.#takeComputing(), { value: servicesReading });
   }
 
   #takeComputing(): AnyActorRef {
@@ -110,11 +110,13 @@ export class PushSources {
     const { call, input, contents } = this.#takeBuild();
     const { contexts, owed } = this.#state;
     const number = contexts.length + 1;
-    const changed = new Set(input.configs);
-    this.#moment.set({ contexts: [...contexts, { number, contents, changed, forced: input.forced }] });
+    const changedKeys = new Set(input.configs);
+    this.#moment.set({ contexts: [...contexts, { number, contents, changed: changedKeys, forced: input.forced }] });
     if (number > 1) {
-      const keys = input.forced ? [...changed, everything] : [...changed];
-      this.#moment.set({ owed: new Map([...owed].map(([connection, has]) => [connection, union(has, keys)])) });
+      const keys = input.forced ? [...changedKeys, everything] : [...changedKeys];
+      this.#moment.set({
+        owed: new Map([...owed].map(([connection, owedKeys]) => [connection, union(owedKeys, keys)])),
+      });
     }
     settle(call, { value: { version: `${number}`, publishedAt: 0 } });
   }

@@ -6,7 +6,16 @@ import { stateName } from '../../runtime/trace/statechart.ts';
 import type { PushWorldState } from './discovery-state.ts';
 
 /** Fields that only record how a state was reached, or are only reported. */
-const reported = ['updates', 'reasons', 'startedAt', 'sentAt', 'versionSent', 'versionAcked', 'version', 'lastError'];
+const reportedFields = [
+  'updates',
+  'reasons',
+  'startedAt',
+  'sentAt',
+  'versionSent',
+  'versionAcked',
+  'version',
+  'lastError',
+];
 const constant = [
   'debounceAfterMs',
   'debounceMaxMs',
@@ -18,7 +27,14 @@ const constant = [
   'maxNames',
   'maxNameChars',
 ];
-const left = new Set([...reported, ...constant, 'resendsEndpoints', 'acceptsLateNames', 'responses', 'types']);
+const omittedFields = new Set([
+  ...reportedFields,
+  ...constant,
+  'resendsEndpoints',
+  'acceptsLateNames',
+  'responses',
+  'types',
+]);
 const keys = new WeakMap<object, string>();
 
 export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): string {
@@ -53,18 +69,18 @@ export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): strin
   for (const stream of streams.values()) key += keyOf(stream);
   for (const client of clients) key += keyOf(client);
   for (const wire of wires.values()) key += keyOf(wire);
-  for (const [connection, has] of owed) key += `${connection}:${has.join()};`;
+  for (const [connection, owedKeys] of owed) key += `${connection}:${owedKeys.join()};`;
   key += system.zone.orderKey();
   for (const actor of system.actors()) key += keyOfActor(actor);
-  return byRank(key);
+  return renumberNonces(key);
 }
 
 /** Returns a short key of plain data. Immutable data is serialized once. */
 function keyOf(value: object): string {
-  const known = keys.get(value);
-  if (known !== undefined) return known;
+  const cachedKey = keys.get(value);
+  if (cachedKey !== undefined) return cachedKey;
   const key = JSON.stringify(value, (name, item: unknown) => {
-    if (left.has(name)) return undefined;
+    if (omittedFields.has(name)) return undefined;
     return item instanceof Set ? [...item] : item;
   });
   keys.set(value, key);
@@ -74,8 +90,8 @@ function keyOf(value: object): string {
 function keyOfActor(actor: AnyActorRef): string {
   const snapshot = actor.getSnapshot() as { status: string; value?: never; context?: object };
   if (snapshot.value === undefined) return '';
-  const known = keys.get(snapshot);
-  if (known !== undefined) return known;
+  const cachedKey = keys.get(snapshot);
+  if (cachedKey !== undefined) return cachedKey;
   const value = stateName(snapshot.value);
   const key = `${actor.id} ${snapshot.status} ${value} ${keyOf(futureOf(snapshot.context ?? {}, value))}\n`;
   keys.set(snapshot, key);
@@ -102,15 +118,15 @@ function relativeTo({ first, ...queue }: PushQueue): object {
 }
 
 /** Renumbers a stream's nonces, of which only equality and order matter: the oldest referenced one becomes 0. */
-function byRank(key: string): string {
-  const seen = new Map<string, number[]>();
+function renumberNonces(key: string): string {
+  const numbersByStream = new Map<string, number[]>();
   for (const [, stream, number] of key.matchAll(nonce)) {
-    const numbers = seen.get(stream!) ?? [];
+    const numbers = numbersByStream.get(stream!) ?? [];
     numbers.push(Number(number));
-    seen.set(stream!, numbers);
+    numbersByStream.set(stream!, numbers);
   }
   const ranks = new Map(
-    [...seen].map(([stream, numbers]) => [stream, [...new Set(numbers)].sort((a, b) => a - b)] as const),
+    [...numbersByStream].map(([stream, numbers]) => [stream, [...new Set(numbers)].sort((a, b) => a - b)] as const),
   );
   return key.replace(
     nonce,

@@ -74,24 +74,24 @@ export function executeOrder(
   const now = order.names === '*' ? all : pick(all, order.names);
   const sentBefore = stream.sent[typeUrl] ?? {};
   const names = namesToSend(stream, order, sentBefore, now);
-  const missing = [...order.requested, ...Object.keys(sentBefore), ...(order.has?.names ?? [])].filter(
+  const missingNames = [...order.requested, ...Object.keys(sentBefore), ...(order.has?.names ?? [])].filter(
     (name) => now[name] === undefined,
   );
-  const removed =
-    stream.delta && (order.all || order.changed || order.requested.length > 0) ? [...new Set(missing)].sort() : [];
+  const removedNames =
+    stream.delta && (order.all || order.changed || order.requested.length > 0) ? [...new Set(missingNames)].sort() : [];
   const isResponse = order.all || order.requested.length > 0;
-  const isWholeChanged = !stream.delta && !isByName(typeUrl) && missing.length > 0;
-  const sent = order.all || order.changed ? now : { ...sentBefore, ...pick(now, order.requested) };
-  const remembered: StreamState = { ...stream, sent: { ...stream.sent, [typeUrl]: sent } };
-  if (!isResponse && names.length === 0 && removed.length === 0 && !isWholeChanged) {
-    return { stream: remembered, response: undefined };
+  const isWholeChanged = !stream.delta && !isByName(typeUrl) && missingNames.length > 0;
+  const nextResources = order.all || order.changed ? now : { ...sentBefore, ...pick(now, order.requested) };
+  const nextStream: StreamState = { ...stream, sent: { ...stream.sent, [typeUrl]: nextResources } };
+  if (!isResponse && names.length === 0 && removedNames.length === 0 && !isWholeChanged) {
+    return { stream: nextStream, response: undefined };
   }
-  const isWhole = !stream.delta && !isByName(typeUrl);
-  const resources = isWhole ? now : pick(now, names);
+  const isFullState = !stream.delta && !isByName(typeUrl);
+  const resources = isFullState ? now : pick(now, names);
   const responses = stream.responses + 1;
   const nonce = `n${stream.connection}.${responses};`;
-  const response: WireResponse = { typeUrl, nonce, version: `${context}`, resources, removed };
-  return { stream: withForgotten({ ...remembered, responses }, typeUrl, order, names), response };
+  const response: WireResponse = { typeUrl, nonce, version: `${context}`, resources, removed: removedNames };
+  return { stream: withForgotten({ ...nextStream, responses }, typeUrl, order, names), response };
 }
 
 function namesToSend(
@@ -101,10 +101,10 @@ function namesToSend(
   now: Resources,
 ): readonly string[] {
   if (order.all) return Object.keys(now).filter((name) => forgotten.includes(name) || !hasAlready(order, name, now));
-  const changed = Object.keys(now).filter((name) => sentBefore[name] !== now[name]);
-  const again = order.typeUrl === endpointType ? forgotten : [];
-  const due = order.changed ? [...changed, ...again] : [];
-  return [...new Set([...order.requested, ...due])].filter((name) => now[name] !== undefined);
+  const changedNames = Object.keys(now).filter((name) => sentBefore[name] !== now[name]);
+  const resentNames = order.typeUrl === endpointType ? forgotten : [];
+  const dueNames = order.changed ? [...changedNames, ...resentNames] : [];
+  return [...new Set([...order.requested, ...dueNames])].filter((name) => now[name] !== undefined);
 }
 
 /** Whether a reconnecting client reports that it has the current content. */

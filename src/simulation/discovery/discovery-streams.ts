@@ -137,11 +137,11 @@ export class PushStreams {
     this.#moment.system.disarm(readingOf(connection));
     this.#moment.system.forget(this.#state.connections.get(connection)!);
     this.#moment.set({
-      streams: less(this.#state.streams, connection),
-      effects: less(this.#state.effects, connection),
-      connections: less(this.#state.connections, connection),
-      wires: less(this.#state.wires, connection),
-      owed: less(this.#state.owed, connection),
+      streams: withoutKey(this.#state.streams, connection),
+      effects: withoutKey(this.#state.effects, connection),
+      connections: withoutKey(this.#state.connections, connection),
+      wires: withoutKey(this.#state.wires, connection),
+      owed: withoutKey(this.#state.owed, connection),
     });
     this.#moment.sendToQueue({ type: 'proxy.disconnected', connection });
   }
@@ -188,22 +188,22 @@ export class PushStreams {
 
   #readOn(connection: number): void {
     for (let stream = this.#stream(connection); ; stream = this.#stream(connection)) {
-      const [request, ...held] = stream.held;
+      const [request, ...laterRequests] = stream.held;
       if (request === undefined || stream.congested) return;
-      this.#moment.change(connection, (previous) => ({ ...previous, held }));
+      this.#moment.change(connection, (previous) => ({ ...previous, held: laterRequests }));
       this.#deliver(connection, request);
     }
   }
 
-  #executeOrder(connection: number, waiting: WaitingOrder): void {
+  #executeOrder(connection: number, waitingOrder: WaitingOrder): void {
     const previous = this.#stream(connection);
-    const { again } = waiting.order;
-    const latest = this.#options.buildsLate === true ? previous.context : waiting.context;
+    const { again } = waitingOrder.order;
+    const latest = this.#options.buildsLate === true ? previous.context : waitingOrder.context;
     const context = again === undefined ? latest : Number(again);
     const { contents } = this.#state.contexts[context - 1]!;
-    const { stream, response } = executeOrder(previous, { ...waiting, context }, contents);
+    const { stream, response } = executeOrder(previous, { ...waitingOrder, context }, contents);
     this.#moment.change(connection, () => stream);
-    const { typeUrl } = waiting.order;
+    const { typeUrl } = waitingOrder.order;
     if (response === undefined) {
       this.happens(connection, { type: 'response.skipped', typeUrl, reason: 'unchanged' });
       return;
@@ -211,13 +211,13 @@ export class PushStreams {
     this.#write(connection, response, contents);
     const { nonce, version, removed } = response;
     const resources = Object.keys(response.resources).length;
-    const sent = { typeUrl, nonce, version, resources, removed: removed.length, sentAt: 0 };
-    this.happens(connection, { type: 'response.sent', ...sent });
+    const sentResponse = { typeUrl, nonce, version, resources, removed: removed.length, sentAt: 0 };
+    this.happens(connection, { type: 'response.sent', ...sentResponse });
   }
 
   #write(connection: number, response: WireResponse, contents: Contents): void {
     const wire = this.#state.wires.get(connection)!;
-    this.#moment.judge((invariant, observed) => invariant.sending?.(response, wire, contents, observed));
+    this.#moment.judge((invariant, observation) => invariant.sending?.(response, wire, contents, observation));
     this.#moment.note(connection, response.typeUrl, (record) => afterResponse(record, response, contents));
     this.#moment.set({ responses: this.#state.responses + 1 });
     this.#moment.change(connection, (stream) => ({ ...stream, network: [...stream.network, response] }));
@@ -232,8 +232,8 @@ export class PushStreams {
   /** The client reads, which frees capacity for the next response. */
   read(connection: number): void {
     const { network, client: index } = this.#stream(connection);
-    const [response, ...rest] = network as [WireResponse, ...WireResponse[]];
-    this.#moment.change(connection, (stream) => ({ ...stream, network: rest }));
+    const [response, ...laterResponses] = network as [WireResponse, ...WireResponse[]];
+    this.#moment.change(connection, (stream) => ({ ...stream, network: laterResponses }));
     const client = this.#client(index);
     this.#moment.setClient(index, { ...client, unacknowledged: [...client.unacknowledged, response] });
     this.#moment.system.disarm(readingOf(connection));
@@ -245,9 +245,9 @@ export class PushStreams {
   /** Starts the deadline by which a reading client reads the responses on the wire. */
   #awaitReading(connection: number): void {
     const { network } = this.#stream(connection);
-    const reading = readingOf(connection);
-    if (network.length === 0 || this.#isStalled(connection) || this.#moment.system.zone.has(reading)) return;
-    this.#moment.system.arm(reading, readingMs, 'within');
+    const readingTimer = readingOf(connection);
+    if (network.length === 0 || this.#isStalled(connection) || this.#moment.system.zone.has(readingTimer)) return;
+    this.#moment.system.arm(readingTimer, readingMs, 'within');
   }
 
   /** The client stops reading; it may still respond to responses that it has read. */
@@ -316,8 +316,8 @@ export class PushStreams {
 
 const readingOf = (connection: number): string => `reading ${connection}`;
 
-function less<Value>(map: ReadonlyMap<number, Value>, key: number): ReadonlyMap<number, Value> {
-  const rest = new Map(map);
-  rest.delete(key);
-  return rest;
+function withoutKey<Value>(map: ReadonlyMap<number, Value>, key: number): ReadonlyMap<number, Value> {
+  const remaining = new Map(map);
+  remaining.delete(key);
+  return remaining;
 }

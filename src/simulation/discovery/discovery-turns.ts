@@ -44,22 +44,22 @@ export class PushTurns {
 
   #bringUpToDate(connection: number, order: ProxiesServe): void {
     const { owed, contexts, streams } = this.#state;
-    const settled = order.forced ? [...order.configs, everything] : order.configs;
-    const left = (owed.get(connection) ?? []).filter((key) => !settled.includes(key));
-    this.#moment.set({ owed: new Map(owed).set(connection, left) });
+    const settledKeys = order.forced ? [...order.configs, everything] : order.configs;
+    const owedKeys = (owed.get(connection) ?? []).filter((key) => !settledKeys.includes(key));
+    this.#moment.set({ owed: new Map(owed).set(connection, owedKeys) });
     const { watches } = streams.get(connection)!.exchange;
     const watched = Object.keys(watches).filter((type) => isSubscribed(watches[type]!));
     if (watched.length === 0 && this.#options.skipsUnsubscribed === true) return;
-    const types = this.#concerned(contexts.slice(streams.get(connection)!.context), order);
+    const types = this.#concernedTypes(contexts.slice(streams.get(connection)!.context), order);
     this.#moment.change(connection, (stream) => ({ ...stream, context: contexts.length }));
-    const concerned = watched.filter((type) => types === everything || types.has(type));
-    if (concerned.length === 0) return;
-    const push: ConnectionPush = { type: 'connection.push', version: order.version, types: concerned };
+    const concernedTypes = watched.filter((type) => types === everything || types.has(type));
+    if (concernedTypes.length === 0) return;
+    const push: ConnectionPush = { type: 'connection.push', version: order.version, types: concernedTypes };
     this.#streams.happens(connection, push);
   }
 
   /** Changes of the skipped contexts that concern a node. */
-  #concerned(passed: readonly MeshContext[], order: ProxiesServe): ReadonlySet<string> | typeof everything {
+  #concernedTypes(passed: readonly MeshContext[], order: ProxiesServe): ReadonlySet<string> | typeof everything {
     if (this.#options.trustsOrders === true) {
       if (passed.length === 0 && !order.forced) return new Set();
       return order.forced ? everything : typesToPush(order.configs);

@@ -34,11 +34,16 @@ export interface PushExplorationOrder {
 }
 
 /** Omitted events of the start: the exploration begins after the configuration was read, bootstrap-detailed.mmd before. */
-const ofStart: ReadonlySet<string> = new Set(['services.load', 'services.pending', 'services.synced', 'push.start']);
+const startEvents: ReadonlySet<string> = new Set([
+  'services.load',
+  'services.pending',
+  'services.synced',
+  'push.start',
+]);
 
-function afterStart(inspect: (event: InspectionEvent) => void): (event: InspectionEvent) => void {
+function inspectAfterStart(inspect: (event: InspectionEvent) => void): (event: InspectionEvent) => void {
   return (event) => {
-    if (event.type !== '@xstate.event' || !ofStart.has(event.event.type)) inspect(event);
+    if (event.type !== '@xstate.event' || !startEvents.has(event.event.type)) inspect(event);
   };
 }
 
@@ -53,19 +58,19 @@ export function explorePush(
   bounds: PushBounds,
   options: Partial<PushWorldOptions> & { machines?: Partial<PushMachines> } = {},
 ): PushExploration {
-  const { machines, ...given } = options;
+  const { machines, ...worldOptions } = options;
   const charts = scriptedCharts({ ...pushMachines, ...machines });
   const all = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
   const diagrams = all.filter(({ file }) => /\/(push|push-queue|ads)\.mmd$/.test(file));
-  const begin: PushExploration['begin'] = (more = {}) =>
-    new PushWorld(charts, bounds, { ...defaultPushWorld, ...given, ...more });
-  const order: PushExplorationOrder = { bounds, options: given };
+  const beginWorld: PushExploration['begin'] = (extraOptions = {}) =>
+    new PushWorld(charts, bounds, { ...defaultPushWorld, ...worldOptions, ...extraOptions });
+  const order: PushExplorationOrder = { bounds, options: worldOptions };
   return {
-    bounds: { ...bounds, clients: (given.clients ?? defaultPushWorld.clients).length },
+    bounds: { ...bounds, clients: (worldOptions.clients ?? defaultPushWorld.clients).length },
     helper: { module: helperModule, world: order },
-    begin,
-    beginChecked: (more) =>
-      new ConformingWorld(({ inspect }) => begin({ inspect: afterStart(inspect) }), diagrams, more),
+    begin: beginWorld,
+    beginChecked: (extraOptions) =>
+      new ConformingWorld(({ inspect }) => beginWorld({ inspect: inspectAfterStart(inspect) }), diagrams, extraOptions),
     writeTrace(path: readonly string[], sink: TraceSink) {
       const recorder = createRecorder({
         program: 'pilot-discovery',
@@ -74,7 +79,7 @@ export function explorePush(
         now: () => 0,
       });
       recorder.observe(new TraceChecker(diagrams).feed);
-      const world = begin({ inspect: recorder.inspect });
+      const world = beginWorld({ inspect: recorder.inspect });
       for (const choice of path) world.apply(choice);
       sink.close();
     },

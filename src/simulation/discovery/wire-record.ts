@@ -22,21 +22,21 @@ export function afterResponse(record: WireRecord, response: WireResponse, conten
 export function afterRequest(record: WireRecord, request: AdsRequest): WireRecord {
   const { nonce, rejection } = request;
   const { unacknowledged } = record;
-  const acknowledged = unacknowledged.find((response) => response.nonce === nonce);
+  const acknowledgedResponse = unacknowledged.find((response) => response.nonce === nonce);
   const isCurrent = nonce === '' || nonce === record.lastNonce;
   // The names of a state-of-the-world request count if it refers to the last response, and does not reject it (S1).
   const counts = request.protocol === 'delta' || (isCurrent && rejection === null);
-  const isLast = acknowledged !== undefined && acknowledged === unacknowledged.at(-1);
-  const left = unacknowledged.filter((response) => response !== acknowledged);
+  const isLast = acknowledgedResponse !== undefined && acknowledgedResponse === unacknowledged.at(-1);
+  const remaining = unacknowledged.filter((response) => response !== acknowledgedResponse);
   return {
     ...record,
-    unacknowledged: left,
+    unacknowledged: remaining,
     // Without an outstanding response the flag has no effect, and would only distinguish equal states.
-    overdue: record.overdue && left.length > 0,
+    overdue: record.overdue && remaining.length > 0,
     pendingRequests: union(record.pendingRequests, counts ? requestedNames(request, record.subscribed) : []),
     ...(counts && { subscribed: namesAfter(record.subscribed, request) }),
     ...(request.protocol === 'delta' && request.known.length > 0 && { sent: broughtBy(request) }),
-    ...(isLast && rejection === null && { accepted: { nonce, version: acknowledged.version } }),
+    ...(isLast && rejection === null && { accepted: { nonce, version: acknowledgedResponse.version } }),
   };
 }
 
@@ -46,11 +46,11 @@ function broughtBy({ known, knownVersions }: DeltaRequest): Readonly<Record<stri
 }
 
 /** Names that a request adds; `*`: all. */
-function requestedNames(request: AdsRequest, subscribed: string): readonly string[] {
+function requestedNames(request: AdsRequest, subscribedNames: string): readonly string[] {
   const names = request.protocol === 'delta' ? request.subscribe : request.names;
   if (names.length === 0) return request.nonce === '' && !isByName(request.typeUrl) ? [everything] : [];
   if (request.protocol === 'delta' || request.nonce === '') return names;
-  const previousNames = subscribed.split(',');
+  const previousNames = subscribedNames.split(',');
   return names.filter((name) => !previousNames.includes(name));
 }
 
@@ -63,9 +63,9 @@ function isOwed(name: string, record: WireRecord, { typeUrl, resources }: WireRe
 }
 
 /** Subscribed names after a request that counts. */
-function namesAfter(subscribed: string, request: AdsRequest): string {
+function namesAfter(subscribedNames: string, request: AdsRequest): string {
   if (request.protocol === 'sotw') return request.names.toSorted().join();
-  const previousNames = subscribed === '' ? [] : subscribed.split(',');
+  const previousNames = subscribedNames === '' ? [] : subscribedNames.split(',');
   return union(previousNames, request.subscribe)
     .filter((name) => !request.unsubscribe.includes(name))
     .join();
@@ -77,7 +77,7 @@ export function union(one: readonly string[], other: readonly string[]): string[
 }
 
 function withoutNames(resources: Readonly<Record<string, number>>, names: readonly string[]): Record<string, number> {
-  const rest = { ...resources };
-  for (const name of names) delete rest[name];
-  return rest;
+  const remaining = { ...resources };
+  for (const name of names) delete remaining[name];
+  return remaining;
 }

@@ -43,13 +43,13 @@ export function isGroup(row: ActorRow): row is ActorGroup {
 export function actorTree(actors: ReadonlyMap<string, ActorSnapshot>): ActorTree {
   const charts = new Map<string, ActorSnapshot[]>();
   const effects = new Map<string, string[]>();
-  let remaining = 0;
+  let remainingCount = 0;
   for (const actor of actors.values()) {
     // An actor with an ended or unknown parent is a root.
     const parent = actor.parent !== undefined && actors.has(actor.parent) ? actor.parent : '';
     if (actor.machine !== undefined || parent === '') {
       listOf(charts, parent).push(actor);
-      remaining++;
+      remainingCount++;
     } else {
       listOf(effects, parent).push(
         actor.actor.startsWith(`${parent}/`) ? actor.actor.slice(parent.length + 1) : actor.actor,
@@ -67,10 +67,10 @@ export function actorTree(actors: ReadonlyMap<string, ActorSnapshot>): ActorTree
       pending.pop();
       continue;
     }
-    if (rows.length === maxActorRows) return { rows, omittedActors: remaining };
+    if (rows.length === maxActorRows) return { rows, omittedActors: remainingCount };
     const row = next.value;
     rows.push(row);
-    remaining -= isGroup(row) ? row.actors.length : 1;
+    remainingCount -= isGroup(row) ? row.actors.length : 1;
     if (!isGroup(row)) pending.push(rowsBelow(charts, effects, row.actor.actor, row.depth + 1));
   }
 }
@@ -129,12 +129,12 @@ function kinds(actors: readonly ActorSnapshot[]): Kin[] {
   for (const actor of actors) {
     const name = kindOf(actor.actor);
     add(kinByKey, `${actor.machine} ${name}`, name, actor);
-    if (kinByKey.size > maxKindsOfSiblings) return byMachine(actors);
+    if (kinByKey.size > maxKindsOfSiblings) return groupByMachine(actors);
   }
   return [...kinByKey.values()];
 }
 
-function byMachine(actors: readonly ActorSnapshot[]): Kin[] {
+function groupByMachine(actors: readonly ActorSnapshot[]): Kin[] {
   const kinByMachine = new Map<string, Kin>();
   for (const actor of actors) add(kinByMachine, `${actor.machine}`, actor.machine ?? 'effects', actor);
   return [...kinByMachine.values()];
@@ -154,12 +154,12 @@ function groupOf({ name, actors }: Kin, depth: number): ActorGroup {
   const counts = new Map<string, number>();
   for (const { state } of actors) counts.set(state, (counts.get(state) ?? 0) + 1);
   // Comparing a million names by locale takes seconds.
-  const byName = (a: string, b: string): number => (counts.size > maxStatesByName ? 0 : a.localeCompare(b));
+  const compareNames = (a: string, b: string): number => (counts.size > maxStatesByName ? 0 : a.localeCompare(b));
   return {
     name,
     depth,
     actors,
-    counts: [...counts].map(([state, n]) => ({ state, n })).sort((a, b) => b.n - a.n || byName(a.state, b.state)),
+    counts: [...counts].map(([state, n]) => ({ state, n })).sort((a, b) => b.n - a.n || compareNames(a.state, b.state)),
   };
 }
 

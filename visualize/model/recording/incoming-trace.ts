@@ -6,8 +6,8 @@ import type { TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.
 export class InvalidTraceLine extends Error {
   readonly line: number;
 
-  constructor(line: number, why: string) {
-    super(`line ${line}: ${why}`);
+  constructor(line: number, reason: string) {
+    super(`line ${line}: ${reason}`);
     this.name = 'InvalidTraceLine';
     this.line = line;
   }
@@ -52,7 +52,7 @@ export class TraceParser {
       try {
         const text = this.#nextLine();
         if (text === undefined) return { records, lines };
-        const record = this.#take(text);
+        const record = this.#parseLine(text);
         if (record !== undefined) {
           records.push(record);
           lines.push(this.#reader.isOfThisVersion ? text : JSON.stringify(record));
@@ -71,14 +71,14 @@ export class TraceParser {
     const text = this.#lineSplitter.rest();
     if (text.trim() !== '') {
       if (typeof this.#reader.read(text) !== 'string') {
-        const record = this.#take(text);
-        return record === undefined ? nothing : { records: [record], lines: [JSON.stringify(record)] };
+        const record = this.#parseLine(text);
+        return record === undefined ? noRecords : { records: [record], lines: [JSON.stringify(record)] };
       }
       this.#lineNumber++;
       this.cutOff.push(this.#lineNumber);
     }
     if (this.#incompleteLine !== undefined) this.cutOff.unshift(this.#incompleteLine.line);
-    return nothing;
+    return noRecords;
   }
 
   #nextLine(): string | undefined {
@@ -89,7 +89,7 @@ export class TraceParser {
     }
   }
 
-  #take(text: string): TraceRecord | undefined {
+  #parseLine(text: string): TraceRecord | undefined {
     this.#lineNumber++;
     if (text === '') return undefined;
     const line = this.#reader.read(text);
@@ -134,4 +134,4 @@ export class TraceParser {
   }
 }
 
-const nothing: Incoming = { records: [], lines: [] };
+const noRecords: Incoming = { records: [], lines: [] };

@@ -22,10 +22,10 @@ export function badLaneAt(lanes: readonly Lane[], index: number): string | undef
   let lastBad: { lane: string; index: number } | undefined;
   let nextBad: { lane: string; index: number } | undefined;
   for (const { name, marks } of lanes) {
-    const behind = firstAfter(marks, (mark) => mark.index > index);
-    const last = marks.slice(0, behind).findLast(isBad);
+    const nextMark = firstAfter(marks, (mark) => mark.index > index);
+    const last = marks.slice(0, nextMark).findLast(isBad);
     if (last !== undefined && last.index >= (lastBad?.index ?? -1)) lastBad = { lane: name, index: last.index };
-    const next = marks.find((mark, markIndex) => markIndex >= behind && isBad(mark));
+    const next = marks.find((mark, markIndex) => markIndex >= nextMark && isBad(mark));
     if (next !== undefined && next.index < (nextBad?.index ?? Number.POSITIVE_INFINITY))
       nextBad = { lane: name, index: next.index };
   }

@@ -77,27 +77,35 @@ export class Lanes {
   readonly #lanesByName = new Map<string, Lane>();
   readonly #actors = new Map<string, ActorLane>();
   /** Sorted lanes of actors; rebuilt after one is added. */
-  #sorted: readonly ActorLane[] = [];
+  #sortedLanes: readonly ActorLane[] = [];
   readonly #machines = new Map<string, string | undefined>();
   readonly #tags: StateTags;
   readonly #displayRules = new Map<string, MachineDisplay>();
-  readonly #unknown = new Set<string>();
+  readonly #unknownMachines = new Set<string>();
   /** Shared by all machines beyond {@link maxUnknownMachines}. */
   readonly #otherMachines = unknownMachine('actors', Number.MAX_SAFE_INTEGER);
   readonly #rules = new Map<string, MarkRule[]>();
   /** Types of events that are steps of a process or set its title; most are neither. */
   readonly #stepEvents = new Set<string>();
   readonly #processTitles = new Map<string, string>();
-  readonly #lastSeen = new Map<MarkRule, unknown>();
+  readonly #lastValues = new Map<MarkRule, unknown>();
   /** Items that match a rule, by rule and actor, so that each item is marked once. */
-  readonly #itemsSeen = new Map<MarkRule, Map<string, ReadonlySet<string>>>();
+  readonly #lastItems = new Map<MarkRule, Map<string, ReadonlySet<string>>>();
 
   constructor(header: TraceHeader) {
     this.#tags = new StateTags(header.machines);
-    for (const [place, { id, states, timeline = {} }] of header.machines.entries()) {
+    for (const [order, { id, states, timeline = {} }] of header.machines.entries()) {
       const hasLife = lifePhases.some((phase) => this.#tags.knows(id, phase));
       const isStateless = states.length === 1;
-      this.#displayRules.set(id, { name: id, place, timeline, hasLife, isStateless, byDefault: new Set(), lanes: 0 });
+      this.#displayRules.set(id, {
+        name: id,
+        place: order,
+        timeline,
+        hasLife,
+        isStateless,
+        byDefault: new Set(),
+        lanes: 0,
+      });
       for (const { name, title = name } of timeline.lanes ?? []) {
         if (!this.#lanesByName.has(name)) this.#lanesByName.set(name, lane(name, title));
       }
@@ -105,7 +113,7 @@ export class Lanes {
       if (process?.title !== undefined) this.#stepEvents.add(process.title.event);
       for (const { event } of process?.steps ?? []) this.#stepEvents.add(event);
       for (const rule of timeline.marks ?? []) {
-        if (rule.event === undefined || rule.event === '*' || !isKnown(rule)) continue;
+        if (rule.event === undefined || rule.event === '*' || !isSupportedRule(rule)) continue;
         const existingRules = this.#rules.get(rule.event);
         if (existingRules === undefined) this.#rules.set(rule.event, [rule]);
         else existingRules.push(rule);
@@ -113,28 +121,28 @@ export class Lanes {
     }
     if (!this.#lanesByName.has(program)) this.#lanesByName.set(program, lane(program, program));
     // Not `Math.max(...)`, because there may be a million actors.
-    const begin = (header.actors ?? []).reduce(
+    const startTime = (header.actors ?? []).reduce(
       (last, { spawnedAt }) => Math.max(last, spawnedAt),
       Number.NEGATIVE_INFINITY,
     );
     for (const { actor, machine, state, spawnedAt } of header.actors ?? []) {
       this.#machines.set(actor, machine);
-      this.#began(actor, machine, state, state === '' ? spawnedAt : begin, begin, -1);
+      this.#began(actor, machine, state, state === '' ? spawnedAt : startTime, startTime, -1);
     }
   }
 
   /** Named lanes that have content or are always shown, followed by lanes of actors in the order of their machines. */
   get lanes(): readonly Lane[] {
-    if (this.#sorted.length !== this.#actors.size) {
-      this.#sorted = [...this.#actors.values()].sort(
-        (a, b) => a.place - b.place || byNumber(a.createLane, b.createLane),
+    if (this.#sortedLanes.length !== this.#actors.size) {
+      this.#sortedLanes = [...this.#actors.values()].sort(
+        (a, b) => a.place - b.place || compareByNumber(a.createLane, b.createLane),
       );
     }
     const happenings = this.#lanesByName.get(program)!;
     return [
       ...[this.#deviations, happenings].filter((candidate) => !isEmpty(candidate)),
       ...[...this.#lanesByName.values()].filter((candidate) => candidate !== happenings),
-      ...this.#sorted.map((actorLane) => actorLane.createLane),
+      ...this.#sortedLanes.map((actorLane) => actorLane.createLane),
     ];
   }
 
@@ -156,7 +164,7 @@ export class Lanes {
         const { actor, parent, machine, t } = record;
         this.#machines.set(actor, machine);
         this.#began(actor, machine, '', t, t, index);
-        this.#reportWork(actor, parent, (on, phase) => this.#openSpan(on, phase, t, index));
+        this.#reportWork(actor, parent, (targetLane, phase) => this.#openSpan(targetLane, phase, t, index));
         break;
       }
       case 'transition':
@@ -167,7 +175,7 @@ export class Lanes {
         this.#items(record, index);
         break;
       case 'stop':
-        this.#ended(record, index);
+        this.#endActor(record, index);
         break;
       case 'unexpected':
         this.#mark(
@@ -233,7 +241,7 @@ export class Lanes {
       return;
     }
     const fields = { ...event, from, to };
-    const rule = rules.find((each) => matchesConditions(each, fields));
+    const rule = rules.find((candidate) => matchesConditions(candidate, fields));
     if (rule !== undefined) this.#markBy(rule, fields, t, index);
   }
 
@@ -259,40 +267,40 @@ export class Lanes {
         if (typeof item === 'object' && item !== null && matchesConditions(rule, item))
           now.set(fillTemplate(rule.text, item), item);
       }
-      const seenItems = this.#itemsSeen.get(rule)?.get(actor);
+      const lastItems = this.#lastItems.get(rule)?.get(actor);
       for (const [itemText, item] of now) {
-        if (seenItems?.has(itemText) !== true) this.#markBy(rule, { actor, ...item }, t, index);
+        if (lastItems?.has(itemText) !== true) this.#markBy(rule, { actor, ...item }, t, index);
       }
-      const itemsByActor = this.#itemsSeen.get(rule) ?? new Map<string, ReadonlySet<string>>();
-      this.#itemsSeen.set(rule, itemsByActor.set(actor, new Set(now.keys())));
+      const itemsByActor = this.#lastItems.get(rule) ?? new Map<string, ReadonlySet<string>>();
+      this.#lastItems.set(rule, itemsByActor.set(actor, new Set(now.keys())));
     }
   }
 
   #markBy(rule: MarkRule, fields: Readonly<Record<string, unknown>>, t: number, index: number): void {
-    if (!isKnown(rule)) return;
+    if (!isSupportedRule(rule)) return;
     if (rule.unlessSame !== undefined) {
       const value = fieldAt(fields, rule.unlessSame);
-      const isSame = value !== undefined && this.#lastSeen.get(rule) === value;
-      this.#lastSeen.set(rule, value);
-      if (isSame) return;
+      const isUnchanged = value !== undefined && this.#lastValues.get(rule) === value;
+      this.#lastValues.set(rule, value);
+      if (isUnchanged) return;
     }
     const name = fillTemplate(rule.lane ?? program, fields);
     // In a merged trace, actor names begin with the program's name.
     const [, programPrefix = ''] = /^([^:/]*:)/.exec(String(fields.to ?? fields.actor ?? '')) ?? [];
     const actorLane = this.#actors.get(name) ?? this.#actors.get(`${programPrefix}${name}`);
-    const on = this.#lanesByName.get(name) ?? actorLane?.createLane ?? this.#lanesByName.get(program)!;
-    this.#mark(on, t, index, rule.kind, fillTemplate(rule.text, fields));
+    const targetLane = this.#lanesByName.get(name) ?? actorLane?.createLane ?? this.#lanesByName.get(program)!;
+    this.#mark(targetLane, t, index, rule.kind, fillTemplate(rule.text, fields));
   }
 
-  #ended({ actor, status, error, t }: TraceRecord & { kind: 'stop' }, index: number): void {
+  #endActor({ actor, status, error, t }: TraceRecord & { kind: 'stop' }, index: number): void {
     const machine = this.#machines.get(actor);
     if (this.#hasLane(actor)) this.#close(this.#actors.get(actor)?.createLane, t);
     else this.#count(machine, -1, t);
     if (this.#timelineOf(actor)?.process !== undefined) this.#close(this.#actors.get(actor)?.createLane, t);
     this.#processTitles.delete(actor);
     const separatorIndex = actor.lastIndexOf('/');
-    this.#reportWork(actor, separatorIndex < 0 ? undefined : actor.slice(0, separatorIndex), (on) =>
-      this.#close(on, t),
+    this.#reportWork(actor, separatorIndex < 0 ? undefined : actor.slice(0, separatorIndex), (targetLane) =>
+      this.#close(targetLane, t),
     );
     this.#machines.delete(actor);
     this.#displayRulesOf(machine)?.byDefault.delete(actor);
@@ -301,7 +309,7 @@ export class Lanes {
     }
   }
 
-  #began(actor: string, machine: string | undefined, state: string, t: number, begin: number, index: number): void {
+  #began(actor: string, machine: string | undefined, state: string, t: number, startTime: number, index: number): void {
     const display = this.#displayRulesOf(machine);
     if (display === undefined) return;
     const isKnownLane = this.#actors.has(actor);
@@ -309,7 +317,7 @@ export class Lanes {
       display.byDefault.add(actor);
     }
     if (this.#hasLane(actor)) this.#enter(actor, state, t, index);
-    else this.#count(machine, 1, begin);
+    else this.#count(machine, 1, startTime);
   }
 
   /** A machine missing from the header shares the entry of machines without lane definitions. */
@@ -317,11 +325,11 @@ export class Lanes {
     if (machine === undefined) return undefined;
     const cachedDisplay = this.#displayRules.get(machine);
     if (cachedDisplay !== undefined) return cachedDisplay;
-    if (this.#unknown.size === maxUnknownMachines) return this.#otherMachines;
-    const added = unknownMachine(machine, this.#displayRules.size);
-    this.#unknown.add(machine);
-    this.#displayRules.set(machine, added);
-    return added;
+    if (this.#unknownMachines.size === maxUnknownMachines) return this.#otherMachines;
+    const newDisplay = unknownMachine(machine, this.#displayRules.size);
+    this.#unknownMachines.add(machine);
+    this.#displayRules.set(machine, newDisplay);
+    return newDisplay;
   }
 
   #timelineOf(actor: string): Timeline | undefined {
@@ -338,8 +346,8 @@ export class Lanes {
   #reportWork(actor: string, parent: string | undefined, report: (on: Lane, phase: Phase) => void): void {
     if (parent === undefined || this.#machines.get(actor) !== undefined) return;
     for (const { child, lane: name, phase } of this.#timelineOf(parent)?.work ?? []) {
-      const on = actor === `${parent}/${child}` ? this.#lanesByName.get(name) : undefined;
-      if (on !== undefined) report(on, phase);
+      const targetLane = actor === `${parent}/${child}` ? this.#lanesByName.get(name) : undefined;
+      if (targetLane !== undefined) report(targetLane, phase);
     }
   }
 
@@ -382,8 +390,8 @@ export class Lanes {
     this.version++;
   }
 
-  #mark(on: Lane, t: number, index: number, kind: MarkKind, title: string): void {
-    on.marks.push({ t, index, kind, title });
+  #mark(targetLane: Lane, t: number, index: number, kind: MarkKind, title: string): void {
+    targetLane.marks.push({ t, index, kind, title });
     this.kinds.add(kind);
     this.version++;
   }
@@ -392,11 +400,12 @@ export class Lanes {
     const display = this.#displayRulesOf(machine);
     const laneRule = display?.timeline.lane;
     if (display === undefined || laneRule === 'none') return;
-    const more = `more ${display.name}`;
-    const [name, title] = typeof laneRule === 'object' ? [laneRule.count, laneRule.count] : [more, more];
-    const on = this.#lanesByName.get(name) ?? lane(name, title);
-    this.#lanesByName.set(name, on);
-    const { counts } = on;
+    const overflowTitle = `more ${display.name}`;
+    const [name, title] =
+      typeof laneRule === 'object' ? [laneRule.count, laneRule.count] : [overflowTitle, overflowTitle];
+    const targetLane = this.#lanesByName.get(name) ?? lane(name, title);
+    this.#lanesByName.set(name, targetLane);
+    const { counts } = targetLane;
     const n = Math.max(0, (counts.at(-1)?.n ?? 0) + change);
     // Several changes at the same time are one point.
     if (counts.at(-1)?.t === t) counts.pop();
@@ -405,10 +414,10 @@ export class Lanes {
   }
 }
 
-function unknownMachine(name: string, place: number): MachineDisplay {
+function unknownMachine(name: string, order: number): MachineDisplay {
   return {
     name,
-    place,
+    place: order,
     timeline: {},
     hasLife: false,
     isStateless: false,
@@ -426,7 +435,7 @@ function hasLanes({ timeline }: MachineDisplay): boolean {
 }
 
 /** A rule of a newer program may use a mark that this version does not support. */
-function isKnown({ kind }: MarkRule): boolean {
+function isSupportedRule({ kind }: MarkRule): boolean {
   return (markKinds as readonly string[]).includes(kind);
 }
 
@@ -441,6 +450,6 @@ function isEmpty({ spans, marks }: Lane): boolean {
 /** Sorts epoch-2 before epoch-10, and epoch-1b after epoch-1. */
 const nameOrder = new Intl.Collator('en', { numeric: true });
 
-function byNumber(a: Lane, b: Lane): number {
+function compareByNumber(a: Lane, b: Lane): number {
   return nameOrder.compare(a.name, b.name);
 }

@@ -24,13 +24,13 @@ export function pointerTo(path: string, key: string): string {
 }
 
 /** Pointers of lists and objects below a value that are initially open: short ones, and those with a new value. */
-export function openedAtFirst(value: object, path: string, marked: Marked | undefined): ReadonlySet<string> {
+export function openedAtFirst(value: object, path: string, markedPaths: Marked | undefined): ReadonlySet<string> {
   const withNew = new Set<string>();
-  for (const pointer of marked?.keys() ?? []) {
+  for (const pointer of markedPaths?.keys() ?? []) {
     for (let end = pointer.length; end > 0; end = pointer.lastIndexOf('/', end - 1)) withNew.add(pointer.slice(0, end));
   }
-  const opened = new Set<string>();
-  let remaining = maxOpenedFields;
+  const openedPaths = new Set<string>();
+  let remainingFields = maxOpenedFields;
   // Level by level, so that fields near the top are opened first.
   let level: (readonly [string, object])[] = [[path, value]];
   while (level.length > 0) {
@@ -40,13 +40,13 @@ export function openedAtFirst(value: object, path: string, marked: Marked | unde
         if (typeof field !== 'object' || field === null) continue;
         const pointer = pointerTo(outer, key);
         const count = Math.min(entryCount(field), maxJsonEntries);
-        if (count > remaining || (count > openUpTo && !withNew.has(pointer))) continue;
-        remaining -= count;
-        opened.add(pointer);
+        if (count > remainingFields || (count > openUpTo && !withNew.has(pointer))) continue;
+        remainingFields -= count;
+        openedPaths.add(pointer);
         next.push([pointer, field]);
       }
     }
     level = next;
   }
-  return opened;
+  return openedPaths;
 }

@@ -13,7 +13,7 @@ const maxShown = 4;
 const maxCheckedRecords = 200;
 
 export function recentlyEnded(recording: PageRecording, endIndex: number): RecentlyEnded[] {
-  const living = recording.stateAt(endIndex).actors;
+  const liveActors = recording.stateAt(endIndex).actors;
   const endedActors: RecentlyEnded[] = [];
   const since = recording.timeAt(endIndex) - shownForMs;
   for (let index = endIndex; index >= 0 && index > endIndex - maxCheckedRecords; index--) {
@@ -21,7 +21,7 @@ export function recentlyEnded(recording: PageRecording, endIndex: number): Recen
     if (record.t < since || endedActors.length === maxShown) break;
     // The name of an effect is `parent/effect`.
     if (record.kind !== 'stop' || record.actor.includes('/')) continue;
-    if (!living.has(record.actor) && !endedActors.some(({ actor }) => actor === record.actor)) {
+    if (!liveActors.has(record.actor) && !endedActors.some(({ actor }) => actor === record.actor)) {
       endedActors.push({ actor: record.actor, status: record.status });
     }
   }

@@ -47,14 +47,14 @@ export class RecordStore implements RecordList {
   readonly #names: string[] = [];
   readonly #numbers = new Map<string, number>();
   /** Indexes of the records about a name, by its number. */
-  readonly #about: Places[] = [];
+  readonly #placesByActor: Places[] = [];
   /** Indexes of the records that spawn the actor or change its state. A chart may take a million steps in one state. */
   readonly #changes: Places[] = [];
   readonly #messages: MessageReader;
   /** Records whose cause is missing from the trace or appears later, by cause. */
   readonly #consequencesOfUnknownCause = new Map<number, number[]>();
-  readonly #keptPlaces = new Int32Array(maxCachedRecords).fill(nowhere);
-  readonly #keptRecords: TraceRecord[] = [];
+  readonly #cachedPlaces = new Int32Array(maxCachedRecords).fill(nowhere);
+  readonly #cachedRecords: TraceRecord[] = [];
 
   constructor(header: Pick<TraceHeader, 'actors'>) {
     this.#messages = new MessageReader(header.actors);
@@ -74,11 +74,11 @@ export class RecordStore implements RecordList {
     this.#seqs[index] = record.seq;
     this.#times[index] = record.t;
     this.#kinds[index] = numberOfKind.get(record.kind)!;
-    const about = this.#numberOf(record.kind === 'event' ? record.to : record.actor);
-    const name = this.#names[about]!;
+    const actorNumber = this.#numberOf(record.kind === 'event' ? record.to : record.actor);
+    const name = this.#names[actorNumber]!;
     if (record.kind === 'event') record.to = name;
     else record.actor = name;
-    this.#abouts[index] = about;
+    this.#abouts[index] = actorNumber;
     const message = this.#messages.read(record);
     this.#otherActors[index] =
       message === undefined || record.kind === 'timer'
@@ -87,8 +87,8 @@ export class RecordStore implements RecordList {
     if (record.kind === 'event') record.from = this.#names[this.#otherActors[index]]!;
     const type = typeOf(record);
     this.#types[index] = type === undefined ? nowhere : this.#numberOf(type);
-    this.#about[about] = withPlace(this.#about[about]!, index);
-    if (isChange(record.kind)) this.#changes[about] = withPlace(this.#changes[about]!, index);
+    this.#placesByActor[actorNumber] = withPlace(this.#placesByActor[actorNumber]!, index);
+    if (isChange(record.kind)) this.#changes[actorNumber] = withPlace(this.#changes[actorNumber]!, index);
     this.#firstLed[index] = nowhere;
     this.#nextLed[index] = nowhere;
     this.#length++;
@@ -99,12 +99,12 @@ export class RecordStore implements RecordList {
   recordAt(index: number): TraceRecord | undefined {
     if (index < 0 || index >= this.#length) return undefined;
     const slot = index % maxCachedRecords;
-    if (this.#keptPlaces[slot] !== index) {
+    if (this.#cachedPlaces[slot] !== index) {
       // The line is valid, because it was parsed before it was appended.
-      this.#keptRecords[slot] = JSON.parse(this.lineAt(index)) as TraceRecord;
-      this.#keptPlaces[slot] = index;
+      this.#cachedRecords[slot] = JSON.parse(this.lineAt(index)) as TraceRecord;
+      this.#cachedPlaces[slot] = index;
     }
-    return this.#keptRecords[slot];
+    return this.#cachedRecords[slot];
   }
 
   lineAt(index: number): string {
@@ -147,8 +147,8 @@ export class RecordStore implements RecordList {
   indexOf(seq: number): number | undefined {
     const last = this.#length - 1;
     // If no later record is missing, `seq` and index differ by a constant.
-    const near = last - ((this.#seqs[last] ?? 0) - seq);
-    if (near >= 0 && near <= last && this.#seqs[near] === seq) return near;
+    const expectedIndex = last - ((this.#seqs[last] ?? 0) - seq);
+    if (expectedIndex >= 0 && expectedIndex <= last && this.#seqs[expectedIndex] === seq) return expectedIndex;
     const index = firstIndex(this.#length, (position) => this.#seqs[position]! >= seq);
     return index < this.#length && this.#seqs[index] === seq ? index : undefined;
   }
@@ -157,10 +157,10 @@ export class RecordStore implements RecordList {
     return firstIndex(this.#length, (position) => this.#times[position]! > t);
   }
 
-  lastIndexAbout(actor: string, kinds: readonly RecordKind[], beforeIndex: number, from = 0): number | undefined {
+  lastIndexAbout(actor: string, kinds: readonly RecordKind[], endIndex: number, from = 0): number | undefined {
     const indexesAbout = this.#placesAbout(actor, kinds);
     for (
-      let position = firstIndex(indexesAbout.length, (i) => indexesAbout[i]! >= beforeIndex) - 1;
+      let position = firstIndex(indexesAbout.length, (i) => indexesAbout[i]! >= endIndex) - 1;
       position >= 0 && indexesAbout[position]! >= from;
       position--
     ) {
@@ -170,10 +170,10 @@ export class RecordStore implements RecordList {
   }
 
   /** Index of the first record about the actor, of one of these kinds, after `behind`. */
-  nextAbout(actor: string, kinds: readonly RecordKind[], behind: number): number | undefined {
+  nextAbout(actor: string, kinds: readonly RecordKind[], previousIndex: number): number | undefined {
     const indexesAbout = this.#placesAbout(actor, kinds);
     for (
-      let position = firstIndex(indexesAbout.length, (i) => indexesAbout[i]! > behind);
+      let position = firstIndex(indexesAbout.length, (i) => indexesAbout[i]! > previousIndex);
       position < indexesAbout.length;
       position++
     ) {
@@ -184,7 +184,7 @@ export class RecordStore implements RecordList {
 
   /** Sorted indexes of the records with this one as cause. */
   ledTo(seq: number): readonly number[] {
-    const odd = this.#consequencesOfUnknownCause.get(seq) ?? [];
+    const laterConsequences = this.#consequencesOfUnknownCause.get(seq) ?? [];
     const index = this.indexOf(seq);
     const ledIndexes: number[] = [];
     for (
@@ -194,23 +194,23 @@ export class RecordStore implements RecordList {
     ) {
       ledIndexes.push(ledIndex);
     }
-    return odd.length === 0 ? ledIndexes : [...ledIndexes, ...odd].sort((a, b) => a - b);
+    return laterConsequences.length === 0 ? ledIndexes : [...ledIndexes, ...laterConsequences].sort((a, b) => a - b);
   }
 
   /** Indexes of records about an actor, possibly also of other kinds. */
   #placesAbout(actor: string, kinds: readonly RecordKind[]): readonly number[] {
     const number = this.#numbers.get(actor);
     if (number === undefined) return [];
-    const actorPlaces = (kinds.every(isChange) ? this.#changes : this.#about)[number]!;
+    const actorPlaces = (kinds.every(isChange) ? this.#changes : this.#placesByActor)[number]!;
     return typeof actorPlaces === 'number' ? [actorPlaces] : actorPlaces;
   }
 
   #numberOf(name: string): number {
-    const knownNumber = this.#numbers.get(name);
-    if (knownNumber !== undefined) return knownNumber;
+    const cachedNumber = this.#numbers.get(name);
+    if (cachedNumber !== undefined) return cachedNumber;
     const number = this.#names.push(name) - 1;
     this.#numbers.set(name, number);
-    this.#about.push(none);
+    this.#placesByActor.push(none);
     this.#changes.push(none);
     return number;
   }
@@ -218,9 +218,9 @@ export class RecordStore implements RecordList {
   #lead(cause: number, index: number): void {
     const from = this.indexOf(cause);
     if (from === undefined || from === index) {
-      const odd = this.#consequencesOfUnknownCause.get(cause);
-      if (odd === undefined) this.#consequencesOfUnknownCause.set(cause, [index]);
-      else odd.push(index);
+      const laterConsequences = this.#consequencesOfUnknownCause.get(cause);
+      if (laterConsequences === undefined) this.#consequencesOfUnknownCause.set(cause, [index]);
+      else laterConsequences.push(index);
     } else if (this.#firstLed[from] === nowhere) {
       this.#firstLed[from] = index;
       this.#lastLed[from] = index;
@@ -254,9 +254,9 @@ export class RecordStore implements RecordList {
 }
 
 export function withDoubledCapacity<Values extends Float64Array | Int32Array | Uint8Array>(values: Values): Values {
-  const more = new (values.constructor as new (length: number) => Values)(2 * values.length);
-  more.set(values);
-  return more;
+  const doubled = new (values.constructor as new (length: number) => Values)(2 * values.length);
+  doubled.set(values);
+  return doubled;
 }
 
 function isChange(kind: RecordKind): boolean {

@@ -57,7 +57,7 @@ export class PageRecording implements RecordList {
   readonly #requested: { readonly index: number; readonly state: TraceState }[] = [];
 
   /** A cached state a little before a requested one that is far from all checkpoints. */
-  #near: { readonly index: number; readonly state: TraceState } | undefined;
+  #cachedState: { readonly index: number; readonly state: TraceState } | undefined;
 
   constructor(header: TraceHeader, diagrams: readonly Diagram[] = []) {
     this.header = header;
@@ -111,8 +111,8 @@ export class PageRecording implements RecordList {
     return this.#records.typeAt(index);
   }
 
-  lastIndexAbout(actor: string, kinds: readonly RecordKind[], beforeIndex: number, from = 0): number | undefined {
-    return this.#records.lastIndexAbout(actor, kinds, beforeIndex, from);
+  lastIndexAbout(actor: string, kinds: readonly RecordKind[], endIndex: number, from = 0): number | undefined {
+    return this.#records.lastIndexAbout(actor, kinds, endIndex, from);
   }
 
   /** Why an actor of this machine has no state to show. */
@@ -234,15 +234,17 @@ export class PageRecording implements RecordList {
   /** Starts from the checkpoint before a place, or from a cached state near it. */
   #replayTo(index: number): TraceState {
     const next = firstAfter(this.#checkpoints, (checkpoint) => checkpoint.index > index);
-    let { index: from, state: begin } = this.#checkpoints[next - 1]!;
-    for (const cachedState of this.#near === undefined ? this.#requested : [...this.#requested, this.#near]) {
-      if (cachedState.index <= index && cachedState.index > from) ({ index: from, state: begin } = cachedState);
+    let { index: from, state: startState } = this.#checkpoints[next - 1]!;
+    for (const cachedState of this.#cachedState === undefined
+      ? this.#requested
+      : [...this.#requested, this.#cachedState]) {
+      if (cachedState.index <= index && cachedState.index > from) ({ index: from, state: startState } = cachedState);
     }
-    const state = begin.copy();
-    const near = index - from > 2 * cachedStateDistance ? index - cachedStateDistance : undefined;
+    const state = startState.copy();
+    const cacheFromIndex = index - from > 2 * cachedStateDistance ? index - cachedStateDistance : undefined;
     for (let recordIndex = from + 1; recordIndex <= index; recordIndex++) {
       state.apply(this.#records.recordAt(recordIndex)!);
-      if (recordIndex === near) this.#near = { index: recordIndex, state: state.copy() };
+      if (recordIndex === cacheFromIndex) this.#cachedState = { index: recordIndex, state: state.copy() };
     }
     return state;
   }

@@ -8,9 +8,9 @@ export function durationText(ms: number): string {
   if (ms < 1_000) return `${ms < 10 && !Number.isInteger(ms) ? ms.toFixed(1) : Math.round(ms)} ms`;
   if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`;
   const seconds = Math.round(ms / 1_000);
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${twoDigits(seconds % 60)} s`;
   const minutes = Math.floor(seconds / 60);
-  return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+  return `${Math.floor(minutes / 60)} h ${twoDigits(minutes % 60)} min`;
 }
 
 /** Formats a time of the trace's clock, such as `0:12.345` or `1:02:03.004`. */
@@ -19,8 +19,8 @@ export function clockText(t: number): string {
   const seconds = Math.floor(ms / 1_000);
   const hours = Math.floor(seconds / 3_600);
   const minutes = Math.floor(seconds / 60) % 60;
-  const secondsText = `${two(seconds % 60)}.${String(ms % 1_000).padStart(3, '0')}`;
-  return hours > 0 ? `${hours}:${two(minutes)}:${secondsText}` : `${minutes}:${secondsText}`;
+  const secondsText = `${twoDigits(seconds % 60)}.${String(ms % 1_000).padStart(3, '0')}`;
+  return hours > 0 ? `${hours}:${twoDigits(minutes)}:${secondsText}` : `${minutes}:${secondsText}`;
 }
 
 /** Formats wall-clock time in the user's time zone, such as `03:12:07.123`; on another day than the start, with the date: `Aug 3 03:12:07.123`. */
@@ -59,7 +59,7 @@ export function wallClockTicks(startedAt: string, times: readonly number[], step
 }
 
 function timeOfDay(date: Date): string {
-  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, '0')}`;
+  return `${twoDigits(date.getHours())}:${twoDigits(date.getMinutes())}:${twoDigits(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, '0')}`;
 }
 
 /** Active states of each region as path segments: `running.settled` → [[`running`, `settled`]]. */
@@ -123,8 +123,8 @@ export function recordText(record: TraceRecord): string {
 export function eventText(type: string): string {
   const [, timer] = /^xstate\.after\.([^.]+)\./.exec(type) ?? [];
   if (timer !== undefined) return `timer ${timer}`;
-  const [, how, actor] = /^xstate\.(done|error)\.(?:actor|state)\.(.+)$/.exec(type) ?? [];
-  if (how !== undefined) return `${actor} ${how === 'done' ? 'done' : 'failed'}`;
+  const [, ending, actor] = /^xstate\.(done|error)\.(?:actor|state)\.(.+)$/.exec(type) ?? [];
+  if (ending !== undefined) return `${actor} ${ending === 'done' ? 'done' : 'failed'}`;
   return type === 'xstate.init' ? 'start' : type;
 }
 
@@ -132,12 +132,12 @@ export function deviationText({ kind, message, expected, diagram }: Deviation): 
   const text = `${message.from} → ${message.to}: ${message.type}`;
   if (kind === 'undeclared') return `${text} is in no sequence diagram, although both actors are`;
   const [first] = expected;
-  const instead = first === undefined ? '' : `; expected ${first.from} → ${first.to}: ${first.type}`;
+  const expectation = first === undefined ? '' : `; expected ${first.from} → ${first.to}: ${first.type}`;
   const alternatives = expected.length > 1 ? ` (or ${expected.length - 1} other)` : '';
-  const where = diagram === undefined ? '' : ` (${diagram.file.split('/').at(-1)}:${diagram.line})`;
-  return `${text} ${kind === 'out-of-order' ? 'is out of order' : 'is not allowed here'}${instead}${alternatives}${where}`;
+  const location = diagram === undefined ? '' : ` (${diagram.file.split('/').at(-1)}:${diagram.line})`;
+  return `${text} ${kind === 'out-of-order' ? 'is out of order' : 'is not allowed here'}${expectation}${alternatives}${location}`;
 }
 
-function two(n: number): string {
+function twoDigits(n: number): string {
   return String(n).padStart(2, '0');
 }

@@ -21,20 +21,20 @@ export function completeView(first: number, last: number): View {
 export function zoomed({ from, to }: View, centre: number, factor: number, wholeView: View): View {
   const length = Math.min(Math.max((to - from) * factor, minViewMs), wholeView.to - wholeView.from);
   const share = to === from ? 0.5 : (centre - from) / (to - from);
-  return within({ from: centre - share * length, to: centre + (1 - share) * length }, wholeView);
+  return clampedView({ from: centre - share * length, to: centre + (1 - share) * length }, wholeView);
 }
 
 export function moved({ from, to }: View, offsetMs: number, wholeView: View): View {
-  return within({ from: from + offsetMs, to: to + offsetMs }, wholeView);
+  return clampedView({ from: from + offsetMs, to: to + offsetMs }, wholeView);
 }
 
 export function viewShowing(view: View, t: number, wholeView: View): View {
   if (t >= view.from && t <= view.to) return view;
   const length = view.to - view.from;
-  return within({ from: t - length / 2, to: t + length / 2 }, wholeView);
+  return clampedView({ from: t - length / 2, to: t + length / 2 }, wholeView);
 }
 
-function within(view: View, wholeView: View): View {
+function clampedView(view: View, wholeView: View): View {
   const length = Math.min(view.to - view.from, wholeView.to - wholeView.from);
   const from = Math.min(Math.max(view.from, wholeView.from), wholeView.to - length);
   return { from, to: from + length };
@@ -44,9 +44,9 @@ function within(view: View, wholeView: View): View {
 export function ticks(
   { from, to }: View,
   width: number,
-  apart = 90,
+  minGapPixels = 90,
 ): { readonly step: number; readonly times: number[] } {
-  const minStep = ((to - from) * apart) / Math.max(width, 1);
+  const minStep = ((to - from) * minGapPixels) / Math.max(width, 1);
   const step = steps.find((candidate) => candidate >= minStep) ?? Math.ceil(minStep / 86_400_000) * 86_400_000;
   const times: number[] = [];
   for (let t = Math.ceil(from / step) * step; t <= to; t += step) times.push(t);
@@ -60,9 +60,12 @@ export function tickText(t: number, step: number): string {
     return `${step < 1_000 ? (t / 1_000).toFixed(step < 10 ? 3 : step < 100 ? 2 : 1) : Math.round(t / 1_000)} s`;
   }
   const seconds = Math.floor(t / 1_000);
-  const two = (n: number): string => String(n).padStart(2, '0');
+  const twoDigits = (n: number): string => String(n).padStart(2, '0');
   const fraction = step < 1_000 ? (t % 1_000) / 1_000 : 0;
-  const secondsText = step < 1_000 ? `${two(seconds % 60)}${fraction.toFixed(3).slice(1)}` : two(seconds % 60);
+  const secondsText =
+    step < 1_000 ? `${twoDigits(seconds % 60)}${fraction.toFixed(3).slice(1)}` : twoDigits(seconds % 60);
   const minutes = Math.floor(seconds / 60);
-  return minutes < 60 ? `${minutes}:${secondsText}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${secondsText}`;
+  return minutes < 60
+    ? `${minutes}:${secondsText}`
+    : `${Math.floor(minutes / 60)}:${twoDigits(minutes % 60)}:${secondsText}`;
 }

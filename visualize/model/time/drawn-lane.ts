@@ -47,7 +47,7 @@ const alwaysShown = 8;
 export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly Lane[] {
   if (lanes.length <= alwaysShown) return lanes;
   return lanes.filter(({ spans, marks, counts }) => {
-    const span = spans[firstAfter(spans, (each) => each.to === undefined || each.to >= from)];
+    const span = spans[firstAfter(spans, (candidate) => candidate.to === undefined || candidate.to >= from)];
     const mark = marks[firstAfter(marks, ({ t }) => t >= from)];
     return counts.length > 0 || (span !== undefined && span.from <= to) || (mark !== undefined && mark.t <= to);
   });
@@ -59,15 +59,15 @@ export const maxDrawnLanes = 300;
 export function drawnLanes(
   lanes: readonly Lane[],
   { from, to }: View,
-  chosen: string | undefined,
+  chosenActor: string | undefined,
 ): { readonly lanes: readonly Lane[]; readonly leftOut: number } {
   if (lanes.length <= maxDrawnLanes) return { lanes, leftOut: 0 };
-  const drawn = new Set(lanes.filter(({ name }) => name === chosen));
+  const selectedLanes = new Set(lanes.filter(({ name }) => name === chosenActor));
   for (const isSelected of [(lane: Lane) => badBetween(lane, from, to) > 0, () => true]) {
-    for (let laneIndex = 0; laneIndex < lanes.length && drawn.size < maxDrawnLanes; laneIndex++)
-      if (isSelected(lanes[laneIndex]!)) drawn.add(lanes[laneIndex]!);
+    for (let laneIndex = 0; laneIndex < lanes.length && selectedLanes.size < maxDrawnLanes; laneIndex++)
+      if (isSelected(lanes[laneIndex]!)) selectedLanes.add(lanes[laneIndex]!);
   }
-  return { lanes: lanes.filter((lane) => drawn.has(lane)), leftOut: lanes.length - drawn.size };
+  return { lanes: lanes.filter((lane) => selectedLanes.has(lane)), leftOut: lanes.length - selectedLanes.size };
 }
 
 /** If there are more bars, wider ones are merged, too. */
@@ -88,20 +88,20 @@ function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): B
     const { from, to, phase, index, text } = spans[i]!;
     if (from > axis.to) break;
     const x = axis.xOf(Math.max(from, axis.from));
-    const right = axis.xOf(Math.min(to ?? end, axis.to));
+    const rightX = axis.xOf(Math.min(to ?? end, axis.to));
     const length = (to ?? end) - from;
     const last = bars.at(-1);
     // Merges a bar thinner than a pixel with a thin one before it: at most one bar per pixel, in the colour of the longest phase.
-    if (last !== undefined && right - x < thin && last.width <= thin && x - last.x < thin) {
+    if (last !== undefined && rightX - x < thin && last.width <= thin && x - last.x < thin) {
       lengths.set(phase, (lengths.get(phase) ?? 0) + length);
-      const width = thin === 1 ? last.width : Math.min(thin, right - last.x);
-      const { text: _, ...merged } = last;
-      bars[bars.length - 1] = { ...merged, width, phase: phaseOfMaxLength(lengths), merged: last.merged + 1, to };
+      const width = thin === 1 ? last.width : Math.min(thin, rightX - last.x);
+      const { text: _, ...mergedBar } = last;
+      bars[bars.length - 1] = { ...mergedBar, width, phase: phaseOfMaxLength(lengths), merged: last.merged + 1, to };
       continue;
     }
     bars.push({
       x,
-      width: Math.max(right - x, 1),
+      width: Math.max(rightX - x, 1),
       phase,
       merged: 1,
       from,
@@ -164,13 +164,13 @@ export interface MarkLabel {
 }
 
 export const labelFont = { size: 10.5 };
-const besideMark = 10;
+const markOffset = 10;
 
 /** Labels that fit between two marks without covering a bar. */
 export function labelsOf(clusters: readonly Cluster[], bars: readonly Bar[], width: number): MarkLabel[] {
   return clusters.flatMap(({ x, kind, marks }, i) => {
-    const from = x + besideMark;
-    const to = Math.min(width, (clusters[i + 1]?.x ?? Number.POSITIVE_INFINITY) - besideMark);
+    const from = x + markOffset;
+    const to = Math.min(width, (clusters[i + 1]?.x ?? Number.POSITIVE_INFINITY) - markOffset);
     const othersText = marks.length > 1 ? ` +${marks.length - 1}` : '';
     const { title } = marks.find((mark) => mark.kind === kind)!;
     const fittingTitle = shortenedTitles(title)

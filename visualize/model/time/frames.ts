@@ -13,7 +13,7 @@ export const drawn: DrawnRecord[] = [];
 
 /** Adds records after the current frame was painted. */
 export function noteDrawn(seqs: readonly number[]): void {
-  afterPaint(() => {
+  runAfterPaint(() => {
     const drawnAtMs = Date.now();
     for (const seq of seqs.slice(-maxDrawnRecords)) drawn.push({ seq, at: drawnAtMs });
     if (drawn.length > maxDrawnRecords) drawn.splice(0, drawn.length - maxDrawnRecords);
@@ -21,16 +21,16 @@ export function noteDrawn(seqs: readonly number[]): void {
 }
 
 /** Must be called in a frame: a message posted there is delivered after painting. */
-function afterPaint(then: () => void): void {
+function runAfterPaint(callback: () => void): void {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {
     port1.close();
-    then();
+    callback();
   };
   port2.postMessage(undefined);
 }
 
 /** Lets the page draw and handle input before it continues. */
 export function yieldToBrowser(): Promise<void> {
-  return new Promise(afterPaint);
+  return new Promise(runAfterPaint);
 }

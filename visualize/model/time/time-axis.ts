@@ -17,11 +17,11 @@ export class FoldedClock {
   /** @param folds in order, not overlapping */
   constructor(folds: readonly IdleTime[], foldMs: number) {
     this.foldMs = foldMs;
-    let cut = 0;
+    let cutMs = 0;
     this.folds = folds.map(({ from, to }) => {
-      const placed = { from, to, shownFrom: from - cut };
-      cut += to - from - foldMs;
-      return placed;
+      const placedFold = { from, to, shownFrom: from - cutMs };
+      cutMs += to - from - foldMs;
+      return placedFold;
     });
   }
 
@@ -106,7 +106,7 @@ export interface AxisTick {
 }
 
 const labelPixels = 90;
-const besideTick = 4;
+const labelOffset = 4;
 const textFont = { size: 11 };
 const wallFont = { size: 10 };
 
@@ -115,19 +115,23 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
   const { step } = ticks(axis.view, axis.width, labelPixels);
   const starts = [undefined, ...axis.folds];
   const found: AxisTick[] = [];
-  let free = Number.NEGATIVE_INFINITY;
+  let freeFromX = Number.NEGATIVE_INFINITY;
   for (const [i, previousFold] of starts.entries()) {
-    const after = starts[i + 1];
-    const stretch = { from: previousFold?.to ?? axis.from, to: after?.from ?? axis.to, end: after?.x ?? axis.width };
+    const nextFold = starts[i + 1];
+    const segment = {
+      from: previousFold?.to ?? axis.from,
+      to: nextFold?.from ?? axis.to,
+      end: nextFold?.x ?? axis.width,
+    };
     if (previousFold !== undefined) {
-      const tick = tickBehindFold(axis, previousFold, stretch.end, step, startedAt);
+      const tick = tickBehindFold(axis, previousFold, segment.end, step, startedAt);
       if (tick !== undefined) found.push(tick);
-      free = (tick?.x ?? previousFold.x + previousFold.width) + labelPixels;
+      freeFromX = (tick?.x ?? previousFold.x + previousFold.width) + labelPixels;
     }
-    const times = roundTimes(stretch.from, stretch.to, step).filter((t) => {
+    const times = roundTimes(segment.from, segment.to, step).filter((t) => {
       const x = axis.xOf(t);
       // A label that ends after the fold starts would overlap the fold's label.
-      return x >= free && (after === undefined || x + labelPixels <= stretch.end);
+      return x >= freeFromX && (nextFold === undefined || x + labelPixels <= segment.end);
     });
     const walls =
       previousFold === undefined
@@ -136,10 +140,10 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
     for (const [tickIndex, t] of times.entries()) {
       const x = axis.xOf(t);
       // A label cut off at the end of the timeline would be wrong.
-      const fits = (label: string, font: { readonly size: number }): string =>
-        x + besideTick + textWidth(label, font) <= stretch.end ? label : '';
-      const [text, wall] = [fits(tickText(t, step), textFont), fits(walls[tickIndex]!, wallFont)];
-      found.push({ t, x, text, wall, wallX: x + besideTick });
+      const fittingLabel = (label: string, font: { readonly size: number }): string =>
+        x + labelOffset + textWidth(label, font) <= segment.end ? label : '';
+      const [text, wall] = [fittingLabel(tickText(t, step), textFont), fittingLabel(walls[tickIndex]!, wallFont)];
+      found.push({ t, x, text, wall, wallX: x + labelOffset });
     }
   }
   return found;
@@ -155,11 +159,11 @@ function tickBehindFold(
 ): AxisTick | undefined {
   const x = axis.xOf(fold.to);
   const exact = tickText(fold.to, Math.max(step, 1_000));
-  const text = x + besideTick + textWidth(exact, textFont) <= end ? exact : '';
+  const text = x + labelOffset + textWidth(exact, textFont) <= end ? exact : '';
   const day = dayText(startedAt, fold.to);
   const time = timeOfDayText(startedAt, fold.to, 1_000);
   for (const wall of [`${day} ${time}`, `${day} ${time.slice(0, 5)}`, day]) {
-    const wallX = Math.min(x + besideTick, end - textWidth(wall, wallFont) - 2);
+    const wallX = Math.min(x + labelOffset, end - textWidth(wall, wallFont) - 2);
     if (wallX >= fold.x + 2) return { t: fold.to, x, text, wall, wallX };
   }
   return undefined;

@@ -46,9 +46,9 @@ function readObject(text: string): { readonly value: object } | { readonly viola
   } catch (error) {
     if (text.trimStart().startsWith('{')) return { violation: malformed(`output is not JSON: ${messageOf(error)}`) };
     const document = parseYamlDocument({ text, line: 1 });
-    const [broken] = document.errors;
-    if (broken !== undefined) {
-      return { violation: malformed(`output is not YAML: line ${broken.line} of it: ${broken.message}`) };
+    const [firstError] = document.errors;
+    if (firstError !== undefined) {
+      return { violation: malformed(`output is not YAML: line ${firstError.line} of it: ${firstError.message}`) };
     }
     value = document.value;
   }

@@ -76,7 +76,7 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
           .join(' '),
     },
   ],
-  ['join', { min: 2, max: 2, call: joined }],
+  ['join', { min: 2, max: 2, call: joinTexts }],
   ['splitList', textFunction((separator, value) => value!.split(separator!), 2)],
   ['upper', textFunction((value) => value!.toUpperCase(), 1)],
   ['lower', textFunction((value) => value!.toLowerCase(), 1)],
@@ -92,7 +92,7 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
       2,
     ),
   ],
-  ['replace', textFunction((from, to, value) => replaced(value!, from!, to!), 3)],
+  ['replace', textFunction((from, to, value) => replaceText(value!, from!, to!), 3)],
   ['contains', textFunction((substring, value) => value!.includes(substring!), 2)],
   ['hasPrefix', textFunction((prefix, value) => value!.startsWith(prefix!), 2)],
   ['hasSuffix', textFunction((suffix, value) => value!.endsWith(suffix!), 2)],
@@ -113,16 +113,16 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
 /** In characters. */
 const maxReplaced = 4 * 1024 * 1024;
 
-function replaced(value: string, from: string, to: string): string {
+function replaceText(value: string, from: string, to: string): string {
   const segments = value.split(from);
   if (segments.length * to.length > maxReplaced)
     throw new FunctionError(`the result has more than ${maxReplaced} characters`);
   return segments.join(to);
 }
 
-function joined([separator, values]: readonly GoValue[]): string {
+function joinTexts([separator, values]: readonly GoValue[]): string {
   // Templates for earlier versions of chartpilot pass the list first.
-  if (isList(separator)) return joined([values, separator]);
+  if (isList(separator)) return joinTexts([values, separator]);
   const items = isList(values) ? values : isNil(values) ? [] : [values];
   return items
     .filter((item) => !isNil(item))

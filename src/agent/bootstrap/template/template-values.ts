@@ -180,13 +180,13 @@ function statsValues(facts: BootstrapFacts): Json {
   };
 }
 
-function builtInValues({ layered_runtime, ...rest }: BuiltIn): Json {
+function builtInValues({ layered_runtime, ...otherValues }: BuiltIn): Json {
   return {
     runtime_flags: JSON.stringify(layered_runtime?.layers[0]?.static_layer ?? {}),
-    stats_flush_interval: rest.stats_flush_interval,
-    stats_eviction_interval: rest.stats_eviction_interval,
-    histogram_buckets: rest.stats_config?.histogram_bucket_settings,
-    global_downstream_max_connections: connectionLimit(rest),
+    stats_flush_interval: otherValues.stats_flush_interval,
+    stats_eviction_interval: otherValues.stats_eviction_interval,
+    histogram_buckets: otherValues.stats_config?.histogram_bucket_settings,
+    global_downstream_max_connections: connectionLimit(otherValues),
   };
 }
 

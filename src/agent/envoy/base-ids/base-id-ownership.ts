@@ -30,11 +30,11 @@ export async function claimForContainer(
 ): Promise<OwnedSocket | undefined> {
   const foreignFrom = performance.now() + foreignNameWaitMs;
   for (;;) {
-    const byName = await claimName(baseId);
+    const nameClaim = await claimName(baseId);
     // Another agent may own the ID without the name. Checked in the same order as in `claimInContainer`.
-    if (byName !== undefined && !isRequestedBySibling(baseId)) return byName;
-    byName?.close();
-    if (byName === undefined && performance.now() > foreignFrom) {
+    if (nameClaim !== undefined && !isRequestedBySibling(baseId)) return nameClaim;
+    nameClaim?.close();
+    if (nameClaim === undefined && performance.now() > foreignFrom) {
       const containerClaim = await claimInContainer(baseId);
       if (containerClaim !== undefined) {
         onForeignName(baseId);
@@ -51,8 +51,8 @@ export async function claimForContainer(
 async function claimInContainer(baseId: number): Promise<OwnedSocket | undefined> {
   const names = containerNamesOf(baseId, randomBytes(8).toString('hex'));
   const request = await listenOn(names.request);
-  const isTaken = request === undefined || areHeldBySibling([baseId]) || isRequestedBySibling(baseId);
-  const heldSocket = isTaken ? undefined : await listenOn(names.held);
+  const isInUse = request === undefined || areHeldBySibling([baseId]) || isRequestedBySibling(baseId);
+  const heldSocket = isInUse ? undefined : await listenOn(names.held);
   if (heldSocket === undefined) {
     request?.close();
     return undefined;

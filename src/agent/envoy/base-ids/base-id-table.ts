@@ -31,8 +31,8 @@ export class BaseIdTable {
     await Promise.allSettled(this.#pending);
   }
 
-  async #track<Claim extends ClaimedBaseIds | undefined>(claimed: Promise<Claim>): Promise<Claim> {
-    const pending = claimed.then((claim) => {
+  async #track<Claim extends ClaimedBaseIds | undefined>(pendingClaim: Promise<Claim>): Promise<Claim> {
+    const pending = pendingClaim.then((claim) => {
       if (claim !== undefined) this.#claims.add(claim);
       return claim;
     });

@@ -174,10 +174,10 @@ async function tryClaim(
   const hold = await claimName(baseId);
   if (hold === undefined) return undefined;
   const lock = lockFile(runDir, baseId);
-  const memory = sharedMemoryFile(sharedMemoryDir, baseId);
+  const memoryFile = sharedMemoryFile(sharedMemoryDir, baseId);
   // Shared memory without a socket belongs to another Envoy. For a requested base ID, epoch 0 recreates it.
-  const foreign = requested === undefined && existsSync(memory);
-  if (foreign || isRequestedInNamespace(baseId) || isUsedByEnvoy(baseId) || !writeLock(lock)) {
+  const isForeign = requested === undefined && existsSync(memoryFile);
+  if (isForeign || isRequestedInNamespace(baseId) || isUsedByEnvoy(baseId) || !writeLock(lock)) {
     hold.close();
     return undefined;
   }
@@ -187,7 +187,7 @@ async function tryClaim(
       if (released) return;
       released = true;
       // Files that cannot be removed now are removed by the next agent.
-      removeQuietly(memory);
+      removeQuietly(memoryFile);
       removeQuietly(lock);
       hold.close();
     },
@@ -236,8 +236,8 @@ async function sweep({
 
 /** Whether all Envoys of these base IDs exit within the limit. */
 export async function areFree(baseIds: readonly number[], limitMs = defaultSweepLimitMs): Promise<boolean> {
-  const free = await Promise.all(baseIds.map((baseId) => waitUntilFree(baseId, limitMs)));
-  return free.every((isFree) => isFree);
+  const freeStates = await Promise.all(baseIds.map((baseId) => waitUntilFree(baseId, limitMs)));
+  return freeStates.every((isFree) => isFree);
 }
 
 async function waitUntilFree(baseId: number, limitMs: number): Promise<boolean> {

@@ -12,14 +12,14 @@ export interface RepairEnvironment {
 }
 
 // The layout was measured only with this version and CPU (docs/hot-restart-reference.md, fact 2).
-const knownVersion = '11.104';
-const knownArch = 'x64';
-const knownBytes = 104;
+const supportedVersion = '11.104';
+const supportedArch = 'x64';
+const supportedBytes = 104;
 const maxSharedMemoryBytes = 64 * 1024;
 const flagsOffset = 96;
 const initializingBit = 0x01;
 /** The shared memory starts with its size and the first part of the version. */
-const knownHeader = { sizeOffset: 0, versionOffset: 8, version: 11n };
+const headerLayout = { sizeOffset: 0, versionOffset: 8, version: 11n };
 const sharedMemoryDirDefault = '/dev/shm';
 
 /** Whether the flag of an initializing epoch is set; `undefined` if there is no shared memory of the known layout. */
@@ -29,9 +29,9 @@ export function isMarkedInitializing(baseId: number, sharedMemoryDir = sharedMem
     const { content: bytes } = readRegularFile(sharedMemoryFile(baseId, sharedMemoryDir), {
       maxBytes: maxSharedMemoryBytes,
     });
-    if (process.arch !== knownArch || bytes.length !== knownBytes) return undefined;
-    if (bytes.readBigUInt64LE(knownHeader.sizeOffset) !== BigInt(knownBytes)) return undefined;
-    if (bytes.readBigUInt64LE(knownHeader.versionOffset) !== knownHeader.version) return undefined;
+    if (process.arch !== supportedArch || bytes.length !== supportedBytes) return undefined;
+    if (bytes.readBigUInt64LE(headerLayout.sizeOffset) !== BigInt(supportedBytes)) return undefined;
+    if (bytes.readBigUInt64LE(headerLayout.versionOffset) !== headerLayout.version) return undefined;
     return (bytes[flagsOffset]! & initializingBit) !== 0;
   } catch {
     return undefined;
@@ -63,8 +63,8 @@ async function requireKnownLayout(binary: string): Promise<void> {
     timeout: versionLimitMs,
   });
   const version = timedOut ? `no response within ${versionLimitMs} ms` : (all ?? '').trim();
-  if (version !== knownVersion || process.arch !== knownArch) {
-    throw unknownLayout(`hot restart version ${knownVersion} on ${knownArch}`, `${version} on ${process.arch}`);
+  if (version !== supportedVersion || process.arch !== supportedArch) {
+    throw unknownLayout(`hot restart version ${supportedVersion} on ${supportedArch}`, `${version} on ${process.arch}`);
   }
 }
 
@@ -72,7 +72,7 @@ function clearInitializing(file: string): void {
   const fd = openSync(file, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const { size } = fstatSync(fd);
-    if (size !== knownBytes) throw unknownLayout(`${knownBytes} bytes in ${file}`, `${size}`);
+    if (size !== supportedBytes) throw unknownLayout(`${supportedBytes} bytes in ${file}`, `${size}`);
     const flags = Buffer.alloc(1);
     readSync(fd, flags, 0, 1, flagsOffset);
     if ((flags[0]! & initializingBit) === 0) throw unknownLayout(`an initializing epoch in ${file}`, 'none');

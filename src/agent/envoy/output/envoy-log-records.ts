@@ -14,10 +14,10 @@ export class EnvoyLogRecords {
   readonly #now: () => number;
   #allowance = burst;
   #lastTakenAt: number;
-  #omitted = 0;
+  #omittedCount = 0;
   #omittedSince = 0;
   /** Inside a private key, whose lines cannot be recognized one by one. */
-  #isInKey = false;
+  #isWritingKey = false;
 
   /** @param now monotonic milliseconds */
   constructor(record: (line: EnvoyLogLine) => void, now: () => number = () => performance.now()) {
@@ -26,35 +26,35 @@ export class EnvoyLogRecords {
     this.#lastTakenAt = now();
   }
 
-  take({ text, ...rest }: EnvoyLogLine): void {
+  take({ text, ...lineFields }: EnvoyLogLine): void {
     const now = this.#now();
-    if (this.#isKeyLine(rest.component, text)) return;
+    if (this.#isKeyLine(lineFields.component, text)) return;
     this.#allowance = Math.min(burst, this.#allowance + ((now - this.#lastTakenAt) * linesPerSecond) / 1_000);
     this.#lastTakenAt = now;
     if (this.#allowance < 1) {
-      if (this.#omitted++ === 0) this.#omittedSince = now;
+      if (this.#omittedCount++ === 0) this.#omittedSince = now;
       return;
     }
     this.#allowance--;
-    if (this.#omitted > 0 && now - this.#omittedSince >= 1_000) this.#recordOmitted();
-    this.#record({ ...rest, text: shortened(text) });
+    if (this.#omittedCount > 0 && now - this.#omittedSince >= 1_000) this.#recordOmitted();
+    this.#record({ ...lineFields, text: shortened(text) });
   }
 
   /** Called after the last line. */
   end(): void {
-    if (this.#omitted > 0) this.#recordOmitted();
+    if (this.#omittedCount > 0) this.#recordOmitted();
   }
 
   #recordOmitted(): void {
-    this.#record({ level: 'info', text: `… ${this.#omitted} lines omitted` });
-    this.#omitted = 0;
+    this.#record({ level: 'info', text: `… ${this.#omittedCount} lines omitted` });
+    this.#omittedCount = 0;
   }
 
   /** Whether a line continues a private key. Only lines without a prefix continue a message. */
   #isKeyLine(component: string | undefined, text: string): boolean {
-    const isContinued = this.#isInKey && component === undefined;
+    const isContinued = this.#isWritingKey && component === undefined;
     const isBegun = text.lastIndexOf('-----BEGIN ') > text.lastIndexOf('-----END ') && keyBegin.test(text);
-    this.#isInKey = isBegun || (isContinued && !text.includes('-----END '));
+    this.#isWritingKey = isBegun || (isContinued && !text.includes('-----END '));
     return isContinued;
   }
 }

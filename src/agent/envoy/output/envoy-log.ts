@@ -24,8 +24,8 @@ const levels: ReadonlyMap<string, Level> = new Map([
 /** Parses a line in the format `envoyLogFormat`; `undefined` if it has no such prefix. */
 export function parseEnvoyLine(line: string): EnvoyLogLine | undefined {
   const [, level, component, text] = /^\S+\t(\w+)\tenvoy ([^\t]*)\t(.*)$/.exec(line) ?? [];
-  const knownLevel = level === undefined ? undefined : levels.get(level);
-  return knownLevel === undefined ? undefined : { level: knownLevel, component: component!, text: text! };
+  const parsedLevel = level === undefined ? undefined : levels.get(level);
+  return parsedLevel === undefined ? undefined : { level: parsedLevel, component: component!, text: text! };
 }
 
 const maxReasonLength = 400;

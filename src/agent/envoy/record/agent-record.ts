@@ -124,16 +124,16 @@ export class AgentRecord {
   /** Reads the state that a killed agent left. Kills its Envoys and returns `undefined` if the state is unusable. */
   async read(): Promise<FoundRecord | undefined> {
     // If no agent took over after a hand-over, the record of this agent is valid, even if the file could not be written.
-    const recorded = parseRecord(this.#text) ?? this.#current;
-    const adoption = recorded && (await this.#adoptionOf(recorded));
-    if (recorded === undefined || adoption === undefined) {
+    const storedRecord = parseRecord(this.#text) ?? this.#current;
+    const adoption = storedRecord && (await this.#adoptionOf(storedRecord));
+    if (storedRecord === undefined || adoption === undefined) {
       this.endAll();
       return undefined;
     }
-    this.#processes = recorded.processes;
-    this.#since = { ...recorded.since };
-    this.#baseIds = recorded.baseIds;
-    const { baseIds, binaries } = recorded;
+    this.#processes = storedRecord.processes;
+    this.#since = { ...storedRecord.since };
+    this.#baseIds = storedRecord.baseIds;
+    const { baseIds, binaries } = storedRecord;
     return { baseIds, binaries, adoption, pidOf: (run) => this.#pidOf(run) };
   }
 
@@ -175,8 +175,8 @@ export class AgentRecord {
     const folder = `envoy-${baseId}-${epoch}-${process.pid}-${startTimeOf(process.pid) ?? ''}-${this.#startCount++}`;
     const otherProcesses = this.#processes.filter((other) => other.epoch !== epoch || other.baseId !== baseId);
     // An agent that was about to take over has observed this process's exit and left its folder, which the record no longer names.
-    const earlier = this.#processes.filter((other) => !otherProcesses.includes(other));
-    for (const process of earlier) killDetached(join(this.#directory, process.folder));
+    const previousProcesses = this.#processes.filter((other) => !otherProcesses.includes(other));
+    for (const process of previousProcesses) killDetached(join(this.#directory, process.folder));
     this.#processes = [...otherProcesses, { epoch, baseId, folder, configFile, adminPort, startedAtMs: hostMs() }];
     this.#write();
     return join(this.#directory, folder);
@@ -184,8 +184,8 @@ export class AgentRecord {
 
   /** Folder of an Envoy that another agent has started. */
   folderOf({ epoch, baseId }: EpochId): string | undefined {
-    const recorded = this.#processes.find((other) => other.epoch === epoch && other.baseId === baseId);
-    return recorded && join(this.#directory, recorded.folder);
+    const recordedProcess = this.#processes.find((other) => other.epoch === epoch && other.baseId === baseId);
+    return recordedProcess && join(this.#directory, recordedProcess.folder);
   }
 
   /** Kills all recorded Envoys and removes the record. */
@@ -230,22 +230,22 @@ export class AgentRecord {
   async #adoptionOf({ knowledge, since, processes }: RecordContent): Promise<Adoption | undefined> {
     const epochs: AdoptedEpoch[] = [];
     for (const record of knowledge.epochs) {
-      const recorded = processes.find((other) => other.epoch === record.epoch && other.baseId === record.baseId);
+      const recordedProcess = processes.find((other) => other.epoch === record.epoch && other.baseId === record.baseId);
       // The agent was killed before it prepared the epoch, or before the shell started.
-      if (recorded === undefined || !(await this.#hasStarted(recorded.folder))) {
-        if (record.phase === 'starting' || this.#hasEnded(record.phase, recorded?.folder)) continue;
+      if (recordedProcess === undefined || !(await this.#hasStarted(recordedProcess.folder))) {
+        if (record.phase === 'starting' || this.#hasEnded(record.phase, recordedProcess?.folder)) continue;
         return undefined;
       }
-      const phaseStart = since[record.name] ?? recorded.startedAtMs;
+      const phaseStart = since[record.name] ?? recordedProcess.startedAtMs;
       const elapsedMs = Math.max(0, hostMs() - phaseStart);
       const unseenMs = unseenMsOf(record, processes, phaseStart);
-      const { startedAtMs } = recorded;
+      const { startedAtMs } = recordedProcess;
       // The port is recorded when the process starts, possibly before the supervisor recorded it.
-      const { configFile, adminPort } = recorded;
+      const { configFile, adminPort } = recordedProcess;
       epochs.push({ ...record, adminPort, configFile, startedAtMs, elapsedMs, unseenMs });
     }
-    const knownFolders = new Set(processes.map(({ folder }) => folder));
-    const hasUnknownFolder = this.#folders().some((folder) => !knownFolders.has(folder));
+    const recordedFolders = new Set(processes.map(({ folder }) => folder));
+    const hasUnknownFolder = this.#folders().some((folder) => !recordedFolders.has(folder));
     if (hasUnknownFolder || epochs.length === 0) return undefined;
     for (const process of processes) {
       const isAdopted = epochs.some(({ epoch, baseId }) => epoch === process.epoch && baseId === process.baseId);
@@ -274,14 +274,14 @@ export class AgentRecord {
   /** Replaces the file atomically. If this fails, only a later adoption is affected. */
   #write(): void {
     if (this.#sources === undefined || this.#knowledge === undefined) return;
-    const living = new Set(this.#folders());
+    const livingFolders = new Set(this.#folders());
     const latest = this.#processes.at(-1);
     const record: RecordContent = {
       format: recordFormat,
       baseIds: this.#baseIds,
       knowledge: this.#knowledge,
       since: this.#since,
-      processes: this.#processes.filter((process) => living.has(process.folder) || process === latest),
+      processes: this.#processes.filter((process) => livingFolders.has(process.folder) || process === latest),
       binaries: this.#sources.binaries.describe(),
     };
     const text = JSON.stringify(record);
@@ -317,17 +317,17 @@ function unseenMsOf(
 /** Pins the binaries of the adopted Envoys again. Replaces binaries that are missing by the serving Envoy's or the first one. */
 export function restoreBinaries(
   binaries: Pick<EnvoyBinaries, 'restore'>,
-  { binaries: described, adoption, pidOf }: FoundRecord,
+  { binaries: recordedBinaries, adoption, pidOf }: FoundRecord,
 ): Adoption {
   const { epochs, desired, provenBinary } = adoption;
   const heldBinaries = new Set([firstBinary]);
-  for (const binary of described) {
-    const running = epochs.find((epoch) => epoch.binary === binary.name);
-    if (binaries.restore(binary, running && pidOf(running))) heldBinaries.add(binary.name);
+  for (const binary of recordedBinaries) {
+    const runningEpoch = epochs.find((epoch) => epoch.binary === binary.name);
+    if (binaries.restore(binary, runningEpoch && pidOf(runningEpoch))) heldBinaries.add(binary.name);
   }
-  const serving = epochs.findLast(({ phase }) => phase === 'live')?.binary ?? firstBinary;
+  const servingBinary = epochs.findLast(({ phase }) => phase === 'live')?.binary ?? firstBinary;
   const replacementFor = (name: string): string =>
-    heldBinaries.has(name) ? name : heldBinaries.has(serving) ? serving : firstBinary;
+    heldBinaries.has(name) ? name : heldBinaries.has(servingBinary) ? servingBinary : firstBinary;
   return {
     ...adoption,
     desired: { ...desired, binary: replacementFor(desired.binary) },
@@ -372,7 +372,7 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 const isText = (value: unknown): value is string => typeof value === 'string';
 const isBaseId = (value: unknown): value is number => isCount(value) && value <= 65_535;
 const isPort = (value: unknown): value is number => isCount(value) && value <= 65_535;
-const isOneOf = (value: unknown, ...allowed: readonly unknown[]): boolean => allowed.includes(value);
+const isAllowed = (value: unknown, ...allowed: readonly unknown[]): boolean => allowed.includes(value);
 
 function isList<A>(value: unknown, isItem: (item: unknown) => item is A, max: number): value is A[] {
   return Array.isArray(value) && value.length <= max && value.every(isItem);
@@ -383,14 +383,15 @@ function isPersistedState(value: unknown): value is PersistedState {
   const { desired, epochs, recovery, provenDigest, provenBinary, restart } = value;
   const isDesired = isObject(desired) && isText(desired.digest) && isCount(desired.orders) && isText(desired.binary);
   if (!isDesired || !isList(epochs, isEpoch, maxEpochs) || !isText(provenDigest) || !isText(provenBinary)) return false;
-  const count = (counted: EpochRecord['phase']): number => epochs.filter(({ phase }) => phase === counted).length;
+  const count = (countedPhase: EpochRecord['phase']): number =>
+    epochs.filter(({ phase }) => phase === countedPhase).length;
   const hasUniqueNames = new Set(epochs.map(({ name }) => name)).size === epochs.length;
   const isRestart = restart === undefined || (isObject(restart) && isText(restart.name) && isText(restart.reason));
   return (
     hasUniqueNames &&
     count('live') <= 1 &&
     count('starting') <= 1 &&
-    isOneOf(recovery, 'none', 'repair', 'replace') &&
+    isAllowed(recovery, 'none', 'repair', 'replace') &&
     isRestart
   );
 }
@@ -399,7 +400,7 @@ function isEpoch(value: unknown): value is EpochRecord {
   if (!isObject(value)) return false;
   const { name, epoch, baseId, adminPort, pid, digest, binary, orders, phase, doomed } = value;
   const isNamed = isText(name) && isCount(epoch) && (name === `epoch-${epoch}` || name === `epoch-${epoch}b`);
-  const isPhase = isOneOf(phase, 'starting', 'live', 'leaving', 'retiring', 'unkillable');
+  const isPhase = isAllowed(phase, 'starting', 'live', 'leaving', 'retiring', 'unkillable');
   return (
     isNamed &&
     isBaseId(baseId) &&
@@ -409,7 +410,7 @@ function isEpoch(value: unknown): value is EpochRecord {
     isText(binary) &&
     isCount(orders) &&
     isPhase &&
-    isOneOf(doomed, true, false)
+    isAllowed(doomed, true, false)
   );
 }
 

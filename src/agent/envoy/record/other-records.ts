@@ -31,17 +31,17 @@ export class OtherRecords {
       .slice(0, maxRecords)
       .map((name) => join(runDir, name))
       // Directories of other users are not trusted.
-      .filter((directory) => directory !== ownDirectory && isOfThisUser(directory));
-    for (const directory of directories) if (isOfEarlierNamespace(directory)) removeQuietly(directory);
+      .filter((directory) => directory !== ownDirectory && isOwnedByUser(directory));
+    for (const directory of directories) if (isFromEarlierNamespace(directory)) removeQuietly(directory);
     const owners = directories
-      .filter((directory) => !isOfEarlierNamespace(directory))
+      .filter((directory) => !isFromEarlierNamespace(directory))
       .map((directory): [string, OwnerState] => [directory, ownerStateOf(directory)]);
     const withState = (state: OwnerState): string[] =>
       owners.flatMap(([directory, owner]) => (owner === state ? [directory] : []));
     this.unknownOwners = withState('unknown');
-    const exited = withState('exited');
+    const exitedState = withState('exited');
     this.#secondCheck = setTimeout(() => {
-      for (const directory of exited) if (ownerStateOf(directory) === 'exited') removeQuietly(directory);
+      for (const directory of exitedState) if (ownerStateOf(directory) === 'exited') removeQuietly(directory);
     }, delayMs).unref();
   }
 
@@ -53,13 +53,13 @@ export class OtherRecords {
 /**
  * Whether a directory belongs to an earlier PID namespace with this one's number: the kernel reuses the number after the last process has exited.
  */
-function isOfEarlierNamespace(directory: string): boolean {
+function isFromEarlierNamespace(directory: string): boolean {
   const [, namespace, start] = recordName.exec(directory.slice(directory.lastIndexOf('/') + 1)) ?? [];
   const ownStart = startTimeOf(1);
   return namespace === pidNamespace() && ownStart !== undefined && start !== ownStart && isOfThisBoot(directory);
 }
 
-function isOfThisUser(directory: string): boolean {
+function isOwnedByUser(directory: string): boolean {
   const stats = lstatSync(directory, { throwIfNoEntry: false });
   return stats !== undefined && isOwnDirectory(stats);
 }

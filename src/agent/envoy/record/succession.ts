@@ -34,14 +34,14 @@ const checkMs = 10_000;
 const socketIn = (directory: string): string => join(directory, 'succession');
 
 /** Calls `take` for each line. Closes a socket that sends more than 512 bytes without a line end. */
-function readLines(socket: Socket, take: (line: string) => void): void {
+function readLines(socket: Socket, onLine: (line: string) => void): void {
   let text = '';
   socket.setEncoding('utf8');
   socket.on('data', (chunk: string) => {
     text += chunk;
     const lines = text.split('\n');
     text = lines.pop() ?? '';
-    for (const line of lines) take(line);
+    for (const line of lines) onLine(line);
     if (text.length > maxLineBytes) socket.destroy();
   });
 }
@@ -107,7 +107,7 @@ export class SuccessionServer {
     const refuse = (socket: Socket, reason: string): void => {
       socket.end(`refused ${reason.replaceAll('\n', ' ')}\n`);
     };
-    const take = (socket: Socket, line: string): void => {
+    const handleLine = (socket: Socket, line: string): void => {
       if (socket === current) {
         if (line === 'hold') report({ type: 'successor.confirmed' });
         return;
@@ -126,7 +126,7 @@ export class SuccessionServer {
     const server = createServer((socket) => {
       socket.on('error', () => socket.destroy());
       socket.setTimeout(readyLimitMs, () => socket.destroy());
-      readLines(socket, (line) => take(socket, line));
+      readLines(socket, (line) => handleLine(socket, line));
       socket.once('close', () => {
         if (socket !== current) return;
         current = undefined;
@@ -134,11 +134,11 @@ export class SuccessionServer {
       });
     });
     server.maxConnections = 8;
-    const failed = (reason: string): void => report({ type: 'link.failed', reason });
-    this.#listen(server).catch((error) => failed(messageOf(error)));
+    const reportFailure = (reason: string): void => report({ type: 'link.failed', reason });
+    this.#listen(server).catch((error) => reportFailure(messageOf(error)));
     const checkTimer = setInterval(() => {
       if (current === undefined && server.listening && !isSocket(socketIn(this.#directory)))
-        failed('hand-over socket was removed');
+        reportFailure('hand-over socket was removed');
     }, checkMs).unref();
     receive((order) => {
       if (order.type === 'successor.grant') {

@@ -100,8 +100,8 @@ const platforms: readonly ((entry: IndexEntry) => boolean)[] = [
  * @throws Error if the index has no image
  */
 export function imageOfIndex(manifests: readonly IndexEntry[]): string {
-  for (const isOf of platforms) {
-    const matchingManifest = manifests.find(isOf);
+  for (const matchesPlatform of platforms) {
+    const matchingManifest = manifests.find(matchesPlatform);
     if (matchingManifest !== undefined) return matchingManifest.digest;
   }
   throw new Error('index has no image');
@@ -110,9 +110,9 @@ export function imageOfIndex(manifests: readonly IndexEntry[]): string {
 /** @throws Error if no layer can contain a module */
 export function moduleLayerOf(layers: readonly ImageLayer[]): ModuleLayer {
   const layerFormats = layers.map((layer) => ({ layer, format: formats.get(layer.mediaType) }));
-  const chosen = layerFormats.find(({ format }) => format === 'wasm') ?? layerFormats.at(-1);
-  if (chosen === undefined) throw new Error('image has no layers');
-  const { layer, format } = chosen;
+  const chosenLayer = layerFormats.find(({ format }) => format === 'wasm') ?? layerFormats.at(-1);
+  if (chosenLayer === undefined) throw new Error('image has no layers');
+  const { layer, format } = chosenLayer;
   if (format === undefined) {
     const printableType = layer.mediaType.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 100);
     throw new Error(

@@ -33,8 +33,8 @@ export function parseImageUrl(url: string): ImageReference {
   const path = hasHost ? nameWithTag.slice(slash + 1) : nameWithTag;
   const [repositoryName, tag] = splitAt(path, path.lastIndexOf(':'));
   const registry = hasHost && first !== 'docker.io' ? first.toLowerCase() : defaultRegistry;
-  const isOfficial = registry === defaultRegistry && !repositoryName.includes('/');
-  const repository = isOfficial ? `library/${repositoryName}` : repositoryName;
+  const isOfficialImage = registry === defaultRegistry && !repositoryName.includes('/');
+  const repository = isOfficialImage ? `library/${repositoryName}` : repositoryName;
   if (!registryPattern.test(registry)) throw new Error(`invalid registry "${registry}" in the image name`);
   if (!repositoryPattern.test(repository)) throw new Error(`invalid repository "${repositoryName}" in the image name`);
   if (tag !== undefined && !tagPattern.test(tag)) throw new Error(`invalid tag "${tag}" in the image name`);

@@ -15,8 +15,8 @@ export function challengesIn(header: string): readonly Challenge[] {
   const text = header.slice(0, maxHeaderLength);
   const parameterPattern = /[\s,]*([A-Za-z0-9!#$%&'*+.^_`|~-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/y;
   for (let match = parameterPattern.exec(text); match !== null; match = parameterPattern.exec(text)) {
-    const [, name = '', quoted, plain] = match;
-    const value = quoted === undefined ? plain : quoted.replaceAll(/\\(.)/g, '$1');
+    const [, name = '', quotedValue, plain] = match;
+    const value = quotedValue === undefined ? plain : quotedValue.replaceAll(/\\(.)/g, '$1');
     if (value === undefined) challenges.push({ scheme: name.toLowerCase(), parameters: new Map() });
     else challenges.at(-1)?.parameters.set(name.toLowerCase(), value);
   }

@@ -26,24 +26,24 @@ export async function* tarFile(
   limits: TarLimits,
 ): AsyncGenerator<Uint8Array> {
   const bytes = new ArchiveBytes(archive, limits.maxBytes);
-  let more: Partial<Pick<Entry, 'name' | 'size'>> = {};
+  let overrides: Partial<Pick<Entry, 'name' | 'size'>> = {};
   let isFound = false;
   for (let entries = 0; ; entries++) {
     if (entries > limits.maxEntries) throw new Error(`archive has more than ${limits.maxEntries} entries`);
     const header = await bytes.take(blockBytes);
     // An archive ends with zero blocks, which some writers omit.
     if (header === undefined || header.every((byte) => byte === 0)) break;
-    const { name, size, type } = { ...entryOf(header), ...more };
+    const { name, size, type } = { ...entryOf(header), ...overrides };
     const padding = (blockBytes - (size % blockBytes)) % blockBytes;
     if (type === 'L' || type === 'x') {
       if (size > maxHeaderBytes) throw new Error(`header of an entry is longer than ${maxHeaderBytes} bytes`);
       const content = await bytes.take(size);
       if (content === undefined) throw new Error('archive ends within an entry');
-      more = type === 'L' ? { ...more, name: textOf(content) } : { ...more, ...paxFields(content) };
+      overrides = type === 'L' ? { ...overrides, name: textOf(content) } : { ...overrides, ...paxFields(content) };
       await bytes.skip(padding);
       continue;
     }
-    more = {};
+    overrides = {};
     const isFile = type === '0' || type === '\0' || type === '7';
     if (!isFound && isFile && name.slice(name.lastIndexOf('/') + 1) === fileName) {
       isFound = true;
@@ -56,7 +56,7 @@ export async function* tarFile(
 }
 
 /** Links, devices, directories and pipes have no content, whatever their size field. */
-const withoutContent: ReadonlySet<string> = new Set(['1', '2', '3', '4', '5', '6']);
+const typesWithoutContent: ReadonlySet<string> = new Set(['1', '2', '3', '4', '5', '6']);
 
 /** @throws Error if the checksum is wrong */
 function entryOf(header: Buffer): Entry {
@@ -67,7 +67,7 @@ function entryOf(header: Buffer): Entry {
   const type = String.fromCharCode(header[156]!);
   return {
     name: prefix === '' ? name : `${prefix}/${name}`,
-    size: withoutContent.has(type) ? 0 : numberIn(header.subarray(124, 136)),
+    size: typesWithoutContent.has(type) ? 0 : numberIn(header.subarray(124, 136)),
     type,
   };
 }
@@ -109,7 +109,7 @@ class ArchiveBytes {
   readonly #source: AsyncIterator<Uint8Array>;
   readonly #maxBytes: number;
   #buffered: Buffer = Buffer.alloc(0);
-  #received = 0;
+  #receivedBytes = 0;
 
   constructor(archive: AsyncIterable<Uint8Array>, maxBytes: number) {
     this.#source = archive[Symbol.asyncIterator]();
@@ -119,24 +119,24 @@ class ArchiveBytes {
   /** @returns `undefined` at the end of the archive */
   async take(bytes: number): Promise<Buffer | undefined> {
     const chunks: Buffer[] = [];
-    let remaining = bytes;
-    while (remaining > 0) {
-      const chunk = await this.#next(remaining);
+    let remainingBytes = bytes;
+    while (remainingBytes > 0) {
+      const chunk = await this.#next(remainingBytes);
       if (chunk === undefined) {
-        if (remaining === bytes) return undefined;
+        if (remainingBytes === bytes) return undefined;
         throw new Error('archive ends within an entry');
       }
       chunks.push(chunk);
-      remaining -= chunk.length;
+      remainingBytes -= chunk.length;
     }
     return Buffer.concat(chunks);
   }
 
   async *pieces(bytes: number): AsyncGenerator<Buffer> {
-    for (let remaining = bytes; remaining > 0; ) {
-      const chunk = await this.#next(remaining);
+    for (let remainingBytes = bytes; remainingBytes > 0; ) {
+      const chunk = await this.#next(remainingBytes);
       if (chunk === undefined) throw new Error('archive ends within an entry');
-      remaining -= chunk.length;
+      remainingBytes -= chunk.length;
       yield chunk;
     }
   }
@@ -153,8 +153,8 @@ class ArchiveBytes {
     while (this.#buffered.length === 0) {
       const { done, value } = await this.#source.next();
       if (done === true) return undefined;
-      this.#received += value.length;
-      if (this.#received > this.#maxBytes)
+      this.#receivedBytes += value.length;
+      if (this.#receivedBytes > this.#maxBytes)
         throw new Error(`archive is larger than the limit of ${this.#maxBytes} bytes`);
       this.#buffered = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
     }

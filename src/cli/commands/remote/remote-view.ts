@@ -15,13 +15,13 @@ export function addFromFlag(command: Command): Command {
   return command.option('--from <url>', 'Control plane to read from', localControlPlane);
 }
 
-/** Adds `--format`, examples and exit codes. @param printed meaning of exit code 0 */
-export function addFormatAndHelp(command: Command, examples: readonly string[], printed: string): Command {
+/** Adds `--format`, examples and exit codes. @param description meaning of exit code 0 */
+export function addFormatAndHelp(command: Command, examples: readonly string[], description: string): Command {
   command.addOption(new Option('--format <format>', 'Output format').choices(['text', 'json']).default('text'));
   return addHelpSections(command, {
     examples,
     exitCodes: [
-      ['0', printed],
+      ['0', description],
       ['1', 'invalid flag, or no response from --from'],
     ],
   });

@@ -26,9 +26,9 @@ export const settings = { ...defaultSettings, watch: { ...defaultSettings.watch,
 const forEachEpoch =
   (...payloads: readonly Payload[]) =>
   ({ context }: SampledState): readonly Payload[] => {
-    const knownEpochs = context.epochs as readonly EpochSeen[];
+    const contextEpochs = context.epochs as readonly EpochSeen[];
     // If no epoch is known, the event is sent by an epoch that the supervisor has removed.
-    const epochs = knownEpochs.length > 0 ? knownEpochs : [{ name: 'epoch-9', epoch: 9 }];
+    const epochs = contextEpochs.length > 0 ? contextEpochs : [{ name: 'epoch-9', epoch: 9 }];
     return epochs.flatMap(({ name, epoch }) => payloads.map((payload) => ({ name, epoch, ...payload })));
   };
 
@@ -106,8 +106,8 @@ export const supervisorSamples: Samples = {
   // Epochs are identified by position instead of number, configurations by whether they are the desired one.
   relevant: ({ epochs, desired, failures, recovery, restart, baseIds, provenBinary }) => [
     (epochs as readonly EpochSeen[]).map(
-      ({ name, epoch, baseId, adminPort, pid, digest, orders, binary, ...rest }) => ({
-        ...rest,
+      ({ name, epoch, baseId, adminPort, pid, digest, orders, binary, ...otherFields }) => ({
+        ...otherFields,
         second: baseId === (baseIds as readonly number[])[1],
         wanted: digest === (desired as Desired).digest && orders === (desired as Desired).orders,
         other: binary !== (desired as Desired).binary,

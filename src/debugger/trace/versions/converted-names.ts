@@ -67,16 +67,16 @@ function newStates({ states }: RenamedInMachine, text: string): string {
 }
 
 /** Also converts event types that XState generates for delays and final states. */
-function newEventType(machine: string, renamed: RenamedInMachine, type: string): string {
+function newEventType(machine: string, machineNames: RenamedInMachine, type: string): string {
   const [, delay = '', path = ''] = /^xstate\.after\.([^.]+)\.(.*)$/.exec(type) ?? [];
   if (delay !== '' && path.startsWith(machine)) {
     const state = path.slice(machine.length);
-    return `xstate.after.${newName(renamed.delays, delay)}.${machine}${newStates(renamed, state)}`;
+    return `xstate.after.${newName(machineNames.delays, delay)}.${machine}${newStates(machineNames, state)}`;
   }
-  const [, ended = '', child = ''] = /^(xstate\.(?:done|error|snapshot)\.actor\.)(.+)$/.exec(type) ?? [];
-  if (ended !== '') return `${ended}${newName(tableOf(renamedChildren, machine), child)}`;
-  const done = `xstate.done.state.${machine}`;
-  if (type.startsWith(done)) return `${done}${newStates(renamed, type.slice(done.length))}`;
+  const [, eventPrefix = '', child = ''] = /^(xstate\.(?:done|error|snapshot)\.actor\.)(.+)$/.exec(type) ?? [];
+  if (eventPrefix !== '') return `${eventPrefix}${newName(tableOf(renamedChildren, machine), child)}`;
+  const doneType = `xstate.done.state.${machine}`;
+  if (type.startsWith(doneType)) return `${doneType}${newStates(machineNames, type.slice(doneType.length))}`;
   return newName(renamedEvents, type);
 }
 
@@ -87,28 +87,31 @@ function newGuard({ guards, states }: RenamedInMachine, text: string): string {
   );
 }
 
-function newTransition(machine: string, renamed: RenamedInMachine, transition: unknown): unknown {
+function newTransition(machine: string, machineNames: RenamedInMachine, transition: unknown): unknown {
   if (!isObject(transition)) return transition;
-  const names = namesOfTrigger(transition.kind, machine, renamed);
+  const names = namesOfTrigger(transition.kind, machine, machineNames);
   return {
-    ...withTexts(transition, { on: (on) => newName(names, on), guard: (guard) => newGuard(renamed, guard) }),
-    ...('actions' in transition && { actions: texts(transition.actions, renamed.actions) }),
+    ...withTexts(transition, {
+      on: (triggerName) => newName(names, triggerName),
+      guard: (guard) => newGuard(machineNames, guard),
+    }),
+    ...('actions' in transition && { actions: texts(transition.actions, machineNames.actions) }),
   };
 }
 
-function namesOfTrigger(kind: unknown, machine: string, renamed: RenamedInMachine): Renamed | undefined {
-  if (kind === 'timer') return renamed.delays;
+function namesOfTrigger(kind: unknown, machine: string, machineNames: RenamedInMachine): Renamed | undefined {
+  if (kind === 'timer') return machineNames.delays;
   if (kind === 'event') return renamedEvents;
   return kind === 'done' || kind === 'error' ? tableOf(renamedChildren, machine) : undefined;
 }
 
-function newState(machine: string, renamed: RenamedInMachine, state: unknown): unknown {
+function newState(machine: string, machineNames: RenamedInMachine, state: unknown): unknown {
   if (!isObject(state)) return state;
   return {
-    ...withTexts(state, { path: (path) => newStates(renamed, path) }),
-    ...('tags' in state && { tags: texts(state.tags, renamed.tags) }),
-    ...('entry' in state && { entry: texts(state.entry, renamed.actions) }),
-    ...('exit' in state && { exit: texts(state.exit, renamed.actions) }),
+    ...withTexts(state, { path: (path) => newStates(machineNames, path) }),
+    ...('tags' in state && { tags: texts(state.tags, machineNames.tags) }),
+    ...('entry' in state && { entry: texts(state.entry, machineNames.actions) }),
+    ...('exit' in state && { exit: texts(state.exit, machineNames.actions) }),
     ...('invoke' in state && {
       invoke: mapped(state.invoke, (invoked) =>
         isObject(invoked)
@@ -119,13 +122,13 @@ function newState(machine: string, renamed: RenamedInMachine, state: unknown): u
   };
 }
 
-function newTimeline(renamed: RenamedInMachine, timeline: unknown): unknown {
+function newTimeline(machineNames: RenamedInMachine, timeline: unknown): unknown {
   if (!isObject(timeline) || !('marks' in timeline)) return timeline;
   const newMark = (mark: unknown): unknown =>
     isObject(mark)
       ? withTexts(mark, {
           event: (event) => newName(renamedEvents, event),
-          timer: (timer) => newName(renamed.delays, timer),
+          timer: (timer) => newName(machineNames.delays, timer),
         })
       : mark;
   return { ...timeline, marks: mapped(timeline.marks, newMark) };
@@ -134,16 +137,16 @@ function newTimeline(renamed: RenamedInMachine, timeline: unknown): unknown {
 function newMachine(machine: unknown): unknown {
   if (!isObject(machine) || !isText(machine.id)) return machine;
   const { id } = machine;
-  const renamed = ofMachine(id);
+  const machineNames = namesOfMachine(id);
   return {
     ...machine,
-    states: mapped(machine.states, (state) => newState(id, renamed, state)),
-    transitions: mapped(machine.transitions, (transition) => newTransition(id, renamed, transition)),
-    ...('timeline' in machine && { timeline: newTimeline(renamed, machine.timeline) }),
+    states: mapped(machine.states, (state) => newState(id, machineNames, state)),
+    transitions: mapped(machine.transitions, (transition) => newTransition(id, machineNames, transition)),
+    ...('timeline' in machine && { timeline: newTimeline(machineNames, machine.timeline) }),
   };
 }
 
-const ofMachine = (machine: string): RenamedInMachine =>
+const namesOfMachine = (machine: string): RenamedInMachine =>
   Object.hasOwn(renamedInMachines, machine) ? renamedInMachines[machine]! : {};
 
 /**
@@ -177,11 +180,11 @@ export function convertNames(): VersionStep {
     if (!isObject(actor)) return actor;
     if (isText(actor.machine)) machines.set(actor.actor, actor.machine);
     const machine = machineOf(actor.actor);
-    const renamed = ofMachine(machine);
+    const machineNames = namesOfMachine(machine);
     return {
       ...withNestedFields(withTexts(actor, actors), tableOf(renamedContextFields, machine), ['context']),
-      ...withTexts(onlyState(actor), { state: (state) => newStates(renamed, state) }),
-      ...('timers' in actor && { timers: mapped(actor.timers, (timer) => newTimer(renamed, timer)) }),
+      ...withTexts(onlyState(actor), { state: (state) => newStates(machineNames, state) }),
+      ...('timers' in actor && { timers: mapped(actor.timers, (timer) => newTimer(machineNames, timer)) }),
     };
   };
 
@@ -194,11 +197,11 @@ export function convertNames(): VersionStep {
     if (line.kind === 'spawn' && isText(line.machine)) machines.set(line.actor, line.machine);
     if (line.kind === 'event') {
       const machine = machines.get(line.to) ?? '';
-      return withTexts(newRecord(machine, ofMachine(machine), line), { from: newActorName, to: newActorName });
+      return withTexts(newRecord(machine, namesOfMachine(machine), line), { from: newActorName, to: newActorName });
     }
     const machine = machines.get(line.actor) ?? '';
     const fields = tableOf(renamedContextFields, machineOf(line.actor));
-    const record = newRecord(machine, ofMachine(machine), line);
+    const record = newRecord(machine, namesOfMachine(machine), line);
     return withNestedFields(withTexts(record, actors), fields, ['input', 'output', 'params']);
   };
 }
@@ -206,40 +209,42 @@ export function convertNames(): VersionStep {
 /** Results of children (`xstate.done.actor.…`) have fields of the receiving machine. */
 function newEvent(machine: string, event: RawLine): unknown {
   if (!isText(event.type)) return event;
-  const isOfXstate = event.type.startsWith('xstate.');
+  const isBuiltIn = event.type.startsWith('xstate.');
   return withFields(
-    isOfXstate ? tableOf(renamedContextFields, machine) : tableOf(renamedPayloadFields, event.type),
+    isBuiltIn ? tableOf(renamedContextFields, machine) : tableOf(renamedPayloadFields, event.type),
     event,
   );
 }
 
 const onlyState = ({ state }: Raw): Raw => (state === undefined ? {} : { state });
 
-const newTimer = (renamed: RenamedInMachine, timer: unknown): unknown =>
+const newTimer = (machineNames: RenamedInMachine, timer: unknown): unknown =>
   isObject(timer)
     ? withTexts(timer, {
-        timer: (name) => newName(renamed.delays, name),
-        state: (state) => newStates(renamed, state),
+        timer: (name) => newName(machineNames.delays, name),
+        state: (state) => newStates(machineNames, state),
       })
     : timer;
 
-function newRecord(machine: string, renamed: RenamedInMachine, line: RawLine): RawLine {
-  const states = (text: string): string => newStates(renamed, text);
-  const on = (type: string): string => newEventType(machine, renamed, type);
+function newRecord(machine: string, machineNames: RenamedInMachine, line: RawLine): RawLine {
+  const states = (text: string): string => newStates(machineNames, text);
+  const newType = (type: string): string => newEventType(machine, machineNames, type);
   switch (line.kind) {
     case 'event':
-      return isObject(line.event) ? { ...line, event: newEvent(machine, withTexts(line.event, { type: on })) } : line;
+      return isObject(line.event)
+        ? { ...line, event: newEvent(machine, withTexts(line.event, { type: newType })) }
+        : line;
     case 'transition':
-      return withTexts(line, { from: states, to: states, on });
+      return withTexts(line, { from: states, to: states, on: newType });
     case 'step':
-      return withTexts(line, { on });
+      return withTexts(line, { on: newType });
     case 'unexpected':
-      return withTexts(line, { on, state: states });
+      return withTexts(line, { on: newType, state: states });
     case 'timer':
     case 'timer-started':
-      return newTimer(renamed, line) as RawLine;
+      return newTimer(machineNames, line) as RawLine;
     case 'effect':
-      return withTexts(line, { effect: (effect) => newName(renamed.actions, effect) });
+      return withTexts(line, { effect: (effect) => newName(machineNames.actions, effect) });
     default:
       return line;
   }

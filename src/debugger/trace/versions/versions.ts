@@ -9,8 +9,8 @@ const steps: readonly (() => VersionStep)[] = [
   () => (line) => {
     if (line.kind === 'header') return { ...line, version: 2, level: 'standard', machines: [] };
     // In version 1, `cause` was the type of the event; the number of the cause was not recorded.
-    const { cause: on, ...rest } = line;
-    return line.kind === 'transition' ? { ...rest, on } : line;
+    const { cause, ...otherFields } = line;
+    return line.kind === 'transition' ? { ...otherFields, on: cause } : line;
   },
   () => (line) => {
     if (line.kind !== 'header') return line;

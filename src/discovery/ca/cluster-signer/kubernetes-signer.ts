@@ -58,8 +58,8 @@ export class KubernetesSigner implements Registrar {
       {
         ...{ key: signingKey(identity, client), rank: endsAt },
         run: (settle) => this.#run(order, settle),
-        reject: (waiting) => ({
-          tryAgainAfterMs: Math.max(1_000, Math.ceil((1_000 * waiting) / certificatesPerSecond)),
+        reject: (waitingCount) => ({
+          tryAgainAfterMs: Math.max(1_000, Math.ceil((1_000 * waitingCount) / certificatesPerSecond)),
         }),
         cancelled: () => ({ failed: 'the client cancelled the request' }),
       },
@@ -70,12 +70,12 @@ export class KubernetesSigner implements Registrar {
   async #run(order: CertificateOrder, onResult: (result: SignerResult) => void): Promise<void> {
     const { approvesRequests, limitMs = requestLimitMs, recorder } = this.#options;
     const request = new RequestObject(this.#options, order);
-    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
-    const settle = (result: SigningRequestOutput): void => {
+    const { promise: requestEnded, resolve: end } = Promise.withResolvers<void>();
+    const finishRequest = (result: SigningRequestOutput): void => {
       if (result.outcome === 'issued') onResult({ issued: request.issued! });
       else onResult(result.outcome === 'refused' ? { refused: result.reason } : { failed: result.reason });
     };
-    const machine = signingRequestWithEffects(request, settle);
+    const machine = signingRequestWithEffects(request, finishRequest);
     const actor = startRoot(machine, {
       ...{ id: `signing-request-${++this.#count}`, input: { approves: approvesRequests, limitMs } },
       ...(recorder !== undefined && { recorder }),
@@ -86,6 +86,6 @@ export class KubernetesSigner implements Registrar {
     });
     actor.subscribe({ complete: end });
     if (actor.getSnapshot().status !== 'active') end();
-    await ended;
+    await requestEnded;
   }
 }

@@ -63,11 +63,11 @@ export class RequestObject {
       } catch (error) {
         if (statusOf(error) !== 409) throw error;
         // Another client, such as an approver, has changed the object.
-        const foundObject = await this.#request({ method: 'GET', resource, name: this.#name }, signal);
+        const requestObject = await this.#request({ method: 'GET', resource, name: this.#name }, signal);
         // Another client could have replaced the object with one for another identity.
-        if (foundObject.metadata.uid !== this.#object?.metadata.uid)
+        if (requestObject.metadata.uid !== this.#object?.metadata.uid)
           throw new Error('it was replaced by another one of the same name');
-        this.#object = foundObject;
+        this.#object = requestObject;
         await this.#approve(signal);
       }
     });
@@ -97,12 +97,12 @@ export class RequestObject {
     const failedCondition = conditionsOf({ conditions }).find(({ type }) => type === 'Denied' || type === 'Failed');
     if (failedCondition !== undefined) {
       const verb = failedCondition.type === 'Denied' ? 'was denied' : 'failed';
-      const why = [failedCondition.reason, failedCondition.message]
+      const reason = [failedCondition.reason, failedCondition.message]
         .filter((text) => typeof text === 'string' && text !== '')
         .join(': ');
       return {
         outcome: 'refused',
-        reason: `the CertificateSigningRequest to ${signerName} ${verb}: ${why.slice(0, maxReasonLength)}`,
+        reason: `the CertificateSigningRequest to ${signerName} ${verb}: ${reason.slice(0, maxReasonLength)}`,
       };
     }
     if (typeof certificate !== 'string' || certificate === '') return { outcome: 'pending' };

@@ -197,15 +197,15 @@ export class CertificateService {
     if ('tryAgainAfterMs' in result) throw busyRefusal(result.tryAgainAfterMs);
     if ('refused' in result || 'failed' in result) {
       const isRefused = 'refused' in result;
-      const why = isRefused ? result.refused : result.failed;
-      logger.warn('certificate.unsigned', { identity: uri, reason: why });
-      throw new IssuanceRefusal(isRefused ? status.FAILED_PRECONDITION : status.UNAVAILABLE, 'SIGNER_FAILED', why);
+      const reason = isRefused ? result.refused : result.failed;
+      logger.warn('certificate.unsigned', { identity: uri, reason: reason });
+      throw new IssuanceRefusal(isRefused ? status.FAILED_PRECONDITION : status.UNAVAILABLE, 'SIGNER_FAILED', reason);
     }
-    const { leaf, intermediates: between, root } = result.issued;
+    const { leaf, intermediates, root } = result.issued;
     logger.debug('certificate.issued', { identity: uri, notAfter: leaf.notAfter.toISOString() });
     const otherRoots = (meshRoots?.() ?? []).filter(({ sha256 }) => sha256 !== root.sha256);
     const roots = [root, ...otherRoots].map(({ pem }) => pem).join('');
-    return responseOf([leaf.pem, ...between.map(({ pem }) => pem), roots]);
+    return responseOf([leaf.pem, ...intermediates.map(({ pem }) => pem), roots]);
   }
 
   /** `endsAt` is the expiry of the client certificate (Unix time in milliseconds), or 0 without one. */
@@ -239,9 +239,9 @@ export class CertificateService {
 
 /** Chain from the issuer through intermediates to all trusted roots (two during a rotation). */
 function chainOf({ material: { path: certificates, root }, bundle }: ActiveAuthority): string[] {
-  const between = certificates.slice(0, -1).map(({ pem }) => pem);
+  const intermediates = certificates.slice(0, -1).map(({ pem }) => pem);
   const otherRoots = bundle.roots.filter(({ sha256 }) => sha256 !== root.sha256);
-  return [...between, [root, ...otherRoots].map(({ pem }) => pem).join('')];
+  return [...intermediates, [root, ...otherRoots].map(({ pem }) => pem).join('')];
 }
 
 function responseOf(certChain: string[]): Buffer {
@@ -278,13 +278,13 @@ function decoded(bytes: Uint8Array): DecodedRequest {
 }
 
 /** RESOURCE_EXHAUSTED with gRPC's retry-pushback metadata. */
-function busyRefusal(afterMs: number): IssuanceRefusal {
+function busyRefusal(retryAfterMs: number): IssuanceRefusal {
   const metadata = new Metadata();
-  metadata.set('grpc-retry-pushback-ms', String(afterMs));
+  metadata.set('grpc-retry-pushback-ms', String(retryAfterMs));
   return new IssuanceRefusal(
     status.RESOURCE_EXHAUSTED,
     'CERTIFICATE_REQUESTS_EXHAUSTED',
-    `too many certificate requests, retry after ${afterMs} ms`,
+    `too many certificate requests, retry after ${retryAfterMs} ms`,
     metadata,
   );
 }

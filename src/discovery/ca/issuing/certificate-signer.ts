@@ -119,8 +119,8 @@ export class CertificateSigner {
 
   close(): void {
     this.#isClosed = true;
-    for (let waiting = this.#queue.next(); waiting !== undefined; waiting = this.#queue.next()) {
-      waiting.settle({ failed: 'the control plane is shutting down' });
+    for (let waitingJob = this.#queue.next(); waitingJob !== undefined; waitingJob = this.#queue.next()) {
+      waitingJob.settle({ failed: 'the control plane is shutting down' });
     }
     for (const thread of this.#threads.splice(0)) {
       failAll(thread, 'the control plane is shutting down');
@@ -176,8 +176,8 @@ export class CertificateSigner {
   }
 }
 
-function failAll({ jobs }: Thread, failed: string): void {
-  for (const { settle } of jobs.values()) settle({ failed });
+function failAll({ jobs }: Thread, failureText: string): void {
+  for (const { settle } of jobs.values()) settle({ failed: failureText });
   jobs.clear();
 }
 

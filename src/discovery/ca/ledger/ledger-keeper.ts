@@ -48,8 +48,8 @@ export class LedgerKeeper {
   constructor(options: LedgerKeeperOptions) {
     this.#options = options;
     const { ledger, log, now, logger } = options;
-    const unreadable = log?.readInto(ledger, now()) ?? 0;
-    if (unreadable > 0) logger.warn('ledger.linesUnreadable', { lines: unreadable });
+    const unreadableLines = log?.readInto(ledger, now()) ?? 0;
+    if (unreadableLines > 0) logger.warn('ledger.linesUnreadable', { lines: unreadableLines });
   }
 
   get missing(): MissingWorkloads | undefined {
@@ -87,18 +87,18 @@ export class LedgerKeeper {
 
   effect() {
     return fromCallback<Order, undefined>(({ receive, sendBack }) => {
-      let awaited: Order | undefined;
+      let awaitedOrder: Order | undefined;
       let timer: NodeJS.Timeout | undefined;
       let lastProgressAt = Number.NEGATIVE_INFINITY;
       const check = (): void => {
         clearTimeout(timer);
-        if (awaited === undefined) return;
+        if (awaitedOrder === undefined) return;
         const now = this.#options.now();
-        const missingWorkloads = this.#missingFor(awaited, now);
+        const missingWorkloads = this.#missingFor(awaitedOrder, now);
         this.#missingWorkloads = missingWorkloads;
         if (missingWorkloads.count === 0) {
-          const order = awaited;
-          awaited = undefined;
+          const order = awaitedOrder;
+          awaitedOrder = undefined;
           this.#missingWorkloads = undefined;
           sendBack(stageReachedBy(order));
           return;
@@ -119,10 +119,10 @@ export class LedgerKeeper {
         timer.unref();
       };
       this.#onChange = () => {
-        if (awaited !== undefined) checkAfter(settleMs);
+        if (awaitedOrder !== undefined) checkAfter(settleMs);
       };
       receive((order) => {
-        awaited = order;
+        awaitedOrder = order;
         lastProgressAt = Number.NEGATIVE_INFINITY;
         const now = this.#options.now();
         if (order.type === 'roots.await') this.#since.set(rootsText(order.roots), now);

@@ -19,7 +19,7 @@ const compactAfterBytes = 8 * 1024 * 1024;
 
 export class LedgerLog {
   readonly #file: string;
-  #added = 0;
+  #addedLines = 0;
 
   constructor(file: string) {
     this.#file = file;
@@ -31,34 +31,34 @@ export class LedgerLog {
    * @returns the number of unreadable lines
    */
   readInto(ledger: WorkloadLedger, now: number): number {
-    let unreadable = 0;
+    let unreadableLines = 0;
     try {
       for (const writtenLine of linesOf(this.#file)) {
         if (writtenLine === '') continue;
         try {
           ledger.apply(lineIn(JSON.parse(writtenLine)));
         } catch {
-          unreadable++;
+          unreadableLines++;
         }
       }
     } catch (error) {
       if (!isMissingPath(error)) throw error;
     }
     this.#rewrite(ledger, now);
-    return unreadable;
+    return unreadableLines;
   }
 
   add(ledgerLine: LedgerLine, ledger: WorkloadLedger, now: number): void {
     const text = `${JSON.stringify(ledgerLine)}\n`;
     appendFileSync(this.#file, text, { mode: 0o600 });
-    this.#added += text.length;
-    if (this.#added > compactAfterBytes) this.#rewrite(ledger, now);
+    this.#addedLines += text.length;
+    if (this.#addedLines > compactAfterBytes) this.#rewrite(ledger, now);
   }
 
   #rewrite(ledger: WorkloadLedger, now: number): void {
     makeFolder(dirname(this.#file), 0o700);
     replaceFileSync(this.#file, piecesOf(ledger, now));
-    this.#added = 0;
+    this.#addedLines = 0;
   }
 }
 

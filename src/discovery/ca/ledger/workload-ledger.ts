@@ -75,7 +75,7 @@ export class WorkloadLedger {
   readonly #maxOfIdentity: number;
   readonly #now: () => number;
   /** Entry keys, with fair shares per namespace and identity. */
-  readonly #listed: FairQueue<string>;
+  readonly #listedWorkloads: FairQueue<string>;
   #sweptAt = Number.NEGATIVE_INFINITY;
   /** Latest expiry of evicted certificates, by authority. */
   readonly #unlisted = new Map<AuthorityId, number>();
@@ -84,7 +84,7 @@ export class WorkloadLedger {
     this.#maxLeafMs = maxLeafMs;
     this.#maxEntries = maxEntries;
     this.#maxOfIdentity = maxOfIdentity;
-    this.#listed = new FairQueue({ maxItems: maxEntries, maxOfKey: [undefined, maxOfIdentity] });
+    this.#listedWorkloads = new FairQueue({ maxItems: maxEntries, maxOfKey: [undefined, maxOfIdentity] });
     this.#now = now;
   }
 
@@ -93,15 +93,15 @@ export class WorkloadLedger {
   }
 
   apply(ledgerLine: LedgerLine): void {
-    if ('issued' in ledgerLine) this.#issued(ledgerLine.issued);
-    else if ('arrived' in ledgerLine) this.#arrived(ledgerLine.arrived);
+    if ('issued' in ledgerLine) this.#applyIssued(ledgerLine.issued);
+    else if ('arrived' in ledgerLine) this.#applyArrived(ledgerLine.arrived);
     else this.#trusted(ledgerLine.trusted);
   }
 
   /** Whether these are the roots of the workload's last report. Evicted workloads have no reports. */
   isReported({ roots, ...workload }: WorkloadInstance & { readonly roots: readonly AuthorityId[] }): boolean {
-    const knownEntry = this.#entries.get(workloadKey(workload));
-    return knownEntry === undefined || knownEntry.trusts === rootsText(roots);
+    const ledgerEntry = this.#entries.get(workloadKey(workload));
+    return ledgerEntry === undefined || ledgerEntry.trusts === rootsText(roots);
   }
 
   /** Whether the report is new and therefore marks earlier certificates as replaced. */
@@ -128,7 +128,7 @@ export class WorkloadLedger {
    */
   missingTrust(roots: readonly AuthorityId[], since: number, now: number): MissingWorkloads {
     const requiredText = rootsText(roots);
-    return this.#missing(now, ({ node, trusts, certificates }) => {
+    return this.#findMissing(now, ({ node, trusts, certificates }) => {
       // A workload that does not report is missing until all its certificates have been renewed, because each renewal returns all roots.
       const isMissing = node === '' ? now < since + this.#maxLeafMs + unconfirmedGraceMs : trusts !== requiredText;
       return isMissing ? { endsAt: latestExpiry(certificates), why: '' } : undefined;
@@ -140,7 +140,7 @@ export class WorkloadLedger {
    * exited before its Envoy received it.
    */
   missingRenewal(authorities: readonly AuthorityId[], now: number): MissingWorkloads {
-    return this.#missing(now, ({ certificates }) => {
+    return this.#findMissing(now, ({ certificates }) => {
       const relevant = certificates.filter(
         (candidate) => authorities.includes(candidate.authority) && candidate.endsAt > now,
       );
@@ -165,17 +165,17 @@ export class WorkloadLedger {
     return { count: valid.length, first: valid.slice(0, max) };
   }
 
-  #issued({ identity, node, ...certificate }: WorkloadInstance & LedgerCertificate): void {
+  #applyIssued({ identity, node, ...certificate }: WorkloadInstance & LedgerCertificate): void {
     const key = workloadKey({ identity, node });
-    const knownEntry = this.#entries.get(key);
-    if (identity === '' || (knownEntry === undefined && !this.#list(key, identity))) {
+    const ledgerEntry = this.#entries.get(key);
+    if (identity === '' || (ledgerEntry === undefined && !this.#list(key, identity))) {
       this.#addUnlisted(certificate);
       return;
     }
-    const previous = knownEntry?.certificates ?? [];
+    const previous = ledgerEntry?.certificates ?? [];
     // All instances of an identity without a node ID share one entry.
     const all = node === '' ? withLatestExpiry(previous, certificate) : [...previous, certificate];
-    this.#entries.set(key, { identity, node, certificates: this.#bounded(all), trusts: knownEntry?.trusts ?? '' });
+    this.#entries.set(key, { identity, node, certificates: this.#bounded(all), trusts: ledgerEntry?.trusts ?? '' });
   }
 
   /**
@@ -185,12 +185,13 @@ export class WorkloadLedger {
    */
   #list(key: string, identity: string): boolean {
     const share = [workloadIdentityOf(identity)?.namespace ?? identity, identity];
-    if (this.#listed.size >= this.#maxEntries || this.#listed.sizeOf(share) >= this.#maxOfIdentity) this.#sweep();
-    const rejected = this.#listed.add(key, share);
-    if (rejected === key) return false;
-    if (rejected !== undefined) {
-      for (const certificate of this.#entries.get(rejected)!.certificates) this.#addUnlisted(certificate);
-      this.#entries.delete(rejected);
+    if (this.#listedWorkloads.size >= this.#maxEntries || this.#listedWorkloads.sizeOf(share) >= this.#maxOfIdentity)
+      this.#sweep();
+    const rejectedKey = this.#listedWorkloads.add(key, share);
+    if (rejectedKey === key) return false;
+    if (rejectedKey !== undefined) {
+      for (const certificate of this.#entries.get(rejectedKey)!.certificates) this.#addUnlisted(certificate);
+      this.#entries.delete(rejectedKey);
     }
     return true;
   }
@@ -204,7 +205,7 @@ export class WorkloadLedger {
 
   #forget(key: string): void {
     this.#entries.delete(key);
-    this.#listed.remove(key);
+    this.#listedWorkloads.remove(key);
   }
 
   /** Evicts the oldest certificate, which is considered in use until it expires. */
@@ -222,28 +223,31 @@ export class WorkloadLedger {
     this.#unlisted.set(authority, Math.max(endsAt, this.#unlisted.get(authority) ?? 0));
   }
 
-  #arrived({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): void {
+  #applyArrived({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): void {
     const certificateIndex = this.#indexOf(workload, serialNumber);
     if (certificateIndex <= 0) return;
     const key = workloadKey(workload);
-    const knownEntry = this.#entries.get(key)!;
-    this.#entries.set(key, { ...knownEntry, certificates: knownEntry.certificates.slice(certificateIndex) });
+    const ledgerEntry = this.#entries.get(key)!;
+    this.#entries.set(key, { ...ledgerEntry, certificates: ledgerEntry.certificates.slice(certificateIndex) });
   }
 
   /** Index of the certificate. -1 if it is unknown, or if the workload has no node ID. */
   #indexOf(workload: WorkloadInstance, serialNumber: string): number {
     if (workload.node === '' || serialNumber === '') return -1;
-    const knownEntry = this.#entries.get(workloadKey(workload));
-    return knownEntry?.certificates.findIndex((candidate) => candidate.serialNumber === serialNumber) ?? -1;
+    const ledgerEntry = this.#entries.get(workloadKey(workload));
+    return ledgerEntry?.certificates.findIndex((candidate) => candidate.serialNumber === serialNumber) ?? -1;
   }
 
   #trusted({ identity, node, roots }: WorkloadInstance & { roots: readonly AuthorityId[] }): void {
-    const knownEntry = this.#entries.get(workloadKey({ identity, node }));
-    if (knownEntry !== undefined)
-      this.#entries.set(workloadKey(knownEntry), { ...knownEntry, trusts: rootsText(roots) });
+    const ledgerEntry = this.#entries.get(workloadKey({ identity, node }));
+    if (ledgerEntry !== undefined)
+      this.#entries.set(workloadKey(ledgerEntry), { ...ledgerEntry, trusts: rootsText(roots) });
   }
 
-  #missing(now: number, missingOf: (entry: Entry) => { endsAt: number; why: string } | undefined): MissingWorkloads {
+  #findMissing(
+    now: number,
+    missingOf: (entry: Entry) => { endsAt: number; why: string } | undefined,
+  ): MissingWorkloads {
     let count = 0;
     let checkAgainAt = now + 3_600_000;
     const workloads: string[] = [];
@@ -280,10 +284,13 @@ function latestExpiry(certificates: readonly LedgerCertificate[]): number {
   return certificates.reduce((latest, { endsAt }) => Math.max(latest, endsAt), 0);
 }
 
-function withLatestExpiry(existing: readonly LedgerCertificate[], certificate: LedgerCertificate): LedgerCertificate[] {
+function withLatestExpiry(
+  existingCertificates: readonly LedgerCertificate[],
+  certificate: LedgerCertificate,
+): LedgerCertificate[] {
   const { authority, endsAt } = certificate;
-  const sameAuthority = existing.find((candidate) => candidate.authority === authority);
-  const otherCertificates = existing.filter((candidate) => candidate !== sameAuthority);
+  const sameAuthority = existingCertificates.find((candidate) => candidate.authority === authority);
+  const otherCertificates = existingCertificates.filter((candidate) => candidate !== sameAuthority);
   return [...otherCertificates, { authority, serialNumber: '', endsAt: Math.max(endsAt, sameAuthority?.endsAt ?? 0) }];
 }
 

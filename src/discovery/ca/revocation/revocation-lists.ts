@@ -15,13 +15,15 @@ export function revocationListsOf(
   now: Date,
 ): string {
   // Each list can contain all serial numbers: they are random 127-bit numbers, so those of other authorities match no certificate.
-  const revoked = [...certificates].sort().map((serialNumber) => ({ serialNumber: evenDigits(serialNumber), at }));
+  const revokedEntries = [...certificates]
+    .sort()
+    .map((serialNumber) => ({ serialNumber: evenDigits(serialNumber), at }));
   const life = { thisUpdate: new Date(now.getTime() - backdatedMs), number: Math.floor(now.getTime() / 1000) };
   return authorities
     .map(({ revocationLists, issuer, notAfter }) => {
       // A CRL of the operator takes precedence.
       if (revocationLists !== undefined) return `${revocationLists.trimEnd()}\n`;
-      return issueRevocationList(issuer, { ...life, nextUpdate: notAfter, revoked });
+      return issueRevocationList(issuer, { ...life, nextUpdate: notAfter, revoked: revokedEntries });
     })
     .join('');
 }

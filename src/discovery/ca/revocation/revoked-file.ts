@@ -18,12 +18,12 @@ export interface RevokedCredentials {
 }
 
 const maxBytes = 16 * 1024 * 1024;
-const nothing: RevokedCredentials = { tokens: new Set(), certificates: new Set(), at: new Date(0) };
+const noCredentials: RevokedCredentials = { tokens: new Set(), certificates: new Set(), at: new Date(0) };
 
 export class RevokedFile {
   readonly file: string;
   readonly #log: Pick<Logger, 'warn'>;
-  #revokedIds = nothing;
+  #revokedIds = noCredentials;
   /** File identity at the last reading. `undefined` before the first. */
   #stamp: string | undefined;
   /** Empty if no error was reported. */
@@ -37,11 +37,11 @@ export class RevokedFile {
 
   /** Keeps the previous content if the file is unreadable. */
   get current(): RevokedCredentials {
-    if (this.file === '') return nothing;
+    if (this.file === '') return noCredentials;
     try {
       const stamp = stampOf(this.file);
       if (stamp === this.#stamp) return this.#revokedIds;
-      this.#revokedIds = stamp === undefined ? nothing : this.#read();
+      this.#revokedIds = stamp === undefined ? noCredentials : this.#read();
       this.#stamp = stamp;
       this.#failure = '';
     } catch (error) {
@@ -66,15 +66,15 @@ export class RevokedFile {
   #read(): RevokedCredentials {
     const tokens = new Set<string>();
     const certificates = new Set<string>();
-    let unread = 0;
+    let unreadCount = 0;
     for (const line of readBoundedText(this.file, maxBytes).split(/\r?\n/)) {
       const [, kind, id] = /^\s*(token|certificate)\s+(\S+)\s*(?:#.*)?$/.exec(line) ?? [];
       if (kind === 'token') tokens.add(id!);
       else if (kind === 'certificate' && /^[0-9A-Fa-f:]+$/.test(id!)) certificates.add(serialText(id!));
-      else if (!/^\s*(?:#.*)?$/.test(line)) unread++;
+      else if (!/^\s*(?:#.*)?$/.test(line)) unreadCount++;
     }
-    if (unread > 0) {
-      this.#log.warn('revocations.linesInvalid', { file: this.file, lines: unread });
+    if (unreadCount > 0) {
+      this.#log.warn('revocations.linesInvalid', { file: this.file, lines: unreadCount });
       // An invalid line must not restore access, so earlier revocations are kept.
       for (const id of this.#revokedIds.tokens) tokens.add(id);
       for (const id of this.#revokedIds.certificates) certificates.add(id);

@@ -34,7 +34,7 @@ export class PortCertificate {
   readonly #now: () => Date;
   #presented: Presented | undefined;
   #credentials: SecurePortCredentials | undefined;
-  #reported = '';
+  #reportedText = '';
   readonly #followers = new Set<() => void>();
 
   constructor(options: PortCertificateOptions) {
@@ -64,7 +64,7 @@ export class PortCertificate {
   load(): PemServerCertificate {
     const presented = this.#currentOrIssued();
     this.#present(presented);
-    this.#reported = presented.certificate.serialNumber;
+    this.#reportedText = presented.certificate.serialNumber;
     return presented.certificate;
   }
 
@@ -81,8 +81,8 @@ export class PortCertificate {
       const presented = this.#currentOrIssued();
       this.#present(presented);
       const { serialNumber, notAfter } = presented.certificate;
-      if (serialNumber === this.#reported) return { outcome: 'same' };
-      this.#reported = serialNumber;
+      if (serialNumber === this.#reportedText) return { outcome: 'same' };
+      this.#reportedText = serialNumber;
       return { outcome: 'taken', serialNumber, endsAt: notAfter.getTime() };
     } catch (error) {
       return { outcome: 'refused', reason: explainInOneLine(error) };
@@ -118,13 +118,13 @@ export class PortCertificate {
     const { certificate } = presented;
     // Client certificates are signed by the authority or by the CA of the files.
     const fileRoots = presented.from === 'files' ? certificate.ca.toString() : '';
-    const offered = { ...certificate, ca: Buffer.from(`${fileRoots}\n${pools?.meshBundle.pem ?? ''}`) };
+    const tlsOptions = { ...certificate, ca: Buffer.from(`${fileRoots}\n${pools?.meshBundle.pem ?? ''}`) };
     const otherRoots = pools && {
       accepts: (chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()),
       roots: pools.rootsOfAliases,
     };
-    if (this.#credentials === undefined) this.#credentials = new SecurePortCredentials(port, offered, otherRoots);
-    else this.#credentials.use(port, offered, otherRoots);
+    if (this.#credentials === undefined) this.#credentials = new SecurePortCredentials(port, tlsOptions, otherRoots);
+    else this.#credentials.use(port, tlsOptions, otherRoots);
     for (const follower of this.#followers) follower();
   }
 }

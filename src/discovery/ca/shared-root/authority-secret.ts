@@ -67,7 +67,7 @@ export function readShared(object: KubernetesObject, now: Date, maxLeafMs: numbe
       ? { ...steady(signer.id, maxLeafMs), since: now.getTime() }
       : journalIn(text, texts.locationOf(rotationAnnotation));
   if (journal.signer !== signer.id) {
-    throw invalid(
+    throw invalidSecret(
       texts.locationOf(rotationAnnotation),
       `names the authority ${journal.signer} as signer, but ${names.certificate} has the authority ${signer.id}`,
     );
@@ -76,7 +76,7 @@ export function readShared(object: KubernetesObject, now: Date, maxLeafMs: numbe
   if (journal.other !== null) {
     const other = selfSigned(texts, otherNames, now);
     if (other.id !== journal.other) {
-      throw invalid(
+      throw invalidSecret(
         texts.locationOf(rotationAnnotation),
         `names ${journal.other} as the other authority, but ${otherNames.certificate} has the authority ${other.id}`,
       );
@@ -86,7 +86,7 @@ export function readShared(object: KubernetesObject, now: Date, maxLeafMs: numbe
   const isOurs = text !== undefined;
   const otherRoots = !isOurs && texts.has(names.roots) ? certificatesIn(texts, names.roots) : [];
   const writtenOrder = annotations[orderAnnotation] ?? '';
-  const order = sharedOrders.find((knownOrder) => knownOrder === writtenOrder) ?? null;
+  const order = sharedOrders.find((candidate) => candidate === writtenOrder) ?? null;
   return {
     ...{ isPluggedIn: false, journal, materials, otherRoots, version: object.metadata.resourceVersion ?? '' },
     ...{ order, unknownOrder: order === null ? writtenOrder.slice(0, maxOrderLength) : '' },
@@ -120,12 +120,12 @@ export function dataOf(
   const signer = materials.get(journal.signer)!;
   const other = journal.other === null ? undefined : materials.get(journal.other);
   return {
-    [names.certificate]: encoded(signer.issuer.certificate.pem),
-    [names.key]: encoded(keyOf(signer)),
+    [names.certificate]: encodeBase64(signer.issuer.certificate.pem),
+    [names.key]: encodeBase64(keyOf(signer)),
     [names.chain]: '',
-    [names.roots]: encoded(roots.map(({ pem }) => pem).join('')),
-    [otherNames.certificate]: other && encoded(other.issuer.certificate.pem),
-    [otherNames.key]: other && encoded(keyOf(other)),
+    [names.roots]: encodeBase64(roots.map(({ pem }) => pem).join('')),
+    [otherNames.certificate]: other && encodeBase64(other.issuer.certificate.pem),
+    [otherNames.key]: other && encodeBase64(keyOf(other)),
   };
 }
 
@@ -159,12 +159,12 @@ function journalIn(text: string, location: string): SharedJournal {
     const value: unknown = JSON.parse(text);
     if (!isObject(value)) throw new Error('must be a JSON object');
     const { stage, signer, other = null, tainted = null, since, longestLeafSeconds, before = [] } = value;
-    const knownStage = stages.find((candidate) => candidate === stage);
+    const journalStage = stages.find((candidate) => candidate === stage);
     const sinceMs = Date.parse(String(since));
-    if (knownStage === undefined) throw new Error(`stage must be one of ${stages.join(', ')}`);
+    if (journalStage === undefined) throw new Error(`stage must be one of ${stages.join(', ')}`);
     if (!isId(signer) || !(other === null || isId(other)))
       throw new Error('signer and other must be IDs of authorities in hexadecimal digits');
-    if ((knownStage === 'steady') !== (other === null))
+    if ((journalStage === 'steady') !== (other === null))
       throw new Error('other must be null in stage steady, and set in all other stages');
     if (!(tainted === null || tainted === signer || tainted === other))
       throw new Error('tainted must be null, signer or other');
@@ -174,11 +174,11 @@ function journalIn(text: string, location: string): SharedJournal {
       throw new Error('longestLeafSeconds must be a positive number');
     }
     return {
-      ...{ stage: knownStage, signer, other, tainted: tainted as AuthorityId | null },
+      ...{ stage: journalStage, signer, other, tainted: tainted as AuthorityId | null },
       ...{ since: sinceMs, maxLeafMs: longestLeafSeconds * 1_000, previousSigners: before },
     };
   } catch (error) {
-    throw invalid(location, `is invalid: ${messageOf(error)}`, error);
+    throw invalidSecret(location, `is invalid: ${messageOf(error)}`, error);
   }
 }
 
@@ -195,7 +195,7 @@ function selfSigned(
   const [signingCertificate, ...intermediates] = certificatesIn(texts, certificate);
   const privateKey = parsed(texts, key, (text) => createPrivateKey(text));
   if (!signingCertificate!.x509.checkPrivateKey(privateKey)) {
-    throw invalid(texts.locationOf(key), `does not match the certificate in ${certificate}`);
+    throw invalidSecret(texts.locationOf(key), `does not match the certificate in ${certificate}`);
   }
   const roots = [intermediates.at(-1) ?? signingCertificate!];
   const checkedAt =
@@ -203,7 +203,7 @@ function selfSigned(
   try {
     return buildAuthorityMaterial({ certificate: signingCertificate!, privateKey }, intermediates, roots, checkedAt);
   } catch (error) {
-    throw invalid(texts.locationOf(certificate), messageOf(error), error);
+    throw invalidSecret(texts.locationOf(certificate), messageOf(error), error);
   }
 }
 
@@ -216,7 +216,7 @@ function parsed<T>(texts: NamedTexts, name: string, parse: (text: string) => T):
   try {
     return parse(text);
   } catch (error) {
-    throw invalid(texts.locationOf(name), `is not valid PEM: ${messageOf(error)}`, error);
+    throw invalidSecret(texts.locationOf(name), `is not valid PEM: ${messageOf(error)}`, error);
   }
 }
 
@@ -233,9 +233,9 @@ function textsOf({ metadata: { namespace = '', name }, data }: KubernetesObject)
     has: (key) => valueOf(key) !== '',
     text: (key) => {
       const value = valueOf(key);
-      if (value === '') throw invalid(placeOf(key), 'is missing or empty');
+      if (value === '') throw invalidSecret(placeOf(key), 'is missing or empty');
       if (value.length > maxKeyBytes)
-        throw invalid(placeOf(key), `must have at most ${maxKeyBytes} characters, got ${value.length}`);
+        throw invalidSecret(placeOf(key), `must have at most ${maxKeyBytes} characters, got ${value.length}`);
       return Buffer.from(value, 'base64').toString();
     },
   };
@@ -245,10 +245,10 @@ function keyOf({ issuer: { privateKey } }: AuthorityMaterial): string {
   return privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
 }
 
-function encoded(text: string): string {
+function encodeBase64(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-function invalid(location: string, problem: string, cause?: unknown): ChartpilotError {
+function invalidSecret(location: string, problem: string, cause?: unknown): ChartpilotError {
   return new ChartpilotError('CONFIG_INVALID', `${location} ${problem}`, cause === undefined ? {} : { cause });
 }

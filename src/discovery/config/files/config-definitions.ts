@@ -20,7 +20,7 @@ export interface FileContent {
 export class ConfigDefinitions {
   readonly #files = new Map<string, FileContent>();
   /** All objects of each key, sorted by file and position. The first one applies. */
-  readonly #byKey = new Map<string, readonly Config[]>();
+  readonly #configsByKey = new Map<string, readonly Config[]>();
   /**
    * Placeholders by key, in file order. A placeholder applies if there is neither a valid object nor an earlier
    * version.
@@ -31,8 +31,8 @@ export class ConfigDefinitions {
   readonly #repeated = new Set<string>();
   readonly #filesWithProblems = new Map<string, string>();
   /** Keys that no file defines, but whose last valid object or placeholder still applies. */
-  #keptKeys: ReadonlySet<string> = new Set();
-  #touched = new Set<string>();
+  #retainedKeys: ReadonlySet<string> = new Set();
+  #touchedKeys = new Set<string>();
   #snapshot = ConfigSnapshot.empty;
   #problems: readonly Problem[] = [];
   /** Which last valid objects still apply, derived from `#problems`. */
@@ -64,51 +64,55 @@ export class ConfigDefinitions {
   }
 
   #replaceObjects(file: string, previousConfigs: readonly Config[], now: readonly Config[]): void {
-    const keep = new Set(now);
+    const keysToKeep = new Set(now);
     const previousSet = new Set(previousConfigs);
     for (const config of previousConfigs) {
-      if (keep.has(config)) continue;
+      if (keysToKeep.has(config)) continue;
       const key = configKeyText(config);
       this.#define(
         key,
-        this.#byKey.get(key)!.filter((other) => other !== config),
+        this.#configsByKey.get(key)!.filter((other) => other !== config),
       );
     }
     // Objects of a file may have changed their order, which matters only for duplicate keys.
     for (const config of now) {
       const key = configKeyText(config);
-      const configsOfKey = this.#byKey.get(key) ?? [];
+      const configsOfKey = this.#configsByKey.get(key) ?? [];
       if (previousSet.has(config) && configsOfKey.length === 1) continue;
-      const elsewhere = configsOfKey.filter((other) => other.source?.file !== file);
-      const here = configsOfKey.length === elsewhere.length ? [config] : now.filter((other) => isOfKey(other, key));
-      this.#define(key, elsewhere.length === 0 ? here : [...elsewhere, ...here].sort(bySource));
+      const otherConfigs = configsOfKey.filter((other) => other.source?.file !== file);
+      const fileConfigs =
+        configsOfKey.length === otherConfigs.length ? [config] : now.filter((other) => hasKey(other, key));
+      this.#define(
+        key,
+        otherConfigs.length === 0 ? fileConfigs : [...otherConfigs, ...fileConfigs].sort(compareSource),
+      );
     }
   }
 
   #replacePlaceholders(file: string, previousConfigs: readonly Config[], now: readonly Config[]): void {
     for (const key of new Set([...previousConfigs, ...now].map((config) => configKeyText(config)))) {
-      const elsewhere = (this.#placeholders.get(key) ?? []).filter(({ source }) => source?.file !== file);
-      const here = now.filter((config) => isOfKey(config, key));
-      const all = [...elsewhere, ...here].sort(bySource);
+      const otherPlaceholders = (this.#placeholders.get(key) ?? []).filter(({ source }) => source?.file !== file);
+      const filePlaceholders = now.filter((config) => hasKey(config, key));
+      const all = [...otherPlaceholders, ...filePlaceholders].sort(compareSource);
       if (all.length === 0) this.#placeholders.delete(key);
       else this.#placeholders.set(key, all);
-      this.#touched.add(key);
+      this.#touchedKeys.add(key);
     }
     for (const object of new Set([...previousConfigs, ...now].map(objectOf))) {
       if (object === undefined) continue;
-      const elsewhere = (this.#placeholdersOf.get(object) ?? []).filter(({ source }) => source?.file !== file);
-      const all = [...elsewhere, ...now.filter((config) => objectOf(config) === object)].sort(bySource);
+      const otherPlaceholders = (this.#placeholdersOf.get(object) ?? []).filter(({ source }) => source?.file !== file);
+      const all = [...otherPlaceholders, ...now.filter((config) => objectOf(config) === object)].sort(compareSource);
       if (all.length === 0) this.#placeholdersOf.delete(object);
       else this.#placeholdersOf.set(object, all);
-      this.#touched.add(object);
+      this.#touchedKeys.add(object);
       this.#problemsAreStale = true;
     }
   }
 
   #define(key: string, configs: readonly Config[]): void {
-    if (configs.length === 0) this.#byKey.delete(key);
-    else this.#byKey.set(key, configs);
-    this.#touched.add(key);
+    if (configs.length === 0) this.#configsByKey.delete(key);
+    else this.#configsByKey.set(key, configs);
+    this.#touchedKeys.add(key);
     if (configs.length > 1 || this.#repeated.has(key) || this.#placeholdersOf.has(key)) this.#problemsAreStale = true;
     if (configs.length > 1) this.#repeated.add(key);
     else this.#repeated.delete(key);
@@ -124,42 +128,46 @@ export class ConfigDefinitions {
     if (isStale) this.#lastGood = yield* lastGoodBy(problems);
     const lastGood = this.#lastGood;
     // Checks all placeholders, because the problems determine which last valid objects apply instead of placeholders.
-    const candidates = new Set([...this.#touched, ...(isStale ? this.#keptKeys : []), ...this.#placeholders.keys()]);
+    const candidates = new Set([
+      ...this.#touchedKeys,
+      ...(isStale ? this.#retainedKeys : []),
+      ...this.#placeholders.keys(),
+    ]);
     const edits = new Map<string, Config | undefined>();
-    const keptKeys = new Set(this.#keptKeys);
+    const retainedKeys = new Set(this.#retainedKeys);
     const openKeys: string[] = [];
     for (const key of candidates) {
       yield;
-      keptKeys.delete(key);
-      const [valid] = this.#byKey.get(key) ?? [];
+      retainedKeys.delete(key);
+      const [valid] = this.#configsByKey.get(key) ?? [];
       const current = this.#snapshot.byKey.get(key);
-      const refused = this.#rejectedBefore(key, valid);
-      if (valid !== undefined && refused === undefined) edits.set(key, valid);
+      const isRejected = this.#rejectedBefore(key, valid);
+      if (valid !== undefined && isRejected === undefined) edits.set(key, valid);
       // If another file also defines the object, the active one may be from that file.
       else if (
         current !== undefined &&
         isWritten(current) &&
         lastGood.isKept(key, current) &&
-        (refused === undefined || current.source?.file === refused.source?.file)
+        (isRejected === undefined || current.source?.file === isRejected.source?.file)
       ) {
-        keptKeys.add(key);
+        retainedKeys.add(key);
       } else openKeys.push(key);
     }
-    const isThere = openKeys.length === 0 ? () => false : this.#presence(keptKeys);
+    const isThere = openKeys.length === 0 ? () => false : this.#presence(retainedKeys);
     for (const key of openKeys) {
       yield;
       const current = this.#snapshot.byKey.get(key);
       const standIn = this.#placeholderOf(key, isThere);
       // Objects of a file that became unreadable still apply.
       const isUnread = current?.standsFor !== undefined && lastGood.isOfUnread(current);
-      if (standIn === undefined && isUnread) keptKeys.add(key);
+      if (standIn === undefined && isUnread) retainedKeys.add(key);
       else edits.set(key, standIn);
     }
     const snapshot = yield* this.#snapshot.editing(edits);
-    this.#keptKeys = keptKeys;
+    this.#retainedKeys = retainedKeys;
     this.#problems = problems;
     this.#problemsAreStale = false;
-    this.#touched = new Set();
+    this.#touchedKeys = new Set();
     this.#snapshot = snapshot;
     return candidates;
   }
@@ -174,11 +182,11 @@ export class ConfigDefinitions {
     const repeated: { problem: Problem; key: string }[] = [];
     for (const key of new Set([...this.#repeated, ...this.#placeholdersOf.keys()])) {
       yield;
-      const [first, ...duplicates] = this.#byKey.get(key) ?? [];
+      const [first, ...duplicates] = this.#configsByKey.get(key) ?? [];
       if (first === undefined) continue;
-      const refused = this.#rejectedBefore(key, first);
-      for (const config of refused === undefined ? duplicates : [first, ...duplicates]) {
-        const [problem] = repetition(config, refused ?? first);
+      const isRejected = this.#rejectedBefore(key, first);
+      for (const config of isRejected === undefined ? duplicates : [first, ...duplicates]) {
+        const [problem] = repetition(config, isRejected ?? first);
         if (problem !== undefined) repeated.push({ problem, key: walkKeyOf(problem.file) });
       }
     }
@@ -188,7 +196,7 @@ export class ConfigDefinitions {
   }
 
   /** The first rejected object before the valid ones, if any. */
-  #rejectedBefore(object: string, valid = this.#byKey.get(object)?.[0]): Config | undefined {
+  #rejectedBefore(object: string, valid = this.#configsByKey.get(object)?.[0]): Config | undefined {
     const standIns = this.#placeholdersOf.get(object);
     if (standIns === undefined || valid === undefined) return undefined;
     return standIns.find((standIn) => precedes(standIn, valid));
@@ -205,13 +213,13 @@ export class ConfigDefinitions {
    * Determines whether another object applies instead of a rejected one: a valid object of another file, or an earlier version. If the rejected
    * object's key is unknown, any kept object of the same file and kind may be its earlier version, but not a placeholder.
    */
-  #presence(keptKeys: ReadonlySet<string>): (standsFor: StandsFor, file: string) => boolean {
-    const versions = [...keptKeys].map((key) => this.#snapshot.byKey.get(key)!).filter(isWritten);
+  #presence(retainedKeys: ReadonlySet<string>): (standsFor: StandsFor, file: string) => boolean {
+    const versions = [...retainedKeys].map((key) => this.#snapshot.byKey.get(key)!).filter(isWritten);
     const presentFiles = new Set(versions.map(({ kind, source }) => `${kind} ${source?.file}`));
     return ({ kind, key }, file) => {
       if (key === undefined) return presentFiles.has(`${kind} ${file}`);
       const text = configKeyText(key);
-      return keptKeys.has(text) || (this.#byKey.has(text) && this.#rejectedBefore(text) === undefined);
+      return retainedKeys.has(text) || (this.#configsByKey.has(text) && this.#rejectedBefore(text) === undefined);
     };
   }
 }
@@ -234,8 +242,8 @@ function* lastGoodBy(problems: readonly Problem[]): Steps<LastGood> {
     if (key === undefined) files.add(file);
     else namedKeys.add(configKeyText(key));
   }
-  const isOfUnread = ({ source }: Config): boolean => files.has(source?.file ?? '');
-  return { isKept: (key, config) => namedKeys.has(key) || isOfUnread(config), isOfUnread };
+  const isFromUnread = ({ source }: Config): boolean => files.has(source?.file ?? '');
+  return { isKept: (key, config) => namedKeys.has(key) || isFromUnread(config), isOfUnread: isFromUnread };
 }
 
 function isWritten({ standsFor }: Config): boolean {
@@ -251,11 +259,11 @@ function precedes({ source: one }: Config, { source: other }: Config): boolean {
   return order < 0 || (order === 0 && (one?.line ?? 0) < (other?.line ?? 0));
 }
 
-function isOfKey(config: Config, key: string): boolean {
+function hasKey(config: Config, key: string): boolean {
   return configKeyText(config) === key;
 }
 
 /** The sort is stable, so objects of one file keep their order. */
-function bySource(a: Config, b: Config): number {
+function compareSource(a: Config, b: Config): number {
   return compareWalked(a.source?.file ?? '', b.source?.file ?? '');
 }

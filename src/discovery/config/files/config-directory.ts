@@ -70,12 +70,12 @@ export class ConfigDirectory implements ConfigSource {
   /**
    * Files and directories that could not be read. A file with a fingerprint is retried when its fingerprint changes.
    */
-  readonly #unreadable = new Map<string, string | undefined>();
+  readonly #unreadableFiles = new Map<string, string | undefined>();
   /** Directory trees above the entry limit. They are checked at the next full inspection. */
   readonly #rejectedTrees = new RejectedTrees();
   #hasLinks = false;
   /** The first file that is ignored because of its extension. Empty if none exists. */
-  #ignored = '';
+  #ignoredText = '';
   /** Targets of the Kubernetes links when the linked files were last read. */
   #versions: ReadonlyMap<string, string> = new Map();
   #isComplete = false;
@@ -94,10 +94,10 @@ export class ConfigDirectory implements ConfigSource {
 
   /** Files whose content is unknown, each with the first reason. */
   get unreadable(): ReadonlyMap<string, string> {
-    const unknown = this.#definitions.problems.filter(
+    const unreadProblems = this.#definitions.problems.filter(
       ({ severity, key, standIn }) => severity === 'error' && key === undefined && standIn === undefined,
     );
-    return new Map(unknown.map(({ file, message }): [string, string] => [file, message]).reverse());
+    return new Map(unreadProblems.map(({ file, message }): [string, string] => [file, message]).reverse());
   }
 
   get problemCount(): number {
@@ -132,7 +132,7 @@ export class ConfigDirectory implements ConfigSource {
    */
   #filesToRead(paths: readonly string[]): readonly string[] | undefined {
     if (!this.#isComplete || paths.length === 0 || paths.length > maxSingleFiles) return undefined;
-    const tried = [...this.#unreadable].filter(([, fingerprint]) => fingerprint === undefined);
+    const tried = [...this.#unreadableFiles].filter(([, fingerprint]) => fingerprint === undefined);
     const files = new Set(tried.slice(0, maxRetriedFiles).map(([path]) => path));
     for (const path of new Set(paths.map((writtenPath) => resolve(writtenPath)))) {
       if (this.#isHiddenPath(path)) {
@@ -141,7 +141,7 @@ export class ConfigDirectory implements ConfigSource {
       }
       if (this.#rejectedTrees.has(path)) continue;
       if (!this.#directories.has(dirname(path)) || this.#directories.has(path)) return undefined;
-      if (this.#unreadable.get(path) === unknownFingerprint) return undefined;
+      if (this.#unreadableFiles.get(path) === unknownFingerprint) return undefined;
       if (!isFileOrNothing(path)) return undefined;
       if (isAlmostConfigName(path)) return undefined;
       if (isConfigName(path)) files.add(path);
@@ -204,15 +204,15 @@ export class ConfigDirectory implements ConfigSource {
     this.#directories = walkedFiles.directories;
     this.#hasLinks = walkedFiles.hasLinks;
     const present = new Set(walkedFiles.files.map(({ path }) => path));
-    for (const path of [...this.#files.keys(), ...this.#unreadable.keys()]) {
+    for (const path of [...this.#files.keys(), ...this.#unreadableFiles.keys()]) {
       await workTurns.rest();
       const isUnknown = walkedFiles.failures.has(path) || isBelow(path, walkedFiles.failures);
       if (!present.has(path) && !isUnknown) this.#forget(path);
     }
     for (const file of walkedFiles.files) {
       await workTurns.rest();
-      const knownFingerprint = this.#files.get(file.path)?.fingerprint ?? this.#unreadable.get(file.path);
-      if (knownFingerprint !== file.fingerprint) await this.#readFile(file, workTurns);
+      const previousFingerprint = this.#files.get(file.path)?.fingerprint ?? this.#unreadableFiles.get(file.path);
+      if (previousFingerprint !== file.fingerprint) await this.#readFile(file, workTurns);
     }
     for (const [path, error] of walkedFiles.failures) this.#fail(path, error, unknownFingerprint);
     this.#setIgnored(walkedFiles.ignored);
@@ -220,13 +220,13 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   #setIgnored({ count, first }: DirectoryWalk['ignored']): void {
-    if (this.#ignored !== first) this.#definitions.put(this.#ignored, undefined);
-    this.#ignored = first;
+    if (this.#ignoredText !== first) this.#definitions.put(this.#ignoredText, undefined);
+    this.#ignoredText = first;
     if (count === 0) return;
     const all = count === 1 ? 'is ignored' : `and ${count - 1} more files are ignored`;
     const message = `${all}: only ${configNames} are read; rename the file`;
-    const about = { severity: 'warning', code: 'CONFIG_FILE_IGNORED', file: first, line: 0, message } as const;
-    this.#definitions.put(first, { configs: [], problems: [about] });
+    const problemFields = { severity: 'warning', code: 'CONFIG_FILE_IGNORED', file: first, line: 0, message } as const;
+    this.#definitions.put(first, { configs: [], problems: [problemFields] });
   }
 
   async #readOne(path: string, workTurns: Turns): Promise<void> {
@@ -240,30 +240,30 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   async #readFile({ path, fingerprint, size }: FoundFile, workTurns: Turns): Promise<void> {
-    const knownFile = this.#files.get(path);
+    const previousFile = this.#files.get(path);
     let text: string;
     try {
       const { maxFileBytes } = this.#limits;
       if (size > maxFileBytes) throw new FileTooLarge(size, maxFileBytes);
-      this.#checkTotalBytes(size - (knownFile?.size ?? 0));
+      this.#checkTotalBytes(size - (previousFile?.size ?? 0));
       text = readBoundedText(path, maxFileBytes);
     } catch (error) {
       if (isMissingPath(error)) this.#forget(path);
       else this.#fail(path, error, error instanceof FileTooLarge ? fingerprint : undefined);
       return;
     }
-    const previous = knownFile && { previous: knownFile.content };
+    const previous = previousFile && { previous: previousFile.content };
     const content = await workTurns.through(
       readingConfigFile(path, text, { creationTimestamp: unknownAge, ...previous }),
     );
     this.#setFile(path, { fingerprint, size, content });
-    this.#unreadable.delete(path);
+    this.#unreadableFiles.delete(path);
     this.#definitions.put(path, content);
   }
 
-  #checkTotalBytes(more: number): void {
+  #checkTotalBytes(addedBytes: number): void {
     const { maxBytes } = this.#limits;
-    if (more > 0 && this.#bytes + more > maxBytes)
+    if (addedBytes > 0 && this.#bytes + addedBytes > maxBytes)
       throw new Error(
         `exceeds the limit of ${maxBytes} bytes for all configuration files: it is ignored, and its last valid content applies; remove files that are not needed, or raise PILOT_CONFIG_MAX_BYTES`,
       );
@@ -277,7 +277,7 @@ export class ConfigDirectory implements ConfigSource {
 
   #forget(path: string): void {
     this.#setFile(path, undefined);
-    this.#unreadable.delete(path);
+    this.#unreadableFiles.delete(path);
     this.#definitions.put(path, undefined);
   }
 
@@ -288,21 +288,21 @@ export class ConfigDirectory implements ConfigSource {
       ...{ file: path, line: 0, message: messageOf(error) },
     };
     this.#setFile(path, undefined);
-    this.#unreadable.set(path, fingerprint);
+    this.#unreadableFiles.set(path, fingerprint);
     this.#definitions.put(path, { configs: [], problems: [problem] });
   }
 
   *#conclude(): Steps<DirectoryReading> {
     const previousSnapshot = this.snapshot;
-    const touched = yield* this.#definitions.conclude();
+    const touchedKeys = yield* this.#definitions.conclude();
     const { snapshot, problems } = this.#definitions;
-    const changes = yield* snapshot.comparing(previousSnapshot, touched);
+    const changes = yield* snapshot.comparing(previousSnapshot, touchedKeys);
     return {
       outcome: 'read',
       version: snapshot.version,
       objects: snapshot.byKey.size,
       changes,
-      touched,
+      touched: touchedKeys,
       ...(yield* this.#reportProblems(problems, snapshot)),
       problemCount: problems.length,
     };
@@ -316,11 +316,11 @@ export class ConfigDirectory implements ConfigSource {
     if (problems === this.#lastProblems) return { problems: [], recovered: [] };
     const previousProblems = this.#problems;
     const now = new Map<string, string>();
-    const reported: ConfigProblem[] = [];
+    const reportedProblems: ConfigProblem[] = [];
     for (const problem of problems) {
       const text = problemText(problem);
       now.set(text, problem.file);
-      if (!previousProblems.has(text)) reported.push(toConfigProblem(problem, byKey));
+      if (!previousProblems.has(text)) reportedProblems.push(toConfigProblem(problem, byKey));
       yield;
     }
     const problemFiles = new Set(now.values());
@@ -329,7 +329,7 @@ export class ConfigDirectory implements ConfigSource {
       .sort(compareText);
     this.#problems = now;
     this.#lastProblems = problems;
-    return { problems: reported, recovered };
+    return { problems: reportedProblems, recovered };
   }
 }
 

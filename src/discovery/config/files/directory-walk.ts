@@ -58,18 +58,18 @@ export function fingerprintOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): stri
  * Finds files at any depth. Links can refer to any directory. If a link's target has too many entries, the link is reported as a failure, and all
  * other files are still found.
  *
- * @param refused known trees with too many entries, which are skipped; updated by the call
+ * @param rejectedTrees known trees with too many entries, which are skipped; updated by the call
  * @throws if the directory is unreadable or has too many entries
  */
 export async function walk(
   directory: string,
   { maxEntries } = defaultConfigLimits,
   workTurns = new Turns(),
-  refused = new RejectedTrees(),
+  rejectedTrees = new RejectedTrees(),
 ): Promise<DirectoryWalk> {
-  const walker = new Walker(maxEntries, workTurns, refused);
+  const walker = new Walker(maxEntries, workTurns, rejectedTrees);
   await walker.walk(directory);
-  refused.keepOnly(walker.failures);
+  rejectedTrees.keepOnly(walker.failures);
   return walker;
 }
 
@@ -140,7 +140,7 @@ class Walker implements DirectoryWalk {
   ignored = { count: 0, first: '' };
   readonly #maxEntries: number;
   readonly #workTurns: Turns;
-  readonly #rejected: RejectedTrees;
+  readonly #rejectedTrees: RejectedTrees;
   #entries = 0;
   /**
    * Number of visited entries, including those of rejected trees. Limiting it ensures that a thousand links to large trees cost at most two walks.
@@ -149,10 +149,10 @@ class Walker implements DirectoryWalk {
   /** Links are walked last, so that their targets do not use up the limit for other files. */
   #links: Place[] = [];
 
-  constructor(maxEntries: number, workTurns: Turns, refused: RejectedTrees) {
+  constructor(maxEntries: number, workTurns: Turns, rejectedTrees: RejectedTrees) {
     this.#maxEntries = maxEntries;
     this.#workTurns = workTurns;
-    this.#rejected = refused;
+    this.#rejectedTrees = rejectedTrees;
   }
 
   async walk(root: string): Promise<void> {
@@ -164,7 +164,7 @@ class Walker implements DirectoryWalk {
   }
 
   async #attemptTree(path: string, visit: () => Promise<void>): Promise<void> {
-    const reason = this.#rejected.reasonFor(path);
+    const reason = this.#rejectedTrees.reasonFor(path);
     if (reason !== undefined) {
       this.failures.set(path, reason);
       return;
@@ -174,7 +174,7 @@ class Walker implements DirectoryWalk {
     const failure = this.failures.get(path);
     // With more visited entries, the tree may have failed only because other trees used up the limit. It is walked again when those are skipped.
     if (failure instanceof TooManyEntries && this.#visited <= 2 * this.#maxEntries)
-      this.#rejected.add(path, fingerprint, failure);
+      this.#rejectedTrees.add(path, fingerprint, failure);
   }
 
   /** Visits a path. If its tree has too many entries, discards everything that was found in the tree. */
@@ -194,7 +194,8 @@ class Walker implements DirectoryWalk {
         this.files = this.files.slice(0, files);
         this.directories = new Set([...this.directories].slice(0, directories));
         this.#links = this.#links.slice(0, links);
-        for (const failed of this.failures.keys()) if (failed.startsWith(`${path}/`)) this.failures.delete(failed);
+        for (const failedPath of this.failures.keys())
+          if (failedPath.startsWith(`${path}/`)) this.failures.delete(failedPath);
         this.#entries = entries;
       }
       this.failures.set(path, error);
@@ -217,14 +218,16 @@ class Walker implements DirectoryWalk {
     this.directories.add(path);
     for (const entry of entries) {
       await this.#workTurns.rest();
-      const below = { path: join(path, entry.name), above: [...above, identity] };
+      const childDirectory = { path: join(path, entry.name), above: [...above, identity] };
       if (entry.isSymbolicLink()) {
         this.hasLinks = true;
-        this.#links.push(below);
+        this.#links.push(childDirectory);
       } else if (above.length === 0) {
-        const visitEntry = () => this.#visit(below, isConfigName(entry.name));
-        await (entry.isDirectory() ? this.#attemptTree(below.path, visitEntry) : this.#attempt(below.path, visitEntry));
-      } else await this.#visitBelow(below, isConfigName(entry.name));
+        const visitEntry = () => this.#visit(childDirectory, isConfigName(entry.name));
+        await (entry.isDirectory()
+          ? this.#attemptTree(childDirectory.path, visitEntry)
+          : this.#attempt(childDirectory.path, visitEntry));
+      } else await this.#visitBelow(childDirectory, isConfigName(entry.name));
     }
   }
 

@@ -77,7 +77,7 @@ class TreeWatch {
   /** Whether a path was watched later than requested, so that a change may have been missed. */
   #isLate = false;
   readonly #changedPaths = new Set<string>();
-  readonly #renamed = new Set<string>();
+  readonly #renamedPaths = new Set<string>();
   #reporting: NodeJS.Immediate | undefined;
   /** Events in the current period of {@link burstMs}. */
   #recent = { since: Number.NEGATIVE_INFINITY, events: 0 };
@@ -128,11 +128,11 @@ class TreeWatch {
   }
 
   /** Inspections detect changes in directories beyond the limit. */
-  #reportLimit(excess: string): void {
+  #reportLimit(excessText: string): void {
     if (!this.#isLimitReported)
       this.#reportFailure(
         new Error(
-          `${this.#root} has ${excess}, the limit of file watches: changes of the rest are detected within a minute`,
+          `${this.#root} has ${excessText}, the limit of file watches: changes of the rest are detected within a minute`,
         ),
       );
     this.#isLimitReported = true;
@@ -147,10 +147,10 @@ class TreeWatch {
   #onEvent(directory: string, event: string, name: string | null): void {
     const path = name === null ? directory : join(directory, name);
     // An entry was added, removed or renamed. Its inode number may be reused, so it does not identify the entry.
-    if (event === 'rename') this.#renamed.add(path);
+    if (event === 'rename') this.#renamedPaths.add(path);
     // A removed or renamed directory reports its own name.
     if (name === null || name === basename(directory)) {
-      this.#renamed.add(directory);
+      this.#renamedPaths.add(directory);
       this.#queueReport(directory);
     }
     this.#queueReport(path);
@@ -162,11 +162,11 @@ class TreeWatch {
     if (this.#changedPaths.size <= maxPathsPerTurn) this.#changedPaths.add(path);
     this.#reporting ??= setImmediate(() => {
       this.#reporting = undefined;
-      const [changedPaths, renamed] = [[...this.#changedPaths], [...this.#renamed]];
+      const [changedPaths, renamedPaths] = [[...this.#changedPaths], [...this.#renamedPaths]];
       this.#changedPaths.clear();
-      this.#renamed.clear();
-      if (renamed.includes(this.#root)) this.#renewRoot();
-      else if (renamed.length > 0) this.#watchAgain(renamed);
+      this.#renamedPaths.clear();
+      if (renamedPaths.includes(this.#root)) this.#renewRoot();
+      else if (renamedPaths.length > 0) this.#renewWatches(renamedPaths);
       const isBurst = this.#countEvents(changedPaths.length);
       for (const changedPath of changedPaths.length > maxPathsPerTurn ? [this.#root] : changedPaths)
         this.#report(changedPath, isBurst);
@@ -178,7 +178,7 @@ class TreeWatch {
     return stats !== undefined && identityOf(stats) === this.#watched.get(path)?.identity;
   }
 
-  #watchAgain(paths: readonly string[]): void {
+  #renewWatches(paths: readonly string[]): void {
     for (const path of paths) {
       this.#unwatchTree(path);
       this.#pending.push({ path, above: [] });
@@ -194,8 +194,8 @@ class TreeWatch {
 
   #continue(): void {
     if (this.#isClosed || this.#next !== undefined) return;
-    const until = performance.now() + turnMs;
-    while (performance.now() < until) {
+    const deadline = performance.now() + turnMs;
+    while (performance.now() < deadline) {
       if (this.#current === undefined) {
         const watchPlace = this.#pending.pop() ?? this.#pendingLinks.pop();
         if (watchPlace === undefined) {
@@ -229,7 +229,7 @@ class TreeWatch {
       return;
     }
     if (above.includes(identity) || above.length >= maxDirectoryDepth) return;
-    if (path !== this.#root && isInKernelFileSystem(path)) return;
+    if (path !== this.#root && isKernelPath(path)) return;
     const watched = this.#watch(path, identity, (event, name) => this.#onEvent(path, event, name));
     if (watched === undefined) return;
     let directory: Dir | undefined;
@@ -253,14 +253,14 @@ class TreeWatch {
   }
 
   /** `undefined` if the path cannot be watched, in which case nothing below it is watched. */
-  #watch(path: string, identity: string, happened: (event: string, name: string | null) => void): Watched | undefined {
+  #watch(path: string, identity: string, onEvent: (event: string, name: string | null) => void): Watched | undefined {
     if (this.#watched.size >= maxWatches) {
       this.#reportLimit(`more than ${maxWatches} directories`);
       return undefined;
     }
     if (this.#isResumed) this.#isLate = true;
     try {
-      const watcher = watch(path, (event, name) => happened(event, name));
+      const watcher = watch(path, (event, name) => onEvent(event, name));
       watcher.on('error', () => {
         this.#unwatchTree(path);
         this.#queueReport(dirname(path));
@@ -275,7 +275,7 @@ class TreeWatch {
   }
 
   #onLinkedFileEvent(path: string, event: string): void {
-    if (event === 'rename') this.#renamed.add(path);
+    if (event === 'rename') this.#renamedPaths.add(path);
     this.#queueReport(path);
   }
 
@@ -337,7 +337,7 @@ function statsOf(path: string): Stats | undefined {
   }
 }
 
-function isInKernelFileSystem(path: string): boolean {
+function isKernelPath(path: string): boolean {
   try {
     return isOnKernelFileSystem(path);
   } catch {

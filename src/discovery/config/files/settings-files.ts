@@ -60,7 +60,7 @@ export class SettingsFiles {
       };
       return { outcome: 'invalid', defaults: defaultVersion, problems: [toConfigProblem(problem)] };
     }
-    return name === 'mesh' ? this.#keep(name, decodeMesh(file, text)) : this.#keep(name, decodeNetworks(file, text));
+    return name === 'mesh' ? this.#store(name, decodeMesh(file, text)) : this.#store(name, decodeNetworks(file, text));
   }
 
   /**
@@ -71,17 +71,17 @@ export class SettingsFiles {
   readTexts(name: SettingsName, texts: readonly { readonly place: string; readonly text: string }[]): SettingsReading {
     const last = texts.at(-1);
     if (last === undefined) return { outcome: 'absent', defaults: versionOf(defaults[name]) };
-    if (name === 'networks') return asConfigMapReading(this.#keep(name, decodeNetworks(last.place, last.text)));
+    if (name === 'networks') return asConfigMapReading(this.#store(name, decodeNetworks(last.place, last.text)));
     let decoded: Decoded<MeshConfig> = E.right({ value: defaults.mesh, warnings: [] });
     for (const { place, text } of texts) {
       decoded = E.chain(({ value: base, warnings }: { value: MeshConfig; warnings: readonly Problem[] }) =>
-        E.map(({ mesh, warnings: more }: { mesh: MeshConfig; warnings: readonly Problem[] }) => ({
+        E.map(({ mesh, warnings: meshWarnings }: { mesh: MeshConfig; warnings: readonly Problem[] }) => ({
           value: mesh,
-          warnings: [...warnings, ...more],
+          warnings: [...warnings, ...meshWarnings],
         }))(readMeshConfig(place, text, base)),
       )(decoded);
     }
-    return asConfigMapReading(this.#keep(name, decoded));
+    return asConfigMapReading(this.#store(name, decoded));
   }
 
   adopt(name: SettingsName, version: string): void {
@@ -89,18 +89,18 @@ export class SettingsFiles {
     if (value === undefined) return;
     this.#active = { ...this.#active, [name]: value };
     // Settings that were not adopted are dropped.
-    const keptVersions = new Set([version, versionOf(defaults[name])]);
+    const versionsToKeep = new Set([version, versionOf(defaults[name])]);
     for (const oldVersion of this.#read[name].keys())
-      if (!keptVersions.has(oldVersion)) this.#read[name].delete(oldVersion);
+      if (!versionsToKeep.has(oldVersion)) this.#read[name].delete(oldVersion);
   }
 
   #warnOnce(name: SettingsName, warnings: readonly Problem[]): void {
-    const reported = this.#warnings[name];
+    const reportedWarnings = this.#warnings[name];
     this.#warnings[name] = new Set(warnings.map(problemText));
-    for (const warning of warnings) if (!reported.has(problemText(warning))) this.#warn(warning);
+    for (const warning of warnings) if (!reportedWarnings.has(problemText(warning))) this.#warn(warning);
   }
 
-  #keep<Name extends SettingsName>(name: Name, decoded: Decoded<SettingsValues[Name]>): SettingsReading {
+  #store<Name extends SettingsName>(name: Name, decoded: Decoded<SettingsValues[Name]>): SettingsReading {
     const versions: Map<string, SettingsValues[Name]> = this.#read[name];
     if (E.isLeft(decoded)) {
       const problems = decoded.left.map((problem) => toConfigProblem(problem));

@@ -8,12 +8,12 @@ type ChangeEventType = 'files.changed' | 'source.changed';
 
 /** If a watch fails, the failure is logged and the last content still applies. */
 export function watchEffect<Input>(
-  begin: (input: Input, handlers: WatchHandlers) => StopWatching,
+  startWatch: (input: Input, handlers: WatchHandlers) => StopWatching,
   type: ChangeEventType,
   log: Logger,
 ) {
   return fromCallback<{ type: never }, Input>(({ input, sendBack }) =>
-    begin(input, {
+    startWatch(input, {
       changed: (path, isBurst = false) =>
         sendBack(
           type === 'source.changed'

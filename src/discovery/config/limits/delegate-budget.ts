@@ -36,28 +36,28 @@ export class DelegateBudget implements NamespaceBudget {
     _settings: BudgetSettings,
     previous: ReadonlyMap<string, LimitedObject>,
   ): Steps<LimitedObjects> {
-    let touched = new Set<string>();
+    let touchedKeys = new Set<string>();
     let hasDelegateChanged = false;
     for (const key of keys) {
       yield;
       if (!key.startsWith('VirtualService/')) continue;
       const config = objectOf(key);
       if (this.#putDelegate(key, config)) hasDelegateChanged = true;
-      if (this.#putDelegating(key, config)) touched.add(namespaceOf(key));
+      if (this.#putDelegating(key, config)) touchedKeys.add(namespaceOf(key));
     }
-    if (hasDelegateChanged) touched = new Set([...touched, ...this.#delegatingObjects.keys()]);
-    return yield* limitedAgain(touched, previous, (name) => this.#excessOf(name));
+    if (hasDelegateChanged) touchedKeys = new Set([...touchedKeys, ...this.#delegatingObjects.keys()]);
+    return yield* limitedAgain(touchedKeys, previous, (name) => this.#excessOf(name));
   }
 
   #putDelegate(key: string, config: Config | undefined): boolean {
     const id = key.slice(key.indexOf('/') + 1);
-    const knownDelegate = this.#delegates.get(id);
+    const delegateConfig = this.#delegates.get(id);
     const spec = config?.spec as VirtualService | undefined;
     const isDelegate = spec !== undefined && spec.hosts.length === 0;
     const units = isDelegate ? (spec.http ?? []).reduce((sum, route) => sum + routeUnits(route), 0) : undefined;
     if (units === undefined) this.#delegates.delete(id);
     else this.#delegates.set(id, units);
-    return knownDelegate !== units;
+    return delegateConfig !== units;
   }
 
   #putDelegating(key: string, config: Config | undefined): boolean {
@@ -74,17 +74,17 @@ export class DelegateBudget implements NamespaceBudget {
   }
 
   *#excessOf(namespace: string): Generator<Excess> {
-    const keptRoutes: Delegating[] = [];
-    const beyond: Delegating[] = [];
+    const allowedRoutes: Delegating[] = [];
+    const excessRoutes: Delegating[] = [];
     for (const delegating of this.#delegatingObjects.get(namespace)?.values() ?? []) {
-      for (const routes of byShare(this.#delegatingRoutes(delegating))) {
+      for (const routes of orderByShare(this.#delegatingRoutes(delegating))) {
         const tooMany = new Set(beyondLimit(routes, maxHostRoutes));
-        for (const route of routes) (tooMany.has(route) ? beyond : keptRoutes).push(route);
+        for (const route of routes) (tooMany.has(route) ? excessRoutes : allowedRoutes).push(route);
       }
     }
-    for (const routes of byShare(keptRoutes)) beyond.push(...beyondLimit(routes, maxDelegatedRoutes));
-    for (const [config, routes] of Map.groupBy(beyond, ({ config }) => config)) {
-      yield excess(
+    for (const routes of orderByShare(allowedRoutes)) excessRoutes.push(...beyondLimit(routes, maxDelegatedRoutes));
+    for (const [config, routes] of Map.groupBy(excessRoutes, ({ config }) => config)) {
+      yield excessOf(
         config,
         routes.map(({ index }) => index).sort((a, b) => a - b),
       );
@@ -102,7 +102,7 @@ export class DelegateBudget implements NamespaceBudget {
   }
 }
 
-function byShare(routes: readonly Delegating[]): Iterable<readonly Delegating[]> {
+function orderByShare(routes: readonly Delegating[]): Iterable<readonly Delegating[]> {
   return Map.groupBy(routes, ({ isForeign }) => isForeign).values();
 }
 
@@ -110,14 +110,14 @@ function namespaceOf(key: string): string {
   return key.split('/', 2)[1]!;
 }
 
-function excess(original: Config, routes: readonly number[]): Excess {
+function excessOf(original: Config, routes: readonly number[]): Excess {
   const spec = original.spec as VirtualService;
   return {
     original,
     variant: createHash('sha256').update(routes.join()).digest('hex').slice(0, 12),
     limit: () => {
-      const beyond = new Set(routes);
-      const http = (spec.http ?? []).map((route, index) => (beyond.has(index) ? closedRoute(route) : route));
+      const excessIndexes = new Set(routes);
+      const http = (spec.http ?? []).map((route, index) => (excessIndexes.has(index) ? closedRoute(route) : route));
       return {
         config: { spec: { ...spec, http } },
         field: `spec.http[${routes[0]}].delegate`,

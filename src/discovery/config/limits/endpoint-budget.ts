@@ -74,15 +74,15 @@ export class EndpointBudget implements NamespaceBudget {
     _settings: BudgetSettings,
     previous: ReadonlyMap<string, LimitedObject>,
   ): Steps<LimitedObjects> {
-    const touched = new Set<string>();
+    const touchedKeys = new Set<string>();
     for (const key of keys) {
       yield;
-      this.#put(key, objectOf(key), touched);
+      this.#put(key, objectOf(key), touchedKeys);
     }
     const limitedBefore = new Set([...previous.values()].map(({ original }) => original.namespace));
-    for (const name of touched) if (!limitedBefore.has(name) && this.#isWithinLimit(name)) touched.delete(name);
-    if (touched.size === 0) return { limited: previous, changed: touched };
-    return yield* limitedAgain(touched, previous, (name) => this.#excessOf(name));
+    for (const name of touchedKeys) if (!limitedBefore.has(name) && this.#isWithinLimit(name)) touchedKeys.delete(name);
+    if (touchedKeys.size === 0) return { limited: previous, changed: touchedKeys };
+    return yield* limitedAgain(touchedKeys, previous, (name) => this.#excessOf(name));
   }
 
   /** Whether the namespace is within the limit, whatever its selectors match. */
@@ -93,7 +93,7 @@ export class EndpointBudget implements NamespaceBudget {
     return sums.listed + sums.clusters * entries.size + sums.clustersOfPods * pods.size <= this.#maxEndpoints;
   }
 
-  #put(key: string, config: Config | undefined, touched: Set<string>): void {
+  #put(key: string, config: Config | undefined, touchedKeys: Set<string>): void {
     const [kind = '', name = ''] = key.split('/', 2);
     if (!kinds.has(kind)) return;
     const namespace = this.#namespaces.get(name) ?? {
@@ -119,9 +119,9 @@ export class EndpointBudget implements NamespaceBudget {
       if (source === undefined) namespace.sources.delete(key);
       else namespace.sources.set(key, source);
       // Added even if nothing remains, because the caller's map may contain the previous result of the namespace.
-      touched.add(name);
+      touchedKeys.add(name);
     }
-    if (namespace.sources.size > 0) touched.add(name);
+    if (namespace.sources.size > 0) touchedKeys.add(name);
     if (namespace.sources.size + namespace.entries.size + namespace.pods.size > 0)
       this.#namespaces.set(name, namespace);
     else this.#namespaces.delete(name);
@@ -131,19 +131,19 @@ export class EndpointBudget implements NamespaceBudget {
     const namespace = this.#namespaces.get(name);
     if (namespace === undefined) return;
     const shares = sharesOf(namespace);
-    const beyond = beyondLimit(shares, this.#maxEndpoints);
-    if (beyond.length === 0) return;
+    const excessShares = beyondLimit(shares, this.#maxEndpoints);
+    if (excessShares.length === 0) return;
     const total = shares.reduce((sum, { cost }) => sum + cost, 0);
-    for (const { config } of beyond) yield this.#excess(config, total);
+    for (const { config } of excessShares) yield this.#buildExcess(config, total);
   }
 
-  #excess(original: Config, total: number): Excess {
+  #buildExcess(original: Config, total: number): Excess {
     const { kind, namespace } = original;
     return {
       original,
       variant: 'without-endpoints',
       limit: () => ({
-        config: withoutEndpoints(original),
+        config: omitEndpoints(original),
         field: fields[kind]!(original),
         message:
           `${effects[kind] ?? 'its services get no endpoints'}: the services of namespace ${namespace} have ${total} endpoints (addresses x ` +
@@ -160,9 +160,9 @@ const kinds: ReadonlySet<string> = new Set([
 
 /** `undefined` if the object has no endpoints and selects none. */
 function sourceOf(config: Config): EndpointSource | undefined {
-  const listed = listedEndpoints(config);
+  const listedCount = listedEndpoints(config);
   const selection = selectionOf(config);
-  return listed === 0 && selection === undefined ? undefined : { config, listed, selection };
+  return listedCount === 0 && selection === undefined ? undefined : { config, listed: listedCount, selection };
 }
 
 function listedEndpoints({ kind, spec }: Config): number {
@@ -217,12 +217,13 @@ function sharesOf(namespace: NamespaceEndpoints): readonly LimitShare[] {
     if (selection === undefined) return { config, cost: listed };
     const { selector, clusters, selectsPods } = selection;
     // Upper bound, because an exact count would evaluate each selector for each workload.
-    const selected = entries.maxSelectedBy(selector) + (selectsPods ? (podIndex?.maxSelectedBy(selector) ?? 0) : 0);
-    return { config, cost: listed + clusters * selected };
+    const selectedCount =
+      entries.maxSelectedBy(selector) + (selectsPods ? (podIndex?.maxSelectedBy(selector) ?? 0) : 0);
+    return { config, cost: listed + clusters * selectedCount };
   });
 }
 
-function withoutEndpoints({ kind, spec }: Config): Partial<Config> {
+function omitEndpoints({ kind, spec }: Config): Partial<Config> {
   if (kind === 'EndpointSlice') return { spec: { ...(spec as EndpointSlice), endpoints: [] } };
   if (kind === 'Endpoints') return { spec: { ...(spec as Endpoints), subsets: [] } };
   return { isWithoutEndpoints: true };

@@ -61,34 +61,34 @@ export class ExportBudget implements NamespaceBudget {
     settings: BudgetSettings,
     previous: ReadonlyMap<string, LimitedObject>,
   ): Steps<LimitedObjects> {
-    const touched = new Set<string>();
+    const touchedKeys = new Set<string>();
     for (const key of keys) {
       yield;
-      this.#put(key, objectOf(key), settings, touched);
+      this.#put(key, objectOf(key), settings, touchedKeys);
     }
-    return yield* limitedAgain(touched, previous, (name) =>
+    return yield* limitedAgain(touchedKeys, previous, (name) =>
       name === settings.rootNamespace ? [] : this.#excessOf(name),
     );
   }
 
-  #put(key: string, config: Config | undefined, settings: BudgetSettings, touched: Set<string>): void {
+  #put(key: string, config: Config | undefined, settings: BudgetSettings, touchedKeys: Set<string>): void {
     const [kind = '', name = ''] = key.split('/', 2);
     const costsOf = costs.get(kind);
     if (costsOf === undefined) return;
     const namespace = this.#namespaces.get(name) ?? { objects: new Map(), totals: { mesh: 0, gateways: 0 } };
-    const knownObject = namespace.objects.get(key);
-    if (knownObject !== undefined) touched.add(name);
-    if (knownObject?.config === config) return;
-    const { mesh, gateways } = config === undefined ? nothing : costsOf(config, settings);
+    const previousObject = namespace.objects.get(key);
+    if (previousObject !== undefined) touchedKeys.add(name);
+    if (previousObject?.config === config) return;
+    const { mesh, gateways } = config === undefined ? noCosts : costsOf(config, settings);
     const isExported = mesh + gateways > 0;
-    if (knownObject === undefined && !isExported) return;
-    namespace.totals.mesh += mesh - (knownObject?.mesh ?? 0);
-    namespace.totals.gateways += gateways - (knownObject?.gateways ?? 0);
+    if (previousObject === undefined && !isExported) return;
+    namespace.totals.mesh += mesh - (previousObject?.mesh ?? 0);
+    namespace.totals.gateways += gateways - (previousObject?.gateways ?? 0);
     if (isExported) namespace.objects.set(key, { config: config!, mesh, gateways });
     else namespace.objects.delete(key);
     if (namespace.objects.size > 0) this.#namespaces.set(name, namespace);
     else this.#namespaces.delete(name);
-    touched.add(name);
+    touchedKeys.add(name);
   }
 
   *#excessOf(name: string): Generator<Excess> {
@@ -97,23 +97,23 @@ export class ExportBudget implements NamespaceBudget {
     const { totals } = namespace;
     const configsOf = (shares: readonly LimitShare[]): ReadonlySet<Config> =>
       new Set(shares.map(({ config }) => config));
-    const meshBeyond = configsOf(this.#beyond(namespace, 'mesh'));
-    const gatewaysBeyond = configsOf(this.#beyond(namespace, 'gateways'));
+    const meshBeyond = configsOf(this.#excessShares(namespace, 'mesh'));
+    const gatewaysBeyond = configsOf(this.#excessShares(namespace, 'gateways'));
     // A route that responds with 503 keeps its matches, so the number of such routes is limited too.
     const closable = [...gatewaysBeyond].map((config) => ({ config, cost: virtualServiceUnits(closedSpec(config)) }));
     const hidden = configsOf(beyondLimit(closable, this.#limits.gateways));
     for (const config of new Set([...meshBeyond, ...gatewaysBeyond])) {
-      const isOfGateways = gatewaysOf(config).length > 0;
-      const how: Limitation = {
-        isHidden: hidden.has(config) || (meshBeyond.has(config) && !isOfGateways),
-        isOutOfMesh: meshBeyond.has(config) && isOfGateways,
+      const appliesToGateways = gatewaysOf(config).length > 0;
+      const limitation: Limitation = {
+        isHidden: hidden.has(config) || (meshBeyond.has(config) && !appliesToGateways),
+        isOutOfMesh: meshBeyond.has(config) && appliesToGateways,
         isClosed: gatewaysBeyond.has(config),
       };
-      yield this.#excess(config, how, totals);
+      yield this.#buildExcess(config, limitation, totals);
     }
   }
 
-  #beyond({ objects, totals }: NamespaceExports, share: keyof Costs): LimitShare[] {
+  #excessShares({ objects, totals }: NamespaceExports, share: keyof Costs): LimitShare[] {
     if (totals[share] <= this.#limits[share]) return [];
     const shares = [...objects.values()].filter((exportedObject) => exportedObject[share] > 0);
     return beyondLimit(
@@ -122,20 +122,20 @@ export class ExportBudget implements NamespaceBudget {
     );
   }
 
-  #excess(original: Config, how: Limitation, totals: Costs): Excess {
-    const { isHidden, isOutOfMesh, isClosed } = how;
+  #buildExcess(original: Config, limitation: Limitation, totals: Costs): Excess {
+    const { isHidden, isOutOfMesh, isClosed } = limitation;
     const share = isClosed ? 'gateways' : 'mesh';
     return {
       original,
       variant: `limited${isHidden ? '-hidden' : ''}${isOutOfMesh ? '-out-of-mesh' : ''}${isClosed ? '-closed' : ''}`,
       limit: () => {
-        const { config, effect } = limitedConfig(original, how);
+        const { config, effect } = limitedConfig(original, limitation);
         return {
           config,
           field: '',
           message:
-            `${effect}: namespace ${original.namespace} exports ${totals[share]} ${exported[share].resources}, ` +
-            `the limit is ${this.#limits[share]} (LIMIT_EXCEEDED): narrow exportTo of its objects, or raise ${exported[share].setting}`,
+            `${effect}: namespace ${original.namespace} exports ${totals[share]} ${exportTexts[share].resources}, ` +
+            `the limit is ${this.#limits[share]} (LIMIT_EXCEEDED): narrow exportTo of its objects, or raise ${exportTexts[share].setting}`,
         };
       },
     };
@@ -154,12 +154,12 @@ interface Limitation {
   readonly isClosed: boolean;
 }
 
-const exported: Readonly<Record<keyof Costs, { readonly resources: string; readonly setting: string }>> = {
+const exportTexts: Readonly<Record<keyof Costs, { readonly resources: string; readonly setting: string }>> = {
   mesh: { resources: 'clusters and routes', setting: 'PILOT_MAX_EXPORTED_PER_NAMESPACE' },
   gateways: { resources: 'routes at gateways', setting: 'PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE' },
 };
 
-const nothing: Costs = { mesh: 0, gateways: 0 };
+const noCosts: Costs = { mesh: 0, gateways: 0 };
 
 /** Cost by kind. Objects that are not visible in other namespaces cost nothing. */
 const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => Costs> = new Map([
@@ -167,7 +167,7 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
     'ServiceEntry',
     (config, { defaultServiceExportTo }) => {
       const { hosts, ports, addresses = [], exportTo, subjectAltNames } = config.spec as ServiceEntry;
-      if (!isExported(config, exportTo, defaultServiceExportTo)) return nothing;
+      if (!isExported(config, exportTo, defaultServiceExportTo)) return noCosts;
       const clusters = Math.max(hosts.length, addresses.length) * ports.length;
       return { mesh: clusters * unitsOf(bytesOf(subjectAltNames)), gateways: 0 };
     },
@@ -175,7 +175,7 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
   [
     'Service',
     (config, { defaultServiceExportTo }) => {
-      if (!isExported(config, exportAnnotation(config), defaultServiceExportTo)) return nothing;
+      if (!isExported(config, exportAnnotation(config), defaultServiceExportTo)) return noCosts;
       return { mesh: (config.spec as KubernetesService).spec.ports.length, gateways: 0 };
     },
   ],
@@ -185,23 +185,26 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
       const spec = config.spec as VirtualService;
       const { hosts, gateways = [], exportTo } = spec;
       // The cost of delegates is counted in the objects that delegate to them.
-      if (hosts.length === 0 || !isExported(config, exportTo, defaultVirtualServiceExportTo)) return nothing;
+      if (hosts.length === 0 || !isExported(config, exportTo, defaultVirtualServiceExportTo)) return noCosts;
       const units = virtualServiceUnits(spec);
-      const isOfMesh = gateways.length === 0 || gateways.includes('mesh');
+      const appliesToMesh = gateways.length === 0 || gateways.includes('mesh');
       // A Gateway can select workloads of another namespace. Ingresses have a separate limit.
-      const isOfGateways = gateways.some((name) => name !== 'mesh') && config.generatedFrom !== 'Ingress';
-      return { mesh: isOfMesh ? units : 0, gateways: isOfGateways ? units : 0 };
+      const appliesToGateways = gateways.some((name) => name !== 'mesh') && config.generatedFrom !== 'Ingress';
+      return { mesh: appliesToMesh ? units : 0, gateways: appliesToGateways ? units : 0 };
     },
   ],
   [
     'DestinationRule',
     (config, { defaultDestinationRuleExportTo }) => {
       const { host, subsets = [], exportTo, trafficPolicy } = config.spec as DestinationRule;
-      if (!isExported(config, exportTo, defaultDestinationRuleExportTo)) return nothing;
-      const common = policyBytes(trafficPolicy);
+      if (!isExported(config, exportTo, defaultDestinationRuleExportTo)) return noCosts;
+      const commonBytes = policyBytes(trafficPolicy);
       // The cost of the service's clusters already includes policies of typical size.
-      const baseUnits = unitsOf(common) - 1;
-      const subsetUnits = subsets.reduce((sum, subset) => sum + unitsOf(common + policyBytes(subset.trafficPolicy)), 0);
+      const baseUnits = unitsOf(commonBytes) - 1;
+      const subsetUnits = subsets.reduce(
+        (sum, subset) => sum + unitsOf(commonBytes + policyBytes(subset.trafficPolicy)),
+        0,
+      );
       return { mesh: (baseUnits + subsetUnits) * (isWildcard(host) ? maxWildcardSubsets : 1), gateways: 0 };
     },
   ],
@@ -210,18 +213,18 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
 /** Bytes that a policy adds to each cluster. Only the largest port settings count. */
 function policyBytes(policy: TrafficPolicy | undefined): number {
   if (policy === undefined) return 0;
-  const { portLevelSettings = [], ...common } = policy;
-  return portLevelSettings.reduce((maxBytes, port) => Math.max(maxBytes, bytesOf(port)), bytesOf(common));
+  const { portLevelSettings = [], ...commonPolicy } = policy;
+  return portLevelSettings.reduce((maxBytes, port) => Math.max(maxBytes, bytesOf(port)), bytesOf(commonPolicy));
 }
 
 function isExported(
   { namespace, standsFor }: Config,
   exportTo: readonly string[] | undefined,
-  byDefault: readonly string[] = ['*'],
+  defaultExportTo: readonly string[] = ['*'],
 ): boolean {
   // A placeholder restricts access, so it must apply everywhere.
   if (standsFor !== undefined) return false;
-  const targets = exportTo !== undefined && exportTo.length > 0 ? exportTo : byDefault;
+  const targets = exportTo !== undefined && exportTo.length > 0 ? exportTo : defaultExportTo;
   return targets.length === 0 || targets.some((target) => target !== '.' && target !== '~' && target !== namespace);
 }
 
@@ -232,7 +235,10 @@ function gatewaysOf({ kind, spec }: Config): readonly string[] {
 const inOwnNamespace = 'it is visible in its own namespace only';
 
 /** A limited DestinationRule keeps its TLS settings but loses its subsets. */
-function limitedConfig(config: Config, how: Limitation): { readonly config: Partial<Config>; readonly effect: string } {
+function limitedConfig(
+  config: Config,
+  limitation: Limitation,
+): { readonly config: Partial<Config>; readonly effect: string } {
   switch (config.kind) {
     case 'DestinationRule': {
       const { subsets: _, ...spec } = config.spec as DestinationRule;
@@ -244,7 +250,7 @@ function limitedConfig(config: Config, how: Limitation): { readonly config: Part
         effect: inOwnNamespace,
       };
     case 'VirtualService': {
-      const { isHidden, isOutOfMesh, isClosed } = how;
+      const { isHidden, isOutOfMesh, isClosed } = limitation;
       const spec = isClosed ? closedSpec(config) : (config.spec as VirtualService);
       const effects = [
         isHidden && inOwnNamespace,

@@ -34,12 +34,12 @@ export class IngressBudget implements NamespaceBudget {
     { rootNamespace }: BudgetSettings,
     previous: ReadonlyMap<string, LimitedObject>,
   ): Steps<LimitedObjects> {
-    const touched = new Set<string>();
+    const touchedKeys = new Set<string>();
     for (const key of keys) {
       yield;
       const [kind, name = ''] = key.split('/', 2);
       if (kind !== 'Ingress') continue;
-      touched.add(name);
+      touchedKeys.add(name);
       const shares = this.#namespaces.get(name) ?? new Map<string, LimitShare>();
       const config = objectOf(key);
       if (config === undefined) shares.delete(key);
@@ -47,18 +47,19 @@ export class IngressBudget implements NamespaceBudget {
       if (shares.size > 0) this.#namespaces.set(name, shares);
       else this.#namespaces.delete(name);
     }
-    return yield* limitedAgain(touched, previous, (name) => (name === rootNamespace ? [] : this.#excessOf(name)));
+    return yield* limitedAgain(touchedKeys, previous, (name) => (name === rootNamespace ? [] : this.#excessOf(name)));
   }
 
   *#excessOf(name: string): Generator<Excess> {
     const shares = [...(this.#namespaces.get(name)?.values() ?? [])];
-    const beyond = beyondLimit(shares, this.#maxPaths);
-    const removed = new Set(beyondLimit(beyond, this.#maxPaths));
+    const excessShares = beyondLimit(shares, this.#maxPaths);
+    const removedShares = new Set(beyondLimit(excessShares, this.#maxPaths));
     const total = shares.reduce((sum, { cost }) => sum + cost, 0);
-    for (const share of beyond) yield this.#excess(share.config as Config<Ingress>, removed.has(share), total);
+    for (const share of excessShares)
+      yield this.#buildExcess(share.config as Config<Ingress>, removedShares.has(share), total);
   }
 
-  #excess(original: Config<Ingress>, isRemoved: boolean, total: number): Excess {
+  #buildExcess(original: Config<Ingress>, isRemoved: boolean, total: number): Excess {
     const { namespace, spec } = original;
     return {
       original,

@@ -66,13 +66,14 @@ export function* limitedAgain(
   const limitedObjects = new Map([...previous].filter(([, { original }]) => !namespaces.has(original.namespace)));
   for (const namespace of namespaces) {
     yield;
-    for (const excess of excessOf(namespace)) {
+    for (const excessEntry of excessOf(namespace)) {
       yield;
-      const key = configKeyText(excess.original);
+      const key = configKeyText(excessEntry.original);
       const previousLimited = previous.get(key);
-      const isSame =
-        previousLimited?.original === excess.original && previousLimited.config.resourceVersion === versionOf(excess);
-      limitedObjects.set(key, isSame ? previousLimited : limitedObject(excess));
+      const isUnchanged =
+        previousLimited?.original === excessEntry.original &&
+        previousLimited.config.resourceVersion === versionOf(excessEntry);
+      limitedObjects.set(key, isUnchanged ? previousLimited : limitedObject(excessEntry));
     }
   }
   const changedKeys = new Set<string>();
@@ -83,13 +84,13 @@ export function* limitedAgain(
 
 const versionOf = ({ original, variant }: Excess): string => `${original.resourceVersion}-${variant}`;
 
-function limitedObject(excess: Excess): LimitedObject {
-  const { original } = excess;
+function limitedObject(excessEntry: Excess): LimitedObject {
+  const { original } = excessEntry;
   const { kind, namespace, name, source } = original;
-  const { config, field, message } = excess.limit();
+  const { config, field, message } = excessEntry.limit();
   return {
     original,
-    config: Object.freeze({ ...original, ...config, resourceVersion: versionOf(excess) }),
+    config: Object.freeze({ ...original, ...config, resourceVersion: versionOf(excessEntry) }),
     problem: {
       severity: 'error',
       code: 'LIMIT_EXCEEDED',

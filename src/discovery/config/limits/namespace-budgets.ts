@@ -39,15 +39,15 @@ export class NamespaceBudgets implements NamespaceBudget {
     previous: Limited,
   ): Steps<LimitedObjects> {
     const previousParts = this.#partsOfResult.get(previous);
-    const touched = new Set(keys);
+    const touchedKeys = new Set(keys);
     const changedKeys = new Set<string>();
     const limitedObjects = new Map<string, LimitedObject>();
     const limitedParts: Limited[] = [];
     for (const [index, budget] of this.#budgets.entries()) {
       const narrowed = (key: string): Config | undefined => limitedObjects.get(key)?.config ?? objectOf(key);
-      const budgetResult = yield* budget.limiting(touched, narrowed, settings, previousParts?.[index] ?? previous);
+      const budgetResult = yield* budget.limiting(touchedKeys, narrowed, settings, previousParts?.[index] ?? previous);
       for (const key of budgetResult.changed) {
-        touched.add(key);
+        touchedKeys.add(key);
         changedKeys.add(key);
       }
       for (const [key, limitedObject] of budgetResult.limited)

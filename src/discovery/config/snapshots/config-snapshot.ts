@@ -63,8 +63,8 @@ export class ConfigSnapshot {
   *editing(edits: ConfigEdits): Steps<ConfigSnapshot> {
     let derived: Derived = { objects: this.#objects, lists: this.#lists, sum: this.#sum };
     let hasChanged = false;
-    for (const some of inParts([...edits], editsPerStep)) {
-      const real = some.filter(([key, config]) => this.#objects.get(key) !== config);
+    for (const editsPart of inParts([...edits], editsPerStep)) {
+      const real = editsPart.filter(([key, config]) => this.#objects.get(key) !== config);
       if (real.length > 0) derived = editedWith(derived, real);
       hasChanged ||= real.length > 0;
       yield;
@@ -127,9 +127,9 @@ interface Derived {
   readonly sum: bigint;
 }
 
-function sumOf(byKey: ReadonlyMap<string, Config>): bigint {
+function sumOf(configByKey: ReadonlyMap<string, Config>): bigint {
   let sum = 0n;
-  for (const [key, config] of byKey) sum += hashOf(key, config);
+  for (const [key, config] of configByKey) sum += hashOf(key, config);
   return BigInt.asUintN(64, sum);
 }
 
@@ -163,9 +163,9 @@ function editedLists(
     const list = lists[kind];
     // No configuration is generated from this kind.
     if (list === undefined) continue;
-    const removed = editsOfKind.map(([key]) => previous.get(key)).filter((config) => config !== undefined);
-    const added = editsOfKind.map(([, config]) => config).filter((config) => config !== undefined);
-    result[kind] = list.edited(removed, added);
+    const removedConfigs = editsOfKind.map(([key]) => previous.get(key)).filter((config) => config !== undefined);
+    const addedConfigs = editsOfKind.map(([, config]) => config).filter((config) => config !== undefined);
+    result[kind] = list.edited(removedConfigs, addedConfigs);
   }
   return result;
 }

@@ -59,7 +59,7 @@ export class MeshConfigs {
   readonly #domain: string;
   readonly #listeners: ((changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void)[] = [];
   readonly #adapters: SourceAdapters;
-  readonly #opened = new Map<string, ConfigSource>();
+  readonly #openedSources = new Map<string, ConfigSource>();
   #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
   #pendingReadings: Reading[] = [];
   /** Snapshot of each source at its last read. */
@@ -77,9 +77,9 @@ export class MeshConfigs {
   readonly #limitListeners: LimitListener[] = [];
   #settings: IngressSettings | undefined;
   /** The snapshot of the last reported changes. */
-  #reported = ConfigSnapshot.empty;
+  #reportedSnapshot = ConfigSnapshot.empty;
   readonly #joining = new OneByOne();
-  readonly #touched = new Set<string>();
+  readonly #touchedKeys = new Set<string>();
 
   constructor({ mesh, domain, adapters = {}, limits }: MeshConfigsOptions) {
     this.#adapters = { fs: (address) => new ConfigDirectory(address.slice('fs://'.length), limits), ...adapters };
@@ -151,7 +151,7 @@ export class MeshConfigs {
     this.#pendingReadings.push([address, sourceReading]);
     if (sourceReading.outcome === 'missing')
       return { outcome: 'missing', reason: sourceReading.problems.map(problemLine).join('; ') };
-    for (const key of sourceReading.touched) this.#touched.add(key);
+    for (const key of sourceReading.touched) this.#touchedKeys.add(key);
     const { touched, problems, recovered } = sourceReading;
     const isFirst = !this.#read.has(source);
     this.#read.add(source);
@@ -191,23 +191,23 @@ export class MeshConfigs {
   ): Promise<ConfigReading> {
     signal?.throwIfAborted();
     this.#useSources(addresses, knownAddresses);
-    const [pendingReadings, touched] = [this.#pendingReadings, new Set(this.#touched)];
+    const [pendingReadings, touchedKeys] = [this.#pendingReadings, new Set(this.#touchedKeys)];
     this.#pendingReadings = [];
-    this.#touched.clear();
-    const previous = this.#reported;
+    this.#touchedKeys.clear();
+    const previous = this.#reportedSnapshot;
     try {
-      return await this.#joinReadings(pendingReadings, touched, signal);
+      return await this.#joinReadings(pendingReadings, touchedKeys, signal);
     } catch (error) {
-      this.#reported = previous;
+      this.#reportedSnapshot = previous;
       this.#pendingReadings = [...pendingReadings, ...this.#pendingReadings];
-      for (const key of touched) this.#touched.add(key);
+      for (const key of touchedKeys) this.#touchedKeys.add(key);
       throw error;
     }
   }
 
   async #joinReadings(
     all: readonly Reading[],
-    touched: Set<string>,
+    touchedKeys: Set<string>,
     signal: AbortSignal | undefined,
   ): Promise<ConfigReading> {
     const reportedTranslationProblems = this.#gatewayApi.problems;
@@ -221,21 +221,21 @@ export class MeshConfigs {
       this.#sources.some(([sourceAddress]) => sourceAddress === address),
     );
     // Without changes, keeps the current snapshot, which is empty at the start.
-    const isNothing = pendingReadings.length === 0 && touched.size === 0;
+    const isNothing = pendingReadings.length === 0 && touchedKeys.size === 0;
     const hasNothing = isNothing
       ? missingSources.length > 0
       : isSourceMissing && this.snapshot === ConfigSnapshot.empty;
     if (hasNothing) {
-      for (const key of touched) this.#touched.add(key);
+      for (const key of touchedKeys) this.#touchedKeys.add(key);
       return { outcome: 'missing', problems };
     }
     const workTurns = new Turns();
-    await this.#merge(touched, workTurns);
+    await this.#merge(touchedKeys, workTurns);
     const now = this.#snapshot;
-    const changes = await workTurns.through(now.comparing(this.#reported, touched));
+    const changes = await workTurns.through(now.comparing(this.#reportedSnapshot, touchedKeys));
     signal?.throwIfAborted();
-    this.#reported = now;
-    for (const listener of this.#listeners) listener(changes, touched);
+    this.#reportedSnapshot = now;
+    for (const listener of this.#listeners) listener(changes, touchedKeys);
     // A problem is reported again if its object changes.
     const translationProblems = [...this.#gatewayApi.problems].filter(([key]) => !reportedTranslationProblems.has(key));
     const limitProblems = this.#reportLimits(reportedLimits);
@@ -277,45 +277,46 @@ export class MeshConfigs {
    */
   #effectOfPlaceholders(problems: readonly ConfigProblem[]): (problem: ConfigProblem) => ConfigProblem {
     if (problems.every(({ closed }) => closed === undefined)) return (problem) => problem;
-    const byEffect = new Map<string, Config>();
+    const standInByEffect = new Map<string, Config>();
     for (const standIn of this.#sourceObjects.placeholders)
-      if (!byEffect.has(standIn.standsFor!.effect)) byEffect.set(standIn.standsFor!.effect, standIn);
+      if (!standInByEffect.has(standIn.standsFor!.effect)) standInByEffect.set(standIn.standsFor!.effect, standIn);
     return (problem) => {
       const { closed, ...otherFields } = problem;
       if (closed === undefined) return problem;
-      const standIn = byEffect.get(closed);
+      const standIn = standInByEffect.get(closed);
       const effect = standIn && effectIn(standIn, this.#mesh().rootNamespace);
       return effect === undefined ? otherFields : { ...otherFields, closed: effect };
     };
   }
 
   #openSource(address: string): ConfigSource {
-    const openedSource = this.#opened.get(address);
+    const openedSource = this.#openedSources.get(address);
     if (openedSource !== undefined) return openedSource;
     const scheme = schemeOf(address);
     if (scheme === undefined || !Object.hasOwn(this.#adapters, scheme))
       throw new Error(`no configuration source for ${address}`);
     const source = this.#adapters[scheme]!(address);
-    this.#opened.set(address, source);
+    this.#openedSources.set(address, source);
     return source;
   }
 
   #useSources(addresses: readonly string[], knownAddresses: readonly string[]): void {
-    for (const address of this.#opened.keys()) if (!knownAddresses.includes(address)) this.#opened.delete(address);
+    for (const address of this.#openedSources.keys())
+      if (!knownAddresses.includes(address)) this.#openedSources.delete(address);
     const previous = this.#sources;
     if (previous.map(([address]) => address).join('\n') === addresses.join('\n')) return;
     this.#sources = addresses.map((address) => [address, this.#openSource(address)]);
     // A changed order of precedence may affect all objects of these sources.
     for (const [, source] of [...previous, ...(previous.length > 0 ? this.#sources : [])])
-      for (const key of this.#snapshotOf(source).byKey.keys()) this.#touched.add(key);
+      for (const key of this.#snapshotOf(source).byKey.keys()) this.#touchedKeys.add(key);
   }
 
   #snapshotOf(source: ConfigSource): ConfigSnapshot {
     return this.#snapshots.get(source) ?? ConfigSnapshot.empty;
   }
 
-  /** @param touched keys of all objects that may have changed. The keys of generated objects are added. */
-  async #merge(touched: Set<string>, workTurns: Turns): Promise<void> {
+  /** @param touchedKeys keys of all objects that may have changed. The keys of generated objects are added. */
+  async #merge(touchedKeys: Set<string>, workTurns: Turns): Promise<void> {
     // All snapshots are captured before the merge, because sources may be read during it.
     const snapshots = this.#sources.map(([, source]) => this.#snapshotOf(source));
     const previous = {
@@ -325,11 +326,11 @@ export class MeshConfigs {
       gatewayApi: this.#gatewayApi,
       snapshot: this.#snapshot,
     };
-    const now = snapshots.length === 1 ? snapshots[0]! : await this.#joinSnapshots(snapshots, touched, workTurns);
-    const hasChanged = touched.size > 0;
+    const now = snapshots.length === 1 ? snapshots[0]! : await this.#joinSnapshots(snapshots, touchedKeys, workTurns);
+    const hasChanged = touchedKeys.size > 0;
     let { made, settings, gatewayApi } = previous;
     const ingresses = await workTurns.through(
-      this.#ingressBudget.limiting(touched, (key) => now.byKey.get(key), this.#mesh(), this.#limitedIngresses),
+      this.#ingressBudget.limiting(touchedKeys, (key) => now.byKey.get(key), this.#mesh(), this.#limitedIngresses),
     );
     if (hasChanged && ingressesMayDiffer(previous.written.set, now.set)) {
       settings = this.#mesh();
@@ -341,22 +342,22 @@ export class MeshConfigs {
           previous.made,
         ),
       );
-      for (const key of [...previous.made.keys(), ...made.keys()]) touched.add(key);
+      for (const key of [...previous.made.keys(), ...made.keys()]) touchedKeys.add(key);
     }
-    if (hasChanged && translationMayDiffer(gatewayApi, touched)) {
+    if (hasChanged && translationMayDiffer(gatewayApi, touchedKeys)) {
       gatewayApi = await workTurns.through(translatingGatewayApi(now.set, this.#domain, previous.gatewayApi));
-      for (const key of [...previous.gatewayApi.objects.keys(), ...gatewayApi.objects.keys()]) touched.add(key);
+      for (const key of [...previous.gatewayApi.objects.keys(), ...gatewayApi.objects.keys()]) touchedKeys.add(key);
     }
     const configBeforeLimits = (key: string): Config | undefined =>
       now.byKey.get(key) ?? made.get(key) ?? gatewayApi.objects.get(key);
     const { limited, changed } = await workTurns.through(
-      this.#budgets.limiting(touched, configBeforeLimits, this.#mesh(), this.#limitedObjects),
+      this.#budgets.limiting(touchedKeys, configBeforeLimits, this.#mesh(), this.#limitedObjects),
     );
-    for (const key of changed) touched.add(key);
+    for (const key of changed) touchedKeys.add(key);
     let snapshot = now;
     if (made.size + gatewayApi.objects.size + limited.size > 0) {
       const edits = new Map<string, Config | undefined>();
-      for (const key of touched) {
+      for (const key of touchedKeys) {
         edits.set(key, limited.get(key)?.config ?? configBeforeLimits(key));
         await workTurns.rest();
       }
@@ -374,11 +375,11 @@ export class MeshConfigs {
 
   async #joinSnapshots(
     snapshots: readonly ConfigSnapshot[],
-    touched: ReadonlySet<string>,
+    touchedKeys: ReadonlySet<string>,
     workTurns: Turns,
   ): Promise<ConfigSnapshot> {
     const edits = new Map<string, Config | undefined>();
-    for (const key of touched) {
+    for (const key of touchedKeys) {
       edits.set(key, firstOf(snapshots, key));
       await workTurns.rest();
     }

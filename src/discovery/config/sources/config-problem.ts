@@ -12,7 +12,7 @@ export function toConfigProblem(
   { severity, file, line, object = '', field = '', message, code, standIn = '' }: Problem,
   inForce?: ReadonlyMap<string, Config>,
 ): ConfigProblem {
-  const closed = inForce?.get(standIn)?.standsFor?.effect;
+  const closedEffect = inForce?.get(standIn)?.standsFor?.effect;
   // Objects in a cluster have no file.
   const location = file === '' ? { source: clusterConfig } : { file, line };
   return {
@@ -22,7 +22,7 @@ export function toConfigProblem(
     field,
     message,
     ...codeIn(code),
-    ...(closed !== undefined && { closed }),
+    ...(closedEffect !== undefined && { closed: closedEffect }),
   };
 }
 

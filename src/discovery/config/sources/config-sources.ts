@@ -39,7 +39,7 @@ export function configSources(
   adapters: SourceAdapters = {},
 ): ConfigSources {
   const sources = configDir === '' ? [] : [`fs://${configDir}`];
-  const ignored = new Map<string, string>();
+  const ignoredSources = new Map<string, string>();
   const add = (address: string): void => {
     if (!sources.includes(address)) sources.push(address);
   };
@@ -55,8 +55,9 @@ export function configSources(
       if (problem !== undefined) throw invalidSource(address, problem);
       add(address);
     } else if (scheme !== 'fs' && Object.hasOwn(adapters, scheme)) add(address);
-    else if (unsupportedSchemes.has(scheme)) ignored.set(address, `${scheme}:// is not supported: use xds://HOST:PORT`);
-    else if (scheme !== 'fs') ignored.set(address, `unknown scheme ${scheme}://`);
+    else if (unsupportedSchemes.has(scheme))
+      ignoredSources.set(address, `${scheme}:// is not supported: use xds://HOST:PORT`);
+    else if (scheme !== 'fs') ignoredSources.set(address, `unknown scheme ${scheme}://`);
     else if (remainder === '') throw invalidSource(address, 'must have a directory, such as fs:///etc/mesh');
     else add(address);
   }
@@ -66,7 +67,7 @@ export function configSources(
       hint: 'set --kubeconfig FILE, read the mesh from files (--configDir DIR), or disable registries (--registries=)',
     });
   }
-  return { sources, ignored };
+  return { sources, ignored: ignoredSources };
 }
 
 const missingClusterReason =

@@ -10,11 +10,11 @@ export function problemOf(
   standIns: readonly Config[],
   source: string,
 ): ConfigProblem {
-  const closed = standIns.find((config) => configKeyText(config) === standIn)?.standsFor?.effect;
+  const closedEffect = standIns.find((config) => configKeyText(config) === standIn)?.standsFor?.effect;
   return {
     ...{ severity, place: { source }, object, field, message },
     ...codeIn(code),
-    ...(closed !== undefined && { closed }),
+    ...(closedEffect !== undefined && { closed: closedEffect }),
   };
 }
 
@@ -25,13 +25,13 @@ const maxProblemsOfObject = 50;
 export function boundedProblems(problems: readonly Problem[]): readonly Problem[] {
   if (problems.length <= maxProblemsOfObject) return problems;
   const errors = problems.filter(({ severity }) => severity === 'error');
-  const ordered = [...errors, ...problems.filter(({ severity }) => severity !== 'error')];
-  const keptProblems = ordered.slice(0, maxProblemsOfObject);
-  const { field: _, code: __, ...last } = keptProblems.at(-1)!;
-  const more = problems.length - maxProblemsOfObject + 1;
+  const orderedProblems = [...errors, ...problems.filter(({ severity }) => severity !== 'error')];
+  const shownProblems = orderedProblems.slice(0, maxProblemsOfObject);
+  const { field: _, code: __, ...last } = shownProblems.at(-1)!;
+  const omittedCount = problems.length - maxProblemsOfObject + 1;
   return [
-    ...keptProblems.slice(0, -1),
-    { ...last, message: `has ${more} more errors and warnings, which are not listed` },
+    ...shownProblems.slice(0, -1),
+    { ...last, message: `has ${omittedCount} more errors and warnings, which are not listed` },
   ];
 }
 

@@ -17,33 +17,33 @@ export function budgetProblems(
   { configs, written: set, mesh, gatewayApi, generated }: TranslatedFiles,
   limits: NamespaceLimits,
 ): Problem[] {
-  const written = new Map(configs.map((config) => [configKeyText(config), config]));
-  const objects = new Map([...generated, ...written]);
+  const writtenByKey = new Map(configs.map((config) => [configKeyText(config), config]));
+  const objects = new Map([...generated, ...writtenByKey]);
   const { limited } = atOnce(
     new NamespaceBudgets(limits).limiting(objects.keys(), (key) => objects.get(key), mesh, new Map()),
   );
-  const foundProblems = [
-    ...[...limited.values()].map((limitedObject) => limitedProblem(limitedObject, written)),
+  const limitProblems = [
+    ...[...limited.values()].map((limitedObject) => limitedProblem(limitedObject, writtenByKey)),
     ...[...gatewayApi.problems.values()].filter(({ code }) => code === 'LIMIT_EXCEEDED'),
     ...issuerProblems(set),
   ];
   // Objects that are generated from one object have the same problem.
-  return [...new Map(foundProblems.map((problem) => [`${problem.object} ${problem.message}`, problem])).values()];
+  return [...new Map(limitProblems.map((problem) => [`${problem.object} ${problem.message}`, problem])).values()];
 }
 
 function limitedProblem(
   { original, problem: { field, message } }: LimitedObject,
-  written: ReadonlyMap<string, Config>,
+  writtenByKey: ReadonlyMap<string, Config>,
 ): Problem {
   const origin = Object.values(original.partOrigins ?? {})[0]?.[0];
-  const config = (origin && written.get(configKeyText(origin.key))) ?? original;
+  const config = (origin && writtenByKey.get(configKeyText(origin.key))) ?? original;
   return problemOf(config, origin === undefined ? field : '', message);
 }
 
 function issuerProblems({ RequestAuthentication }: Pick<ConfigSet, 'RequestAuthentication'>): Problem[] {
   const { rejected } = atOnce(selectKeySources(RequestAuthentication));
-  const byKey = new Map(RequestAuthentication.map((config) => [configKeyText(config), config]));
-  return [...rejected].map(([key, reason]) => problemOf(byKey.get(key)!, 'spec.jwtRules', reason));
+  const configByKey = new Map(RequestAuthentication.map((config) => [configKeyText(config), config]));
+  return [...rejected].map(([key, reason]) => problemOf(configByKey.get(key)!, 'spec.jwtRules', reason));
 }
 
 function problemOf(config: Config, field: string, message: string): Problem {

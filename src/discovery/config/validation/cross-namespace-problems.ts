@@ -6,8 +6,8 @@ import { crossNamespaceReach, type ReachSettings } from '../../../model/isolatio
 import { aboutObject } from './about-object.ts';
 
 export function crossNamespaceProblems(configs: readonly Config[], settings: ReachSettings): Problem[] {
-  const foundProblems = [...crossNamespaceReach(configSetOf(configs), settings)].filter((reach) => reach !== undefined);
-  return foundProblems.map(({ code, config, field, message }): Problem => {
+  const reaches = [...crossNamespaceReach(configSetOf(configs), settings)].filter((reach) => reach !== undefined);
+  return reaches.map(({ code, config, field, message }): Problem => {
     return { severity: 'warning', ...aboutObject(config), field, message, code };
   });
 }

@@ -13,7 +13,7 @@ import type { TranslatedFiles } from './translated-files.ts';
 
 /** Checks one gateway for each selector, with exactly its labels. Other gateways merge fewer objects. */
 export function gatewayProblems({ configs, mesh, domain, generated }: TranslatedFiles): Problem[] {
-  const written = new Map(configs.map((config) => [configKeyText(config), config]));
+  const writtenByKey = new Map(configs.map((config) => [configKeyText(config), config]));
   const gateways = [...configs, ...generated.values()].filter(isGateway);
   if (gateways.length === 0) return [];
   const contextOptions = {
@@ -24,16 +24,16 @@ export function gatewayProblems({ configs, mesh, domain, generated }: Translated
     features: defaultFeatures,
   };
   const context = buildPushContext({ ...contextOptions, configs: configSetOf(gateways), ...emptyRegistry });
-  const byName = new Map(gateways.map((gateway) => [configKeyText(gateway), gateway]));
+  const gatewayByName = new Map(gateways.map((gateway) => [configKeyText(gateway), gateway]));
   const problemsByKey = new Map<string, Problem>();
   for (const shape of selectorShapes(gateways, context)) {
     if (shape === undefined) continue;
     const { rejected, overlapping } = mergeGateways(shape, context);
     for (const text of [...rejected, ...overlapping]) {
-      const gateway = byName.get(text.slice(0, text.indexOf(' ')));
+      const gateway = gatewayByName.get(text.slice(0, text.indexOf(' ')));
       if (gateway === undefined) continue;
       const [origin] = Object.values(gateway.partOrigins ?? {})[0] ?? [];
-      const object = (origin && written.get(configKeyText(origin.key))) ?? gateway;
+      const object = (origin && writtenByKey.get(configKeyText(origin.key))) ?? gateway;
       problemsByKey.set(text, {
         severity: 'warning',
         code: 'SERVER_NOT_SERVED',

@@ -34,8 +34,8 @@ export async function readGivenTexts(paths: readonly string[], limits: ConfigLim
   const textsReading: Reading = { limits, bytes: 0, unreadable: [], notes: [] };
   const textsByFile = new Map<string, GivenText>();
   for (const path of paths) {
-    for (const givenText of await textsAt(path, textsReading)) {
-      if (!textsByFile.has(resolve(givenText.file))) textsByFile.set(resolve(givenText.file), givenText);
+    for (const inputText of await textsAt(path, textsReading)) {
+      if (!textsByFile.has(resolve(inputText.file))) textsByFile.set(resolve(inputText.file), inputText);
     }
   }
   const { unreadable, notes } = textsReading;

@@ -53,8 +53,8 @@ function podOf(object: unknown): Config | undefined {
 }
 
 /** Keeps only ports, so that errors in other fields do not reject the template. */
-function containersOf(written: unknown): readonly object[] {
-  const objects: readonly unknown[] = Array.isArray(written) ? written : [];
+function containersOf(podSpec: unknown): readonly object[] {
+  const objects: readonly unknown[] = Array.isArray(podSpec) ? podSpec : [];
   return objects
     .filter(isObject)
     .slice(0, maxPodContainers)
@@ -64,9 +64,11 @@ function containersOf(written: unknown): readonly object[] {
     }));
 }
 
-function isPort(written: unknown): boolean {
+function isPort(portValue: unknown): boolean {
   const isText = (value: unknown): boolean => value === undefined || typeof value === 'string';
-  return isObject(written) && isPortNumber(written.containerPort) && isText(written.name) && isText(written.protocol);
+  return (
+    isObject(portValue) && isPortNumber(portValue.containerPort) && isText(portValue.name) && isText(portValue.protocol)
+  );
 }
 
 function isPortNumber(value: unknown): boolean {

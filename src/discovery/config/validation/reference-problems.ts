@@ -59,23 +59,23 @@ export function referenceProblems(
     ...configs,
     Pod: [...configs.Pod, ...pods] as Set['Pod'],
   });
-  const knownObjects = new ObjectsOfFiles(withPods(written), hasMeshConfig, rejected);
+  const fileObjects = new ObjectsOfFiles(withPods(written), hasMeshConfig, rejected);
   const all = withPods(set);
-  const foundWarnings = findConfigWarnings(context, all, knownObjects, meshFile && meshConfigOf(meshFile));
-  const warnings = [...foundWarnings, ...unappliedPatches({ context, configs: all, known: knownObjects })].filter(
+  const configWarnings = findConfigWarnings(context, all, fileObjects, meshFile && meshConfigOf(meshFile));
+  const warnings = [...configWarnings, ...unappliedPatches({ context, configs: all, known: fileObjects })].filter(
     (warning) => warning !== undefined,
   );
   const gatewayApiProblems = [...gatewayApi.problems.values()].filter(
     ({ code, absent }) =>
       code !== 'LIMIT_EXCEEDED' &&
-      (absent === undefined || knownObjects.isComplete(absent.kind as CheckedKind, absent.namespace)),
+      (absent === undefined || fileObjects.isComplete(absent.kind as CheckedKind, absent.namespace)),
   );
   return {
     problems: [
       ...warnings.map((warning) => problemOf(warning, positions)),
       ...gatewayApiProblems.map((problem) => locatedProblem(problem, positions)),
     ],
-    notes: knownObjects.notes,
+    notes: fileObjects.notes,
   };
 }
 

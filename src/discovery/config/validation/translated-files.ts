@@ -15,8 +15,8 @@ export interface TranslatedFiles {
 }
 
 export function translateFiles(configs: readonly Config[], mesh: MeshConfig, domain: string): TranslatedFiles {
-  const written = configSetOf(configs);
-  const gatewayApi = translateGatewayApi(written, domain);
-  const generated = new Map([...translateIngresses(written, mesh, { domain }), ...gatewayApi.objects]);
-  return { configs, written, mesh, domain, gatewayApi, generated };
+  const writtenSet = configSetOf(configs);
+  const gatewayApi = translateGatewayApi(writtenSet, domain);
+  const generatedConfigs = new Map([...translateIngresses(writtenSet, mesh, { domain }), ...gatewayApi.objects]);
+  return { configs, written: writtenSet, mesh, domain, gatewayApi, generated: generatedConfigs };
 }

@@ -79,7 +79,7 @@ export async function validateFiles(
   );
   const order = new Map(all.map(({ file }, index) => [file, index]));
   return {
-    problems: withoutRepeated([
+    problems: omitRepeated([
       ...[
         ...problems,
         ...repetitions,
@@ -113,8 +113,8 @@ function located(problem: Problem, positions: FieldPositions): Problem {
 }
 
 /** Merges problems with equal texts, and omits problems that another one explains better. */
-function withoutRepeated(problems: readonly Problem[]): Problem[] {
-  const byText = new Map<string, Problem>();
+function omitRepeated(problems: readonly Problem[]): Problem[] {
+  const problemByText = new Map<string, Problem>();
   const placesOf = (searchedCode: string): ReadonlySet<string> =>
     new Set(problems.flatMap(({ code, object, field }) => (code === searchedCode ? [`${object} ${field}`] : [])));
   const unapplied = placesOf('RULE_NOT_APPLIED');
@@ -129,11 +129,11 @@ function withoutRepeated(problems: readonly Problem[]): Problem[] {
       continue;
     const { file, line, object, field, message } = problem;
     const key = JSON.stringify([file, object === undefined ? line : object, field, message]);
-    const existingProblem = byText.get(key);
+    const existingProblem = problemByText.get(key);
     if (existingProblem === undefined || existingProblem.code === undefined || existingProblem.code === code)
-      byText.set(key, { ...existingProblem, ...problem });
+      problemByText.set(key, { ...existingProblem, ...problem });
   }
-  return [...byText.values()];
+  return [...problemByText.values()];
 }
 
 function closedProblem(config: Config): Problem {

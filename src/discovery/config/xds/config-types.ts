@@ -18,16 +18,18 @@ const anyPrefix = 'type.googleapis.com/';
 
 /** Type URLs of a kind. The one that current Istio requests is first. */
 export function typesOf(kind: KindName, versions: readonly string[] = []): readonly string[] {
-  const { group, versions: knownVersions } = kinds[kind];
-  const requested = versions.filter((version) => (knownVersions as readonly string[]).includes(version));
-  return (requested.length > 0 ? requested : knownVersions).map((version) => `${group}/${version}/${kind}`);
+  const { group, versions: kindVersions } = kinds[kind];
+  const requested = versions.filter((version) => (kindVersions as readonly string[]).includes(version));
+  return (requested.length > 0 ? requested : kindVersions).map((version) => `${group}/${version}/${kind}`);
 }
 
 export function kindOfType(typeUrl: string): KindName | undefined {
-  return byType.get(typeUrl.startsWith(anyPrefix) ? typeUrl.slice(anyPrefix.length) : typeUrl);
+  return kindByType.get(typeUrl.startsWith(anyPrefix) ? typeUrl.slice(anyPrefix.length) : typeUrl);
 }
 
-const byType = new Map(configKinds.flatMap((kind) => typesOf(kind).map((type): [string, KindName] => [type, kind])));
+const kindByType = new Map(
+  configKinds.flatMap((kind) => typesOf(kind).map((type): [string, KindName] => [type, kind])),
+);
 
 /** Message types of all kinds, which are loaded on first use. */
 export async function loadMessages(): Promise<ReadonlyMap<KindName, DescMessage>> {
@@ -47,6 +49,8 @@ export async function loadMessages(): Promise<ReadonlyMap<KindName, DescMessage>
     ...wasm,
     ...trafficExtension,
   };
-  const knownKinds = configKinds.filter((kind) => Object.hasOwn(schemas, `${kind}Schema`));
-  return new Map(knownKinds.map((kind): [KindName, DescMessage] => [kind, schemas[`${kind}Schema`] as DescMessage]));
+  const kindsWithSchema = configKinds.filter((kind) => Object.hasOwn(schemas, `${kind}Schema`));
+  return new Map(
+    kindsWithSchema.map((kind): [KindName, DescMessage] => [kind, schemas[`${kind}Schema`] as DescMessage]),
+  );
 }

@@ -115,15 +115,15 @@ function addUnknownFields(schema: DescMessage, message: Message, json: JsonValue
       field.oneof === undefined ? undefined : (values[field.oneof.localName] as { case?: string; value?: unknown });
     const value =
       field.oneof === undefined ? values[field.localName] : oneof?.case === field.localName ? oneof.value : undefined;
-    const written = target[field.jsonName];
-    if (value === undefined || written === undefined) continue;
-    if (field.fieldKind === 'message') addUnknownFields(field.message, value as Message, written as JsonValue);
+    const writtenValue = target[field.jsonName];
+    if (value === undefined || writtenValue === undefined) continue;
+    if (field.fieldKind === 'message') addUnknownFields(field.message, value as Message, writtenValue as JsonValue);
     else if (field.fieldKind === 'list' && field.listKind === 'message') {
       for (const [index, item] of (value as readonly Message[]).entries())
-        addUnknownFields(field.message, item, (written as readonly JsonValue[])[index] ?? null);
+        addUnknownFields(field.message, item, (writtenValue as readonly JsonValue[])[index] ?? null);
     } else if (field.fieldKind === 'map' && field.mapKind === 'message') {
       for (const [key, item] of Object.entries(value as Readonly<Record<string, Message>>))
-        addUnknownFields(field.message, item, (written as Readonly<Record<string, JsonValue>>)[key] ?? null);
+        addUnknownFields(field.message, item, (writtenValue as Readonly<Record<string, JsonValue>>)[key] ?? null);
     }
   }
 }

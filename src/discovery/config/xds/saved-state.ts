@@ -34,9 +34,9 @@ export class SavedState {
     }
     const writer = new BinaryWriter();
     for (const resource of resources) {
-      const any = new BinaryWriter().tag(1, WireType.LengthDelimited).string(resourceType);
-      any.tag(2, WireType.LengthDelimited).bytes(resource);
-      writer.tag(2, WireType.LengthDelimited).bytes(any.finish());
+      const anyWriter = new BinaryWriter().tag(1, WireType.LengthDelimited).string(resourceType);
+      anyWriter.tag(2, WireType.LengthDelimited).bytes(resource);
+      writer.tag(2, WireType.LengthDelimited).bytes(anyWriter.finish());
     }
     writer.tag(5, WireType.LengthDelimited).string(digestOf(resources));
     mkdirSync(this.#directory, { recursive: true, mode: 0o700 });

@@ -55,8 +55,8 @@ function optionalOf(text: string | null): number | null {
 function versionsOf(text: string | null): readonly string[] {
   if (text === null) return [];
   const versions = text.split(',').map((version) => version.trim());
-  const invalid = versions.find((version) => !/^v\d+((alpha|beta)\d+)?$/.test(version));
-  if (invalid !== undefined) throw new Error(`versions must be a list such as v1,v1alpha3, got "${text}"`);
+  const invalidVersion = versions.find((version) => !/^v\d+((alpha|beta)\d+)?$/.test(version));
+  if (invalidVersion !== undefined) throw new Error(`versions must be a list such as v1,v1alpha3, got "${text}"`);
   return versions;
 }
 

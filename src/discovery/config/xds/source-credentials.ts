@@ -46,7 +46,7 @@ function tlsOf(
 ): NonNullable<GrpcTarget['tls']> {
   const serverName = tls.sni || host;
   const names = tls.subjectAltNames ?? [];
-  const common = {
+  const commonOptions = {
     serverName,
     ...(names.length > 0 && { alternativeNames: names }),
     ...(tls.insecureSkipVerify === true && { isUnverified: true as const }),
@@ -54,23 +54,26 @@ function tlsOf(
   if (tls.mode === 'ISTIO_MUTUAL') {
     const identity = ownIdentity();
     if (identity === undefined)
-      throw invalid('mode', 'ISTIO_MUTUAL needs the certificate authority of this control plane, which is disabled');
-    return { ...common, ...identity };
+      throw invalidField(
+        'mode',
+        'ISTIO_MUTUAL needs the certificate authority of this control plane, which is disabled',
+      );
+    return { ...commonOptions, ...identity };
   }
   const roots = tls.caCertificates === undefined ? '' : pemOf('caCertificates', tls.caCertificates);
   if (roots === '' && tls.insecureSkipVerify !== true)
-    throw invalid('caCertificates', 'is required: it verifies the server');
-  if (tls.mode === 'SIMPLE') return { ...common, roots };
+    throw invalidField('caCertificates', 'is required: it verifies the server');
+  if (tls.mode === 'SIMPLE') return { ...commonOptions, roots };
   const chain = pemOf('clientCertificate', tls.clientCertificate ?? '');
   try {
     return {
-      ...common,
+      ...commonOptions,
       roots,
       certificate: { chain, key: createPrivateKey(pemOf('privateKey', tls.privateKey ?? '')) },
     };
   } catch (error) {
     if (error instanceof CodedError) throw error;
-    throw invalid('privateKey', 'must be a PEM private key without a passphrase', error);
+    throw invalidField('privateKey', 'must be a PEM private key without a passphrase', error);
   }
 }
 
@@ -81,10 +84,10 @@ function pemOf(field: string, value: string): string {
     try {
       pem = readBoundedText(value, maxPemBytes);
     } catch (error) {
-      throw invalid(field, `${value}: ${fileErrorOf(error)}`, error);
+      throw invalidField(field, `${value}: ${fileErrorOf(error)}`, error);
     }
   }
-  if (!pem.includes('-----BEGIN ')) throw invalid(field, `${value}: no PEM found`);
+  if (!pem.includes('-----BEGIN ')) throw invalidField(field, `${value}: no PEM found`);
   return pem;
 }
 
@@ -104,7 +107,7 @@ function tokenHeaders(file: string): Readonly<Record<string, string>> {
   return { authorization: `Bearer ${token}` };
 }
 
-function invalid(field: string, message: string, cause?: unknown): CodedError {
+function invalidField(field: string, message: string, cause?: unknown): CodedError {
   return new CodedError('SOURCE_CREDENTIALS_INVALID', `configSources tlsSettings.${field}: ${message}`, {
     fields: { path: `tlsSettings.${field}` },
     ...(cause !== undefined && { cause }),

@@ -35,7 +35,7 @@ const maxRejectionLength = 4_096;
 
 export function encodeRequest(request: SourceRequest, protocol: XdsProtocol): Uint8Array {
   const { node, typeUrl, version = '', nonce = '', rejection, initialVersions = {} } = request;
-  const common = {
+  const commonFields = {
     ...(node && { node: { id: node.id, metadata: { ...node.metadata } } }),
     ...{ typeUrl, responseNonce: nonce },
     ...(rejection !== undefined && {
@@ -43,10 +43,10 @@ export function encodeRequest(request: SourceRequest, protocol: XdsProtocol): Ui
     }),
   };
   return protocol === 'sotw'
-    ? toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { ...common, versionInfo: version }))
+    ? toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { ...commonFields, versionInfo: version }))
     : toBinary(
         DeltaDiscoveryRequestSchema,
-        create(DeltaDiscoveryRequestSchema, { ...common, initialResourceVersions: initialVersions }),
+        create(DeltaDiscoveryRequestSchema, { ...commonFields, initialResourceVersions: initialVersions }),
       );
 }
 
@@ -63,32 +63,32 @@ export interface SourceResponse {
 /** @throws Error if the bytes are not a response, or contain more than `maxRemoved` removed names */
 export function decodeResponse(message: Uint8Array, protocol: XdsProtocol, maxRemoved: number): SourceResponse {
   let [typeUrl, version, nonce] = ['', '', ''];
-  const removed: string[] = [];
+  const removedNames: string[] = [];
   for (const { field, bytes } of fieldsOf(message)) {
     if (field === 1) version = textOf(bytes);
     else if (field === 4) typeUrl = textOf(bytes);
     else if (field === 5) nonce = textOf(bytes);
     else if (field === 6 && protocol === 'delta') {
-      if (removed.length >= maxRemoved) throw new Error(`has more than ${maxRemoved} removed names`);
-      removed.push(textOf(bytes));
+      if (removedNames.length >= maxRemoved) throw new Error(`has more than ${maxRemoved} removed names`);
+      removedNames.push(textOf(bytes));
     }
   }
   const resources = protocol === 'sotw' ? stateResources(message) : deltaResources(message);
-  return { typeUrl, version, nonce, resources, removed: protocol === 'delta' ? removed : undefined };
+  return { typeUrl, version, nonce, resources, removed: protocol === 'delta' ? removedNames : undefined };
 }
 
-const nothing = new Uint8Array();
+const noBytes = new Uint8Array();
 
 function* stateResources(message: Uint8Array): Iterable<StagedResource> {
   for (const { field, bytes } of fieldsOf(message)) {
-    if (field === 2) yield { name: '', version: '', bytes: fieldIn(bytes, 2) ?? nothing };
+    if (field === 2) yield { name: '', version: '', bytes: fieldIn(bytes, 2) ?? noBytes };
   }
 }
 
 function* deltaResources(message: Uint8Array): Iterable<StagedResource> {
   for (const { field, bytes } of fieldsOf(message)) {
     if (field !== 2) continue;
-    const any = fieldIn(bytes, 2) ?? nothing;
-    yield { name: textIn(bytes, 3) ?? '', version: textIn(bytes, 1) ?? '', bytes: fieldIn(any, 2) ?? nothing };
+    const anyBytes = fieldIn(bytes, 2) ?? noBytes;
+    yield { name: textIn(bytes, 3) ?? '', version: textIn(bytes, 1) ?? '', bytes: fieldIn(anyBytes, 2) ?? noBytes };
   }
 }

@@ -61,7 +61,7 @@ export interface StagedResource {
 }
 
 const none: ReadonlyMap<string, XdsObject> = new Map();
-const nothing: XdsObject = { version: '', digest: '', bytes: 0, valid: undefined, active: [], problems: [] };
+const emptyObject: XdsObject = { version: '', digest: '', bytes: 0, valid: undefined, active: [], problems: [] };
 /** Key prefix for resources without a readable name. No valid name starts with it. */
 const unnamed = '/';
 
@@ -103,14 +103,14 @@ export class SourceObjects {
     return [...(this.#objects.get(kind) ?? none).values()].flatMap(({ valid }) => valid ?? []);
   }
 
-  /** @param removed names that a delta response removes. `undefined` if the response contains all objects. */
-  *stage(kind: KindName, resources: Iterable<StagedResource>, removed?: readonly string[]): Steps<StagedResponse> {
+  /** @param removedNames names that a delta response removes. `undefined` if the response contains all objects. */
+  *stage(kind: KindName, resources: Iterable<StagedResource>, removedNames?: readonly string[]): Steps<StagedResponse> {
     const currentObjects = this.#objects.get(kind) ?? none;
     const { messages, maxObjects, maxBytes } = this.#options;
     const changedObjects = new Map<string, XdsObject>();
     const present = new Set<string>();
     const errors: ConfigProblem[] = [];
-    let [count, bytes, rejected, hasUnnamed] = [0, 0, 0, false];
+    let [count, bytes, rejectedCount, hasUnnamed] = [0, 0, 0, false];
     for (const resource of resources) {
       count += 1;
       bytes += resource.bytes.length;
@@ -122,18 +122,18 @@ export class SourceObjects {
             : undefined;
       if (refusal !== undefined) return { ...emptyResponse(kind, currentObjects.size), refusal };
       yield;
-      const received = this.#receive(kind, messages.get(kind)!, resource, currentObjects);
-      const { name, now } = received;
+      const receivedObject = this.#receive(kind, messages.get(kind)!, resource, currentObjects);
+      const { name, now } = receivedObject;
       if (name.startsWith(unnamed)) hasUnnamed = true;
       if (present.has(name)) {
         errors.push(this.#problem(kind, name, 'is sent twice: the first one applies'));
-        rejected += 1;
+        rejectedCount += 1;
         continue;
       }
       present.add(name);
       if (now !== currentObjects.get(name)) changedObjects.set(name, now);
       const objectErrors = now.problems.filter(({ severity }) => severity === 'error');
-      if (objectErrors.length > 0) rejected += 1;
+      if (objectErrors.length > 0) rejectedCount += 1;
       errors.push(...objectErrors);
     }
     const total = this.#count + [...changedObjects.keys()].filter((name) => !currentObjects.has(name)).length;
@@ -151,9 +151,9 @@ export class SourceObjects {
     // A resource without a readable name may be any of the missing objects, so none counts as missing.
     const missingNames = hasUnnamed
       ? []
-      : removed === undefined
+      : removedNames === undefined
         ? [...currentObjects.keys()].filter((name) => !present.has(name))
-        : removed.filter((name) => currentObjects.has(name) && !present.has(name));
+        : removedNames.filter((name) => currentObjects.has(name) && !present.has(name));
     return {
       kind,
       sent: count,
@@ -161,7 +161,7 @@ export class SourceObjects {
       changed: changedObjects,
       removed: missingNames,
       known: currentObjects.size,
-      rejected,
+      rejected: rejectedCount,
       errors,
       refusal: undefined,
     };
@@ -200,7 +200,7 @@ export class SourceObjects {
     }
     this.#count += (now === undefined ? 0 : 1) - (previous === undefined ? 0 : 1);
     this.#bytes += (now?.bytes ?? 0) - (previous?.bytes ?? 0);
-    const [previousObject, next] = [previous ?? nothing, now ?? nothing];
+    const [previousObject, next] = [previous ?? emptyObject, now ?? emptyObject];
     this.#problemCount += next.problems.length - previousObject.problems.length;
     for (const config of previousObject.active)
       if (!next.active.includes(config)) this.#edits.set(keyOf(config), undefined);
@@ -219,66 +219,69 @@ export class SourceObjects {
   ): { name: string; now: XdsObject } {
     const digest = hash('sha1', bytes, 'base64');
     // Avoids decoding, because most resources are unchanged since the previous response.
-    const quick = resourceName || (this.#names.get(digest) ?? nameIn(bytes));
-    const knownObject = quick === undefined ? undefined : currentObjects.get(quick);
-    if (knownObject?.digest === digest) {
+    const quickName = resourceName || (this.#names.get(digest) ?? nameIn(bytes));
+    const currentObject = quickName === undefined ? undefined : currentObjects.get(quickName);
+    if (currentObject?.digest === digest) {
       return {
-        name: quick!,
-        now: version === '' || version === knownObject.version ? knownObject : { ...knownObject, version },
+        name: quickName!,
+        now: version === '' || version === currentObject.version ? currentObject : { ...currentObject, version },
       };
     }
-    const received = decodeResource(kind, schema, bytes);
-    const name = received.name ?? `${unnamed}${digest}`;
+    const receivedObject = decodeResource(kind, schema, bytes);
+    const name = receivedObject.name ?? `${unnamed}${digest}`;
     const previous = currentObjects.get(name);
     if (previous?.digest === digest) return { name, now: previous };
-    const about = { version: version || received.version, digest, bytes: bytes.length };
-    if (resourceName !== '' && received.name !== undefined && resourceName !== received.name) {
+    const objectFields = { version: version || receivedObject.version, digest, bytes: bytes.length };
+    if (resourceName !== '' && receivedObject.name !== undefined && resourceName !== receivedObject.name) {
       const problem = this.#problem(
         kind,
         resourceName,
         `the resource is named "${resourceName.slice(0, 200)}", its metadata "${name}"`,
       );
-      return { name, now: { ...(previous ?? nothing), ...about, problems: [problem] } };
+      return { name, now: { ...(previous ?? emptyObject), ...objectFields, problems: [problem] } };
     }
-    return { name, now: { ...about, ...this.#decoded(kind, received, previous, bytes) } };
+    return { name, now: { ...objectFields, ...this.#decoded(kind, receivedObject, previous, bytes) } };
   }
 
   /** Decodes an object. A decoder's error rejects only this object. */
   #decoded(
     kind: KindName,
-    received: ReceivedObject,
+    receivedObject: ReceivedObject,
     previous: XdsObject | undefined,
     bytes: Uint8Array,
   ): Pick<XdsObject, 'active' | 'problems' | 'valid'> {
     const { address, revision, keepsBytes } = this.#options;
     const source = { file: address, line: 0 };
-    const { object, failure } = received;
+    const { object, failure } = receivedObject;
     const lastGood = (previous?.active ?? []).filter(({ standsFor }) => standsFor === undefined);
-    const keptObject = { active: lastGood, valid: previous?.valid };
+    const lastValid = { active: lastGood, valid: previous?.valid };
     try {
       if (!isOfRevision(object as never, revision)) return { active: [], problems: [], valid: undefined };
       const read = readConfigObject(address, object, { creationTimestamp: 0, source });
-      const foundProblems = boundedProblems(read.problems).map((problem) => problemOf(problem, read.standIns, address));
-      const problems = failure === undefined ? foundProblems : [this.#problem(kind, received.name ?? '', failure)];
+      const objectProblems = boundedProblems(read.problems).map((problem) =>
+        problemOf(problem, read.standIns, address),
+      );
+      const problems =
+        failure === undefined ? objectProblems : [this.#problem(kind, receivedObject.name ?? '', failure)];
       if (failure !== undefined || read.config === undefined) {
         const hasLastGood = lastGood.length > 0;
         return hasLastGood
-          ? { ...keptObject, problems: withoutEffect(problems, lastGood) }
+          ? { ...lastValid, problems: withoutEffect(problems, lastGood) }
           : { active: read.standIns, valid: undefined, problems };
       }
       const [activeConfig] = lastGood;
-      const isSame =
+      const isUnchanged =
         activeConfig?.resourceVersion === read.config.resourceVersion &&
         activeConfig.creationTimestamp === read.config.creationTimestamp;
       return {
-        active: [isSame ? activeConfig : read.config],
+        active: [isUnchanged ? activeConfig : read.config],
         problems,
         valid: keepsBytes ? Uint8Array.from(bytes) : undefined,
       };
     } catch (error) {
       return {
-        ...keptObject,
-        problems: [this.#problem(kind, received.name ?? '', `cannot be decoded: ${messageOf(error)}`)],
+        ...lastValid,
+        problems: [this.#problem(kind, receivedObject.name ?? '', `cannot be decoded: ${messageOf(error)}`)],
       };
     }
   }
@@ -296,8 +299,17 @@ export class SourceObjects {
   }
 }
 
-function emptyResponse(kind: KindName, knownCount: number): Omit<StagedResponse, 'refusal'> {
-  return { kind, sent: 0, present: new Set(), changed: none, removed: [], known: knownCount, rejected: 0, errors: [] };
+function emptyResponse(kind: KindName, currentCount: number): Omit<StagedResponse, 'refusal'> {
+  return {
+    kind,
+    sent: 0,
+    present: new Set(),
+    changed: none,
+    removed: [],
+    known: currentCount,
+    rejected: 0,
+    errors: [],
+  };
 }
 
 function keyOf(config: Config): string {

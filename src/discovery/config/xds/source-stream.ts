@@ -93,7 +93,7 @@ interface PendingResponse {
 class SourceStream {
   readonly #options: SourceStreamOptions;
   readonly #protocol: XdsProtocol;
-  readonly #stopped: AbortSignal;
+  readonly #stopSignal: AbortSignal;
   readonly #report: (event: SourceStreamReport) => void;
   readonly #subscriptions = new Map<string, TypeSubscription>();
   /** Type URL, and thus API version, that the server uses for each kind. */
@@ -112,12 +112,12 @@ class SourceStream {
   constructor(
     options: SourceStreamOptions,
     protocol: XdsProtocol,
-    stopped: AbortSignal,
+    stopSignal: AbortSignal,
     report: (event: SourceStreamReport) => void,
   ) {
     this.#options = options;
     this.#protocol = protocol;
-    this.#stopped = stopped;
+    this.#stopSignal = stopSignal;
     this.#report = report;
     this.#allowance = new Allowance(options.pace);
   }
@@ -125,9 +125,9 @@ class SourceStream {
   async begin(): Promise<void> {
     try {
       const { target, headers } = await this.#options.connection();
-      this.#stopped.throwIfAborted();
-      this.#connection = await GrpcConnection.open(target, this.#options.limits ?? defaultGrpcLimits, this.#stopped);
-      if (this.#stopped.aborted) {
+      this.#stopSignal.throwIfAborted();
+      this.#connection = await GrpcConnection.open(target, this.#options.limits ?? defaultGrpcLimits, this.#stopSignal);
+      if (this.#stopSignal.aborted) {
         this.#connection.close();
         return;
       }
@@ -178,8 +178,8 @@ class SourceStream {
   }
 
   async #read(message: Buffer): Promise<void> {
-    while (!this.#allowance.take()) await delay(100, undefined, { signal: this.#stopped });
-    if (this.#isEnded || this.#stopped.aborted) return;
+    while (!this.#allowance.take()) await delay(100, undefined, { signal: this.#stopSignal });
+    if (this.#isEnded || this.#stopSignal.aborted) return;
     const { objects, maxObjects } = this.#options;
     const response = decodeResponse(message, this.#protocol, maxObjects);
     const kind = kindOfType(response.typeUrl);
@@ -190,19 +190,19 @@ class SourceStream {
     const staged = this.#withPaused(
       await workTurns.through(objects().stage(kind, response.resources, response.removed)),
     );
-    if (this.#isEnded || this.#stopped.aborted) return;
+    if (this.#isEnded || this.#stopSignal.aborted) return;
     const { nonce, version } = response;
     if (staged.refusal !== undefined) {
       this.#options.log.error('config-source.responseRejected', { kind, reason: staged.refusal });
       this.#acknowledge(subscription, nonce, version, `the response ${staged.refusal}; the last objects stay`);
       return;
     }
-    if (!this.#isOfChosenType(kind, subscription.typeUrl, staged)) {
+    if (!this.#isChosenType(kind, subscription.typeUrl, staged)) {
       this.#acknowledge(subscription, nonce, version);
       return;
     }
-    await new Promise<void>((settle) => {
-      this.#pendingResponses.set(`${kind} ${nonce}`, { subscription, response: staged, version, settle });
+    await new Promise<void>((resolve) => {
+      this.#pendingResponses.set(`${kind} ${nonce}`, { subscription, response: staged, version, settle: resolve });
       const { known, removed, rejected } = staged;
       this.#report({ type: 'source-response.received', kind, nonce, known, removed: removed.length, rejected });
     });
@@ -212,8 +212,8 @@ class SourceStream {
   #withPaused(response: StagedResponse): StagedResponse {
     const previous = this.#protocol === 'delta' ? (this.#paused.get(response.kind) ?? []) : [];
     if (previous.length === 0) return response;
-    const again = previous.filter((name) => !response.present.has(name));
-    return { ...response, removed: [...new Set([...again, ...response.removed])] };
+    const removedNames = previous.filter((name) => !response.present.has(name));
+    return { ...response, removed: [...new Set([...removedNames, ...response.removed])] };
   }
 
   #subscriptionOf(typeUrl: string): TypeSubscription | undefined {
@@ -221,7 +221,7 @@ class SourceStream {
   }
 
   /** Whether the response has the API version used for this kind. A server may know only one version and send empty responses for others. */
-  #isOfChosenType(kind: KindName, typeUrl: string, { sent, removed, known }: StagedResponse): boolean {
+  #isChosenType(kind: KindName, typeUrl: string, { sent, removed, known }: StagedResponse): boolean {
     const chosenType = this.#typeOfKind.get(kind) ?? '';
     if (chosenType === typeUrl) {
       if (sent === 0 && removed.length === known) {
@@ -256,10 +256,10 @@ class SourceStream {
   }
 
   #apply(kind: KindName, nonce: string, deletes: boolean): void {
-    const waiting = this.#pendingResponses.get(`${kind} ${nonce}`);
-    if (waiting === undefined) return;
+    const pendingResponse = this.#pendingResponses.get(`${kind} ${nonce}`);
+    if (pendingResponse === undefined) return;
     this.#pendingResponses.delete(`${kind} ${nonce}`);
-    const { subscription, response, version, settle } = waiting;
+    const { subscription, response, version, settle } = pendingResponse;
     const isChanged = this.#options.objects().apply(response, deletes);
     if (deletes) this.#paused.delete(kind);
     else this.#pause(kind, response);
@@ -299,7 +299,7 @@ class SourceStream {
   #end(code: string, reason: string, retryAfterMs = 0): void {
     if (this.#isEnded) return;
     this.close();
-    if (this.#stopped.aborted) return;
+    if (this.#stopSignal.aborted) return;
     const { random = Math.random } = this.#options;
     this.#report({ type: 'source-stream.ended', code, reason, retryAfterMs, chance: random() });
   }
@@ -315,11 +315,13 @@ class SourceStream {
 /** Message such as `2 objects rejected, their last valid versions stay: VirtualService shop/web: spec.hosts: must not be empty; …`. */
 function rejectionOf({ rejected, errors }: StagedResponse): string | undefined {
   if (rejected === 0) return undefined;
-  const listed = errors.slice(0, maxListedErrors).map((problem) => problemLine({ ...problem, place: { source: '' } }));
-  const more = errors.length > maxListedErrors ? [`and ${errors.length - maxListedErrors} more`] : [];
+  const problemLines = errors
+    .slice(0, maxListedErrors)
+    .map((problem) => problemLine({ ...problem, place: { source: '' } }));
+  const omittedText = errors.length > maxListedErrors ? [`and ${errors.length - maxListedErrors} more`] : [];
   const summary =
     rejected === 1
       ? '1 object is rejected, its last valid version stays'
       : `${rejected} objects are rejected, their last valid versions stay`;
-  return `${summary}; all others apply: ${[...listed, ...more].join('; ')}`;
+  return `${summary}; all others apply: ${[...problemLines, ...omittedText].join('; ')}`;
 }

@@ -133,7 +133,7 @@ export class XdsSource implements ConfigSource {
         maxMessageBytes: limits.maxMessageBytes,
         maxObjects: limits.maxObjects,
         pace: { burst: limits.maxResponsesPerSecond * 5, perSecond: limits.maxResponsesPerSecond },
-        applied: (kind, isChanged) => this.#applied(kind, isChanged),
+        applied: (kind, isChanged) => this.#onApplied(kind, isChanged),
         counted: (responseOutcome) => {
           this.#responses[responseOutcome] += 1;
         },
@@ -207,7 +207,7 @@ export class XdsSource implements ConfigSource {
     return { objects: count };
   }
 
-  #applied(kind: KindName, isChanged: boolean): void {
+  #onApplied(kind: KindName, isChanged: boolean): void {
     if (!isChanged) return;
     this.#onChanged?.(kind);
     if (this.#savedState === undefined) return;

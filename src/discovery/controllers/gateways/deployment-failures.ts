@@ -32,9 +32,9 @@ export class DeploymentFailures {
     if (this.#current.size > 0) this.#change(new Map());
   }
 
-  onChanged(changed: () => void): () => void {
-    this.#watchers.add(changed);
-    return () => void this.#watchers.delete(changed);
+  onChanged(onChange: () => void): () => void {
+    this.#watchers.add(onChange);
+    return () => void this.#watchers.delete(onChange);
   }
 
   #change(next: ReadonlyMap<string, DeploymentFailure>): void {

@@ -70,11 +70,11 @@ interface Applied {
 export class GatewayDeployments implements Duty {
   readonly lease: string;
   readonly #options: GatewayDeploymentsOptions;
-  readonly #due = new DueKeys();
+  readonly #dueKeys = new DueKeys();
   /** Applied objects by resource, namespace and name, to skip unchanged ones. */
-  readonly #applied = new Map<string, Applied>();
+  readonly #appliedDeployments = new Map<string, Applied>();
   /** Last Event by Gateway. */
-  readonly #reported = new Map<string, string>();
+  readonly #reportedErrors = new Map<string, string>();
   /** Gateways that remain in the current round of comparisons. */
   #compared: Iterator<string> = [].values();
 
@@ -85,10 +85,10 @@ export class GatewayDeployments implements Duty {
     informers.addReader(gateways, (changes) => {
       for (const { event, key } of changes) {
         if (event === 'delete') {
-          this.#reported.delete(key);
+          this.#reportedErrors.delete(key);
           options.failures.delete(key);
         }
-        this.#due.add(key);
+        this.#dueKeys.add(key);
       }
     });
     informers.addReader(services, (changes) => {
@@ -96,21 +96,21 @@ export class GatewayDeployments implements Duty {
         const { key } = change;
         const { metadata } = change.event === 'delete' ? change.previous : change.object;
         const name = metadata.labels?.[gatewayNameLabel];
-        if (name !== undefined) this.#due.add(`${key.slice(0, key.indexOf('/'))}/${name}`);
+        if (name !== undefined) this.#dueKeys.add(`${key.slice(0, key.indexOf('/'))}/${name}`);
       }
     });
     const addAll = (): void => {
-      for (const key of this.#keys()) this.#due.add(key);
+      for (const key of this.#keys()) this.#dueKeys.add(key);
     };
     informers.addReader(classes, addAll);
     options.onInjector(addAll);
   }
 
   /** Watches for due Gateways, and detects manual changes of their objects. Only the leader calls this. */
-  watch(due: () => void): () => void {
+  watch(onDue: () => void): () => void {
     const timer = setInterval(() => this.#compareNext(), comparisonMs);
     timer.unref();
-    const unwatch = this.#due.watch(due);
+    const unwatch = this.#dueKeys.watch(onDue);
     return () => {
       clearInterval(timer);
       unwatch();
@@ -124,36 +124,36 @@ export class GatewayDeployments implements Duty {
       next = this.#compared.next();
     }
     for (let count = 1; next.done !== true; count++) {
-      this.#due.add(next.value);
+      this.#dueKeys.add(next.value);
       if (count === maxComparedAtOnce) return;
       next = this.#compared.next();
     }
   }
 
   get isDue(): boolean {
-    return this.#due.isDue;
+    return this.#dueKeys.isDue;
   }
 
-  writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
+  writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     // Another replica may have written since this one's last term.
     if (run.anew) {
-      this.#applied.clear();
+      this.#appliedDeployments.clear();
       this.#options.failures.clear();
     }
-    return this.#due.write(
+    return this.#dueKeys.write(
       run,
       () => this.#keys(),
       async (key) => {
         try {
-          const isWritten = await this.#write(key, gate);
-          this.#reported.delete(key);
+          const isWritten = await this.#write(key, writeGate);
+          this.#reportedErrors.delete(key);
           this.#options.failures.delete(key);
           return isWritten;
         } catch (error) {
           const failure = failureOf(error);
           if (failure !== undefined && this.#options.informers.storeOf(gateways).get(key) !== undefined)
             this.#options.failures.set(key, failure);
-          await this.#report(key, error, gate);
+          await this.#report(key, error, writeGate);
           throw error;
         }
       },
@@ -161,21 +161,21 @@ export class GatewayDeployments implements Duty {
   }
 
   /** Writes an Event, because the Gateway's owner may not have access to this log. */
-  async #report(key: string, error: unknown, gate: WriteGate): Promise<void> {
+  async #report(key: string, error: unknown, writeGate: WriteGate): Promise<void> {
     const gateway = this.#options.informers.storeOf(gateways).get(key);
     const status = statusOf(error);
     if (gateway === undefined || (error instanceof ApiError && !reportedStatuses.has(status ?? 0))) return;
-    const about = {
+    const eventFields = {
       reason: 'GatewayNotDeployed',
       identity: this.#options.identity,
       at: `${new Date().toISOString().slice(0, 19)}Z`,
     };
-    const event = warningEventOf(gateway, { ...about, kind: gateways.kind, message: messageOf(error) });
+    const event = warningEventOf(gateway, { ...eventFields, kind: gateways.kind, message: messageOf(error) });
     const { namespace = '', name } = event.metadata;
-    if (this.#reported.get(key) === name) return;
-    this.#reported.set(key, name);
+    if (this.#reportedErrors.get(key) === name) return;
+    this.#reportedErrors.set(key, name);
     try {
-      await gate.write({ verb: 'create', resource: events, namespace, name, object: event });
+      await writeGate.write({ verb: 'create', resource: events, namespace, name, object: event });
     } catch {
       // The Event exists, or creating it is forbidden. The log contains the failure.
     }
@@ -185,7 +185,7 @@ export class GatewayDeployments implements Duty {
     for (const [key] of this.#options.informers.storeOf(gateways).entries()) yield key;
   }
 
-  async #write(key: string, gate: WriteGate): Promise<boolean> {
+  async #write(key: string, writeGate: WriteGate): Promise<boolean> {
     const gateway = this.#deployed(this.#options.informers.storeOf(gateways).get(key));
     const injector = this.#options.injector();
     // Without injector settings, the image is unknown. When the settings arrive, all Gateways become due.
@@ -195,7 +195,7 @@ export class GatewayDeployments implements Duty {
     if (E.isLeft(built))
       throw reasonError('CONFIG_INVALID', `Gateway ${key} is not deployed: ${describeFieldErrors(built.left)}`);
     const { serviceAccount, service, deployment } = built.right;
-    if (this.#isDeployedElsewhere(gateway, service)) return false;
+    if (this.#isDeployedByOther(gateway, service)) return false;
     const objects: [ApiResource, Json | undefined][] = [
       [serviceAccounts, serviceAccount],
       [services, service],
@@ -203,7 +203,7 @@ export class GatewayDeployments implements Duty {
     ];
     let isWritten = false;
     for (const [resource, object] of objects) {
-      if (object !== undefined && (await this.#apply(gateway, resource, object, gate))) isWritten = true;
+      if (object !== undefined && (await this.#apply(gateway, resource, object, writeGate))) isWritten = true;
     }
     return isWritten;
   }
@@ -214,9 +214,9 @@ export class GatewayDeployments implements Duty {
     const { metadata, spec } = object;
     if (!isObject(spec) || metadata.namespace === undefined || metadata.uid === undefined) return undefined;
     const revision = metadata.labels?.[revisionLabel];
-    const isOfOther = revision !== undefined && (revision || 'default') !== (this.#options.revision || 'default');
+    const isOtherRevision = revision !== undefined && (revision || 'default') !== (this.#options.revision || 'default');
     const { gatewayClassName: className, addresses, listeners, infrastructure } = spec;
-    if (isOfOther || typeof className !== 'string' || !this.#isControlled(className)) return undefined;
+    if (isOtherRevision || typeof className !== 'string' || !this.#isControlled(className)) return undefined;
     if (Array.isArray(addresses) && addresses.length > 0) return undefined;
     const { labels, annotations, parametersRef } = isObject(infrastructure) ? infrastructure : {};
     return {
@@ -238,7 +238,7 @@ export class GatewayDeployments implements Duty {
   }
 
   /** Whether a Service that this duty did not create selects the Gateway's pods. The deployment is then managed elsewhere. */
-  #isDeployedElsewhere({ namespace, name }: Deployed, { metadata }: Json): boolean {
+  #isDeployedByOther({ namespace, name }: Deployed, { metadata }: Json): boolean {
     const store = this.#options.informers.storeOf(services);
     const gatewayKey = `${namespace}/${(metadata as { readonly name: string }).name}`;
     if (store.get(gatewayKey)?.metadata.labels?.[managedLabel] === managedBy) return false;
@@ -261,7 +261,7 @@ export class GatewayDeployments implements Duty {
     return textsOf(configMapObject.data);
   }
 
-  async #apply(gateway: Deployed, resource: ApiResource, object: Json, gate: WriteGate): Promise<boolean> {
+  async #apply(gateway: Deployed, resource: ApiResource, object: Json, writeGate: WriteGate): Promise<boolean> {
     const { name } = object.metadata as { readonly name: string };
     const { namespace, uid } = gateway;
     const objectPath = `${resource.plural}/${namespace}/${name}`;
@@ -271,7 +271,7 @@ export class GatewayDeployments implements Duty {
       const reason = `Gateway ${namespace}/${gateway.name} is not deployed: ${resource.kind} ${namespace}/${name} exists and is not its own`;
       throw reasonError('OBJECT_FOREIGN', reason);
     }
-    const lastApplied = this.#applied.get(objectPath);
+    const lastApplied = this.#appliedDeployments.get(objectPath);
     if (
       present !== undefined &&
       lastApplied?.appliedDigest === appliedDigest &&
@@ -279,8 +279,15 @@ export class GatewayDeployments implements Duty {
     )
       return false;
     const version = present?.metadata.resourceVersion;
-    const applied = await gate.write({ verb: 'apply', resource, namespace, name, object, ...(version && { version }) });
-    this.#applied.set(objectPath, { appliedDigest, liveDigestAfter: liveDigest(applied) });
+    const appliedObject = await writeGate.write({
+      verb: 'apply',
+      resource,
+      namespace,
+      name,
+      object,
+      ...(version && { version }),
+    });
+    this.#appliedDeployments.set(objectPath, { appliedDigest, liveDigestAfter: liveDigest(appliedObject) });
     return true;
   }
 

@@ -75,8 +75,8 @@ export class AddressDerivation implements StatusDerivation {
     const [removedNames, now] = [new Set(removed.flatMap(allocationNames)), new Set(names)];
     if (now.size < names.length) return false;
     // The allocation serves older entries first.
-    const isSameAge = added.every((addedEntry) => removed.some((other) => byAge(addedEntry, other) === 0));
-    if (!isSameAge && names.some((name) => removedNames.has(name))) return false;
+    const isAgeUnchanged = added.every((addedEntry) => removed.some((other) => byAge(addedEntry, other) === 0));
+    if (!isAgeUnchanged && names.some((name) => removedNames.has(name))) return false;
     return this.#allocation.change(removedNames, now);
   }
 
@@ -110,7 +110,7 @@ function addressesOf(entry: Config<ServiceEntry>, allocated: (name: string) => A
 function statusAfter(present: StatusFields, addresses: readonly HostAddress[]): StatusFields | undefined {
   const presentAddresses: readonly unknown[] = Array.isArray(present.addresses) ? present.addresses : [];
   if (addresses.length === 0 && !presentAddresses.some(isOurs)) return undefined;
-  const isSame =
+  const isUnchanged =
     presentAddresses.length === addresses.length &&
     presentAddresses.every(
       (presentAddress, i) =>
@@ -118,7 +118,7 @@ function statusAfter(present: StatusFields, addresses: readonly HostAddress[]): 
         presentAddress.value === addresses[i]!.value &&
         presentAddress.host === addresses[i]!.host,
     );
-  if (isSame) return undefined;
+  if (isUnchanged) return undefined;
   const { addresses: _, ...otherFields } = present;
   return { ...otherFields, ...(addresses.length > 0 && { addresses }) };
 }

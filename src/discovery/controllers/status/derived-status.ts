@@ -42,9 +42,9 @@ const countsPauseMs = 1_000;
 export class DerivedStatusDuty implements Duty {
   readonly lease: string;
   readonly #options: DerivedStatusOptions;
-  readonly #written: StatusWriter;
+  readonly #statusWriter: StatusWriter;
   readonly #now: () => number;
-  readonly #after: NonNullable<StatusWriterOptions['after']>;
+  readonly #startTimer: NonNullable<StatusWriterOptions['after']>;
   readonly #watchers = new Set<() => void>();
   #derived: ReadonlyMap<string, DerivedStatus> = new Map();
   #inputs: readonly unknown[] = [];
@@ -56,13 +56,13 @@ export class DerivedStatusDuty implements Duty {
     this.lease = options.lease;
     this.#options = options;
     this.#now = options.now ?? (() => performance.now());
-    this.#after =
+    this.#startTimer =
       options.after ??
-      ((ms, then) => {
-        const timer = setTimeout(then, ms);
+      ((ms, callback) => {
+        const timer = setTimeout(callback, ms);
         return () => clearTimeout(timer);
       });
-    this.#written = new StatusWriter({
+    this.#statusWriter = new StatusWriter({
       pauseMs: countsPauseMs,
       // A newer derivation takes precedence over writing statuses of the previous one.
       isInterrupted: () => this.#isDerivationDue,
@@ -75,26 +75,26 @@ export class DerivedStatusDuty implements Duty {
   }
 
   get counts(): StatusWriter['counts'] {
-    return this.#written.counts;
+    return this.#statusWriter.counts;
   }
 
-  watch(due: () => void): () => void {
-    this.#watchers.add(due);
-    const stops = [this.#written.watch(due), this.#options.derivation.onChanged(() => this.#notifyWatchers())];
+  watch(onDue: () => void): () => void {
+    this.#watchers.add(onDue);
+    const stops = [this.#statusWriter.watch(onDue), this.#options.derivation.onChanged(() => this.#notifyWatchers())];
     this.#notifyWatchers();
     return () => {
       for (const stop of stops) stop();
-      this.#watchers.delete(due);
+      this.#watchers.delete(onDue);
       if (this.#watchers.size === 0) this.#setTimer(undefined);
     };
   }
 
   get isDue(): boolean {
-    return this.#isDerivationDue || this.#written.isDue;
+    return this.#isDerivationDue || this.#statusWriter.isDue;
   }
 
-  async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
-    if (gate.isOpen && this.#isStale && (run.anew || this.#isDerivationDue)) {
+  async writeDue(run: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
+    if (writeGate.isOpen && this.#isStale && (run.anew || this.#isDerivationDue)) {
       const startedAt = this.#now();
       const workTurns = new Turns();
       try {
@@ -103,11 +103,11 @@ export class DerivedStatusDuty implements Duty {
         // This is a bug. The previous results are kept until inputs change.
         this.#options.log.warn('status.notDerived', { reason: messageOf(error) });
       } finally {
-        const ended = this.#now();
-        this.#pausedUntil = ended + pauseFactor * Math.max(0, ended - startedAt - workTurns.waitedMs);
+        const endedAt = this.#now();
+        this.#pausedUntil = endedAt + pauseFactor * Math.max(0, endedAt - startedAt - workTurns.waitedMs);
       }
     }
-    const report = await this.#written.writeDue(run, gate);
+    const report = await this.#statusWriter.writeDue(run, writeGate);
     // Changes during the derivation are due after the delay.
     this.#notifyWatchers();
     return report;
@@ -122,7 +122,7 @@ export class DerivedStatusDuty implements Duty {
 
   #setTimer(ms: number | undefined): void {
     this.#endTimer?.();
-    this.#endTimer = ms === undefined ? undefined : this.#after(ms, () => this.#notifyWatchers());
+    this.#endTimer = ms === undefined ? undefined : this.#startTimer(ms, () => this.#notifyWatchers());
   }
 
   get #isDerivationDue(): boolean {
@@ -141,25 +141,25 @@ export class DerivedStatusDuty implements Duty {
     const previous = this.#derived;
     const now = await derivation.derive(workTurns);
     const changedRefs: StatusRef[] = [];
-    const counted: StatusRef[] = [];
+    const countedRefs: StatusRef[] = [];
     for (const [key, derivedStatus] of now) {
       const previousStatus = previous.get(key);
       if (
         previousStatus === undefined ||
-        !isOfSameVersion(previousStatus, derivedStatus) ||
+        !hasSameVersion(previousStatus, derivedStatus) ||
         !isDeepStrictEqual(previousStatus.facts, derivedStatus.facts)
       )
         changedRefs.push(derivedStatus.of);
-      else if (!isDeepStrictEqual(previousStatus.counts, derivedStatus.counts)) counted.push(derivedStatus.of);
+      else if (!isDeepStrictEqual(previousStatus.counts, derivedStatus.counts)) countedRefs.push(derivedStatus.of);
       await workTurns.rest();
     }
     this.#derived = now;
-    this.#written.due(changedRefs);
-    this.#written.due(counted, { urgent: false });
+    this.#statusWriter.due(changedRefs);
+    this.#statusWriter.due(countedRefs, { urgent: false });
   }
 }
 
-function isOfSameVersion(one: DerivedStatus, other: DerivedStatus): boolean {
+function hasSameVersion(one: DerivedStatus, other: DerivedStatus): boolean {
   return one.generation === other.generation && one.uid === other.uid;
 }
 

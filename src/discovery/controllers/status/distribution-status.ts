@@ -80,31 +80,33 @@ export class DistributionStatus extends ReportingStatus {
 
   desired(of: StatusRef): DesiredStatus | undefined {
     const key = configKeyText(of);
-    const findings = withoutOwnCounts(this.distribution.findingsOf(key));
+    const findings = omitOwnCounts(this.distribution.findingsOf(key));
     const generation = findings.error?.generation ?? findings.distribution?.generation ?? findings.generation;
     const decided = decidedConditions(findings);
     if (generation === undefined || decided.length === 0) return undefined;
     return {
       generation,
       next: (present, time): StatusFields => {
-        const isElsewhere = this.isKept(key, reportIn(present.conditions), findings);
-        const conditions = conditionsOf(findings, isElsewhere).map((condition) => this.signed(condition));
-        const types = [...conditions.map(({ type }) => type), ...(isElsewhere ? [rejectedCondition] : [])];
+        const isKeptByOther = this.isKept(key, reportIn(present.conditions), findings);
+        const conditions = conditionsOf(findings, isKeptByOther).map((condition) => this.signed(condition));
+        const types = [...conditions.map(({ type }) => type), ...(isKeptByOther ? [rejectedCondition] : [])];
         const obsoleteTypes = decided.filter((type) => !types.includes(type));
         // For a rejected object, a condition may be about the previous version, which still applies.
-        const after = [...Map.groupBy(conditions, ({ observedGeneration }) => observedGeneration)].reduce<unknown>(
-          (previous, [observed, ownConditions]) =>
-            withConditions(previous, ownConditions, { generation: observed, time }),
+        const nextConditions = [
+          ...Map.groupBy(conditions, ({ observedGeneration }) => observedGeneration),
+        ].reduce<unknown>(
+          (previous, [generationKey, ownConditions]) =>
+            withConditions(previous, ownConditions, { generation: generationKey, time }),
           withConditions(present.conditions, [], { generation, time }, obsoleteTypes),
         );
-        return { ...present, conditions: after };
+        return { ...present, conditions: nextConditions };
       },
     };
   }
 }
 
 /** Removes counts from before the term, because they do not include the proxies of other replicas. */
-function withoutOwnCounts({ distribution, ...findings }: ObjectFindings): ObjectFindings {
+function omitOwnCounts({ distribution, ...findings }: ObjectFindings): ObjectFindings {
   return distribution === undefined || distribution.isOwnOnly ? findings : { ...findings, distribution };
 }
 
@@ -113,11 +115,12 @@ export class FollowerStatus extends ReportingStatus {
   desired(of: StatusRef): DesiredStatus | undefined {
     const key = configKeyText(of);
     const findings = this.distribution.findingsOf(key);
-    const rejected = rejectedConditionOf(findings.distribution);
+    const ownRejection = rejectedConditionOf(findings.distribution);
     const generation = findings.error?.generation ?? findings.distribution?.generation;
-    const knownReport = this.reports.reportOn(key);
+    const previousReport = this.reports.reportOn(key);
     // Avoids reading the object in most cases. If this replica's own report is received later, it triggers another call.
-    const mayWrite = rejected !== undefined || (knownReport !== undefined && this.#isObsolete(key, knownReport));
+    const mayWrite =
+      ownRejection !== undefined || (previousReport !== undefined && this.#isObsolete(key, previousReport));
     if (generation === undefined || !mayWrite) return undefined;
     return {
       generation,
@@ -125,14 +128,14 @@ export class FollowerStatus extends ReportingStatus {
         const rejectionReport = reportIn(present.conditions);
         if (this.isKept(key, rejectionReport, findings)) return undefined;
         const isObsolete =
-          rejected === undefined && rejectionReport !== undefined && this.#isObsolete(key, rejectionReport);
-        if (rejected === undefined && !isObsolete) return undefined;
-        const moment = { generation: rejected?.observedGeneration ?? generation, time };
-        const ownConditions = rejected === undefined ? [] : [this.signed(rejected)];
+          ownRejection === undefined && rejectionReport !== undefined && this.#isObsolete(key, rejectionReport);
+        if (ownRejection === undefined && !isObsolete) return undefined;
+        const conditionMoment = { generation: ownRejection?.observedGeneration ?? generation, time };
+        const ownConditions = ownRejection === undefined ? [] : [this.signed(ownRejection)];
         const conditions = withConditions(
           present.conditions,
           ownConditions,
-          moment,
+          conditionMoment,
           isObsolete ? [rejectedCondition] : [],
         );
         return { ...present, conditions };
@@ -161,14 +164,14 @@ const pauseMs = 10_000;
 export function statusDutiesOf(sources: StatusWriterSources): readonly [leading: StatusWriter, follower: StatusWriter] {
   const { distribution, reports, informers, server, log, presence, leads } = sources;
   const resource = (kind: string) => informers.servedResource(resourceOf(kind as KindName));
-  const written = { server, pauseMs, log, resourceOf: resource };
+  const writerOptions = { server, pauseMs, log, resourceOf: resource };
   const leading = new StatusWriter({
-    ...written,
+    ...writerOptions,
     lease: statusLease,
     source: new DistributionStatus(distribution, reports),
   });
   const follower = new StatusWriter({
-    ...{ ...written, lease: presence, source: new FollowerStatus(distribution, reports) },
+    ...{ ...writerOptions, lease: presence, source: new FollowerStatus(distribution, reports) },
     isHeld: () => leads(statusLease),
     leaseAnnotations: () => ({ [reportAnnotation]: distribution.report() }),
   });
@@ -193,8 +196,8 @@ function requiresAction(
   findings: ObjectFindings,
 ): boolean {
   const rejectionReport = reports.reportOn(key);
-  const isOfOther = [previous, rejectionReport].some(
+  const isFromOther = [previous, rejectionReport].some(
     (statusReport) => statusReport !== undefined && !reports.isOwn(statusReport),
   );
-  return isOfOther || (rejectionReport !== undefined) !== (findings.distribution?.rejection !== undefined);
+  return isFromOther || (rejectionReport !== undefined) !== (findings.distribution?.rejection !== undefined);
 }

@@ -69,9 +69,9 @@ export class GatewayApiDerivation implements StatusDerivation {
     const { domain, revision, isWritten } = this.#options;
     const objects = this.#options.objects();
     // Objects of other revisions are skipped, because two leaders would overwrite each other's statuses forever (istio#52105).
-    const isOfOthers = ({ labels }: Config): boolean =>
+    const isForeign = ({ labels }: Config): boolean =>
       labels[revisionLabel] !== undefined && (labels[revisionLabel] || 'default') !== (revision || 'default');
-    const status = await workTurns.through(computingGatewayApiStatus(objects, domain, isOfOthers));
+    const status = await workTurns.through(computingGatewayApiStatus(objects, domain, isForeign));
     const all = new Map<string, DerivedStatus>();
     const put = <Status>(
       configs: readonly Config[],
@@ -134,13 +134,13 @@ function derivedOfGateway(status: GatewayStatus): Derived {
     facts: [conditions, addresses, listeners.map(({ attachedRoutes: _, ...listener }) => listener)],
     counts: listeners.map(({ attachedRoutes }) => attachedRoutes),
     next: (present, time) => {
-      const moment = momentOf(status, time);
+      const conditionMoment = momentOf(status, time);
       return {
         ...present,
         // Replaces the transition time 1970 in the API's default conditions.
-        conditions: withConditions(present.conditions, conditions, moment),
+        conditions: withConditions(present.conditions, conditions, conditionMoment),
         ...((addresses.length > 0 || present.addresses !== undefined) && { addresses }),
-        listeners: listeners.map((listener) => listenerAfter(present.listeners, listener, moment)),
+        listeners: listeners.map((listener) => listenerAfter(present.listeners, listener, conditionMoment)),
       };
     },
   };
@@ -149,13 +149,18 @@ function derivedOfGateway(status: GatewayStatus): Derived {
 function listenerAfter(
   present: unknown,
   { name, ...ownFields }: ListenerStatus,
-  moment: ConditionMoment,
+  conditionMoment: ConditionMoment,
 ): StatusFields {
   const presentListener = Array.isArray(present)
     ? present.find((listenerEntry) => isObject(listenerEntry) && listenerEntry.name === name)
     : undefined;
   const fields = isObject(presentListener) ? presentListener : {};
-  return { ...fields, name, ...ownFields, conditions: withConditions(fields.conditions, ownFields.conditions, moment) };
+  return {
+    ...fields,
+    name,
+    ...ownFields,
+    conditions: withConditions(fields.conditions, ownFields.conditions, conditionMoment),
+  };
 }
 
 const typesOnlyIfTrue = ['PartiallyInvalid'];
@@ -199,22 +204,22 @@ function parentsAfter(present: unknown, status: RouteStatus, context: ParentCont
   const { namespace, moment, fields } = context;
   const remainingParents = new Map(status.parents.map((parent) => [parentKey(parent.parentRef, namespace), parent]));
   const presentList: readonly unknown[] = Array.isArray(present) ? present : [];
-  const after: unknown[] = [];
+  const nextParents: unknown[] = [];
   for (const presentParent of presentList) {
     if (!isObject(presentParent) || presentParent.controllerName !== controllerName) {
-      after.push(presentParent);
+      nextParents.push(presentParent);
       continue;
     }
     const reference = presentParent[fields.reference];
     const key = isObject(reference) ? parentKey(reference, namespace) : '';
-    const desired = remainingParents.get(key);
+    const desiredParent = remainingParents.get(key);
     remainingParents.delete(key);
-    if (desired !== undefined) after.push(parentAfter(presentParent, desired, context));
+    if (desiredParent !== undefined) nextParents.push(parentAfter(presentParent, desiredParent, context));
     // Another writer has written a condition for a newer generation.
-    else if (hasLaterCondition(presentParent.conditions, moment)) after.push(presentParent);
+    else if (hasLaterCondition(presentParent.conditions, moment)) nextParents.push(presentParent);
   }
-  for (const desired of remainingParents.values()) after.push(parentAfter({}, desired, context));
-  return after.length === 0 && presentList.length === 0 ? undefined : after;
+  for (const desiredParent of remainingParents.values()) nextParents.push(parentAfter({}, desiredParent, context));
+  return nextParents.length === 0 && presentList.length === 0 ? undefined : nextParents;
 }
 
 function parentAfter(

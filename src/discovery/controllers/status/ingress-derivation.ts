@@ -59,12 +59,12 @@ function statusAfter(present: StatusFields, addresses: readonly LoadBalancerIngr
   const balancer = isObject(present.loadBalancer) ? present.loadBalancer : {};
   const presentIngress: readonly unknown[] = Array.isArray(balancer.ingress) ? balancer.ingress : [];
   const texts = addresses.map((balancerAddress) => balancerAddress.hostname ?? balancerAddress.ip);
-  const isSame =
+  const isUnchanged =
     presentIngress.length === texts.length &&
     presentIngress.every(
       (ingressEntry, index) => isObject(ingressEntry) && (ingressEntry.hostname ?? ingressEntry.ip) === texts[index],
     );
-  if (isSame) return undefined;
+  if (isUnchanged) return undefined;
   const { ingress: _, ...otherFields } = balancer;
   return { ...present, loadBalancer: { ...otherFields, ...(addresses.length > 0 && { ingress: addresses }) } };
 }

@@ -48,7 +48,7 @@ const maxReports = 4_096;
 export class RejectionReports {
   readonly #reports = new Map<string, RejectionReport>();
   /** Reports of exited replicas. A repeated report is not in this set: it proves that its replica runs, regardless of the Lease. */
-  readonly #ended = new WeakSet<RejectionReport>();
+  readonly #endedReports = new WeakSet<RejectionReport>();
   readonly identity: string;
   #onChanged: (key: string, previous: RejectionReport | undefined) => void = () => {};
   #countNeeded: (key: string) => void = () => {};
@@ -57,9 +57,9 @@ export class RejectionReports {
     this.identity = identity;
   }
 
-  /** @param changed called when the report about an object is removed, changes its replica or generation, or when its replica exits */
-  onChanged(changed: (key: string, previous: RejectionReport | undefined) => void): void {
-    this.#onChanged = changed;
+  /** @param onChange called when the report about an object is removed, changes its replica or generation, or when its replica exits */
+  onChanged(onChange: (key: string, previous: RejectionReport | undefined) => void): void {
+    this.#onChanged = onChange;
   }
 
   /** @param needed called when a status does not contain current counts of all replicas, or not all proxies have applied the object */
@@ -87,34 +87,34 @@ export class RejectionReports {
 
   /** Whether the replica that wrote the report has exited and not repeated it. */
   isEnded(key: string, report: RejectionReport): boolean {
-    const knownReport = this.#reports.get(key);
+    const previousReport = this.#reports.get(key);
     return (
-      knownReport !== undefined &&
-      isSame(knownReport, report) &&
-      knownReport.message === report.message &&
-      this.#ended.has(knownReport)
+      previousReport !== undefined &&
+      areReportsEqual(previousReport, report) &&
+      previousReport.message === report.message &&
+      this.#endedReports.has(previousReport)
     );
   }
 
   /** Presence Leases of other replicas with valid reports. */
   get leases(): ReadonlySet<string> {
     const otherReports = [...this.#reports.values()].filter(
-      (report) => !this.isOwn(report) && !this.#ended.has(report),
+      (report) => !this.isOwn(report) && !this.#endedReports.has(report),
     );
     return new Set(otherReports.map(({ identity }) => presenceLeaseOf(identity)!));
   }
 
   ended(lease: string): void {
     for (const [key, report] of this.#reports) {
-      if (this.isOwn(report) || this.#ended.has(report) || presenceLeaseOf(report.identity) !== lease) continue;
-      this.#ended.add(report);
+      if (this.isOwn(report) || this.#endedReports.has(report) || presenceLeaseOf(report.identity) !== lease) continue;
+      this.#endedReports.add(report);
       this.#onChanged(key, report);
     }
   }
 
   #note(key: string, report: RejectionReport | undefined): void {
     const previous = this.#reports.get(key);
-    if (previous === undefined ? report === undefined : report !== undefined && isSame(previous, report)) {
+    if (previous === undefined ? report === undefined : report !== undefined && areReportsEqual(previous, report)) {
       // A report with a changed count is stored, but requires no action.
       if (report !== undefined && previous?.message !== report.message) this.#reports.set(key, report);
       return;
@@ -137,6 +137,6 @@ function isCountNeeded(conditions: unknown): boolean {
   );
 }
 
-function isSame(one: RejectionReport, other: RejectionReport): boolean {
+function areReportsEqual(one: RejectionReport, other: RejectionReport): boolean {
   return one.identity === other.identity && one.generation === other.generation;
 }

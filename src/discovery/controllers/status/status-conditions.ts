@@ -39,50 +39,56 @@ const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/
 export function withConditions(
   present: unknown,
   ownConditions: readonly DesiredCondition[],
-  moment: ConditionMoment,
+  conditionMoment: ConditionMoment,
   obsoleteTypes: readonly string[] = [],
 ): readonly unknown[] {
   const remainingConditions = new Map(ownConditions.map((condition) => [typeOf(condition), condition]));
-  const knownTypes = new Set([...remainingConditions.keys(), ...obsoleteTypes]);
+  const ownTypes = new Set([...remainingConditions.keys(), ...obsoleteTypes]);
   const presentList: readonly unknown[] = Array.isArray(present) ? present : [];
-  const after: unknown[] = [];
+  const nextConditions: unknown[] = [];
   for (const presentCondition of presentList) {
     const type =
       isObject(presentCondition) && typeof presentCondition.type === 'string' ? presentCondition.type : undefined;
-    const isOwn = type !== undefined && knownTypes.has(type);
-    const desired = isOwn ? remainingConditions.get(type) : undefined;
+    const isOwnCondition = type !== undefined && ownTypes.has(type);
+    const desiredCondition = isOwnCondition ? remainingConditions.get(type) : undefined;
     // Removes obsolete conditions and duplicates of a type.
-    if (isOwn && desired === undefined) continue;
-    after.push(desired === undefined ? presentCondition : conditionAfter(presentCondition as Fields, desired, moment));
-    if (isOwn) remainingConditions.delete(type);
+    if (isOwnCondition && desiredCondition === undefined) continue;
+    nextConditions.push(
+      desiredCondition === undefined
+        ? presentCondition
+        : conditionAfter(presentCondition as Fields, desiredCondition, conditionMoment),
+    );
+    if (isOwnCondition) remainingConditions.delete(type);
   }
-  for (const desired of remainingConditions.values()) after.push(conditionAfter({}, desired, moment));
-  return Array.isArray(present) && isDeepStrictEqual(present, after) ? present : after;
+  for (const desiredCondition of remainingConditions.values())
+    nextConditions.push(conditionAfter({}, desiredCondition, conditionMoment));
+  return Array.isArray(present) && isDeepStrictEqual(present, nextConditions) ? present : nextConditions;
 }
 
 /** Whether a condition is about a newer generation than the known one. */
 export function isObservedLater(value: unknown, generation: number | undefined): boolean {
   if (generation === undefined || !isObject(value)) return false;
-  const observed = observedGenerationOf(value);
-  return observed !== undefined && observed > generation;
+  const observedGeneration = observedGenerationOf(value);
+  return observedGeneration !== undefined && observedGeneration > generation;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
 function conditionAfter(
   presentFields: Fields,
-  desired: DesiredCondition,
+  desiredCondition: DesiredCondition,
   { generation, time }: ConditionMoment,
 ): Fields {
   if (isObservedLater(presentFields, generation)) return presentFields;
   const { lastTransitionTime: since } = presentFields;
-  const isKept = presentFields.status === desired.status && typeof since === 'string' && timeText.test(since);
+  const isUnchanged =
+    presentFields.status === desiredCondition.status && typeof since === 'string' && timeText.test(since);
   return {
-    type: typeOf(desired),
-    status: desired.status,
-    reason: reasonOf(desired.reason),
-    message: messageOf(desired.message),
-    lastTransitionTime: isKept ? since : time,
+    type: typeOf(desiredCondition),
+    status: desiredCondition.status,
+    reason: reasonOf(desiredCondition.reason),
+    message: messageOf(desiredCondition.message),
+    lastTransitionTime: isUnchanged ? since : time,
     ...(generation !== undefined && { observedGeneration: generationAs(presentFields.observedGeneration, generation) }),
   };
 }

@@ -40,17 +40,23 @@ export function statusDuties(
 ): Duty[] {
   const { informers, server, inputs, domain, namespace, revision, ofGatewayApi, ofAddresses, log } = sources;
   const { objects, settings, onChanged } = inputs;
-  const written = { server, log, resourceOf: (kind: string) => informers.servedResource(resourceOf(kind as KindName)) };
+  const writerOptions = {
+    server,
+    log,
+    resourceOf: (kind: string) => informers.servedResource(resourceOf(kind as KindName)),
+  };
   // Only objects from files have a source location.
   const isWritten = ({ source }: Config): boolean => source === undefined;
   const gatewayApi = new GatewayApiDerivation({ objects, onChanged, domain, revision, failures, isWritten });
   const ingress = new IngressDerivation({ objects, settings, onChanged, namespace, isWritten });
   const addresses = new AddressDerivation({ objects, onChanged, isWritten });
   return [
-    ...(ofGatewayApi ? [new DerivedStatusDuty({ ...written, lease: gatewayApiLease, derivation: gatewayApi })] : []),
-    new DerivedStatusDuty({ ...written, lease: 'istio-leader', derivation: ingress }),
+    ...(ofGatewayApi
+      ? [new DerivedStatusDuty({ ...writerOptions, lease: gatewayApiLease, derivation: gatewayApi })]
+      : []),
+    new DerivedStatusDuty({ ...writerOptions, lease: 'istio-leader', derivation: ingress }),
     ...(ofAddresses
-      ? [new DerivedStatusDuty({ ...written, lease: 'istio-ip-autoallocate', derivation: addresses })]
+      ? [new DerivedStatusDuty({ ...writerOptions, lease: 'istio-ip-autoallocate', derivation: addresses })]
       : []),
   ];
 }

@@ -31,13 +31,13 @@ export class StatusQueue<Item> {
   readonly #all: FairQueue<string>;
   /** Due objects in fair order. */
   readonly #waitingQueue: FairQueue<Waiting<Item>>;
-  readonly #waiting = new Map<string, Waiting<Item>>();
+  readonly #waitingEntries = new Map<string, Waiting<Item>>();
   /** Delayed objects, with the end of their delay. */
   readonly #pausing = new Map<string, { readonly item: Item; readonly until: number }>();
-  readonly #failed = new Map<string, Item>();
+  readonly #failedItems = new Map<string, Item>();
   #nextUntil = Number.POSITIVE_INFINITY;
   /** Time of the last write of each object, until its minimum interval ends, oldest first. */
-  readonly #written = new Map<string, number>();
+  readonly #writtenAtByKey = new Map<string, number>();
   /** Objects dropped because the queue was full. */
   dropped = 0;
 
@@ -53,24 +53,24 @@ export class StatusQueue<Item> {
   }
 
   get failed(): number {
-    return this.#failed.size;
+    return this.#failedItems.size;
   }
 
   /** Call when the status of the object may have changed. */
   add(key: string, item: Item, isUrgent: boolean, now: number): void {
-    const waiting = this.#waiting.get(key);
-    if (waiting !== undefined && (waiting.isUrgent || !isUrgent)) {
-      waiting.item = item;
+    const waitingEntry = this.#waitingEntries.get(key);
+    if (waitingEntry !== undefined && (waitingEntry.isUrgent || !isUrgent)) {
+      waitingEntry.item = item;
       return;
     }
     if (!this.#admit(key, item)) return;
-    this.#failed.delete(key);
-    const until = isUrgent ? 0 : this.#pausedUntil(key);
+    this.#failedItems.delete(key);
+    const pausedUntil = isUrgent ? 0 : this.#pausedUntil(key);
     this.#pausing.delete(key);
-    if (until <= now) this.#enqueue(key, item, isUrgent);
+    if (pausedUntil <= now) this.#enqueue(key, item, isUrgent);
     else {
-      this.#pausing.set(key, { item, until });
-      this.#nextUntil = Math.min(this.#nextUntil, until);
+      this.#pausing.set(key, { item, until: pausedUntil });
+      this.#nextUntil = Math.min(this.#nextUntil, pausedUntil);
     }
   }
 
@@ -79,7 +79,7 @@ export class StatusQueue<Item> {
     this.#wake(now);
     const next = this.#waitingQueue.next(({ key }) => isNew(key));
     if (next === undefined) return undefined;
-    this.#waiting.delete(next.key);
+    this.#waitingEntries.delete(next.key);
     this.#all.remove(next.key);
     return [next.key, next.item];
   }
@@ -96,59 +96,60 @@ export class StatusQueue<Item> {
   }
 
   written(key: string, now: number): void {
-    this.#written.delete(key);
-    this.#written.set(key, now);
-    for (const [other, writtenAt] of this.#written) {
+    this.#writtenAtByKey.delete(key);
+    this.#writtenAtByKey.set(key, now);
+    for (const [other, writtenAt] of this.#writtenAtByKey) {
       if (writtenAt + this.#pauseMs > now) break;
-      this.#written.delete(other);
+      this.#writtenAtByKey.delete(other);
     }
   }
 
   /** The object becomes due on a retry or a change. */
   fail(key: string, item: Item): void {
-    if (!this.#waiting.has(key) && !this.#pausing.has(key) && this.#admit(key, item)) this.#failed.set(key, item);
+    if (!this.#waitingEntries.has(key) && !this.#pausing.has(key) && this.#admit(key, item))
+      this.#failedItems.set(key, item);
   }
 
   /** Call when a run is aborted. */
   failDue(now: number): void {
     this.#wake(now);
-    for (const waiting of [...this.#waiting.values()]) {
-      this.#waitingQueue.remove(waiting);
-      this.#failed.set(waiting.key, waiting.item);
+    for (const waitingEntry of [...this.#waitingEntries.values()]) {
+      this.#waitingQueue.remove(waitingEntry);
+      this.#failedItems.set(waitingEntry.key, waitingEntry.item);
     }
-    this.#waiting.clear();
+    this.#waitingEntries.clear();
   }
 
   /** Makes failed objects due, and puts them first in their namespaces. */
   retry(now: number): void {
-    for (const [key, item] of [...this.#failed]) this.add(key, item, true, now);
+    for (const [key, item] of [...this.#failedItems]) this.add(key, item, true, now);
   }
 
   /** Ends all delays, because another replica may have written. */
   wakeAll(): void {
-    this.#written.clear();
+    this.#writtenAtByKey.clear();
     this.#wake(Number.POSITIVE_INFINITY);
   }
 
   /** @returns whether the object was added. Another object may have been dropped instead. */
   #admit(key: string, item: Item): boolean {
     if (this.#all.has(key)) return true;
-    const dropped = this.#all.add(key, this.#shareOf(item));
-    if (dropped === undefined) return true;
+    const droppedKey = this.#all.add(key, this.#shareOf(item));
+    if (droppedKey === undefined) return true;
     this.dropped++;
-    if (dropped === key) return false;
-    const waiting = this.#waiting.get(dropped);
-    if (waiting !== undefined) this.#waitingQueue.remove(waiting);
-    for (const state of [this.#waiting, this.#pausing, this.#failed]) state.delete(dropped);
+    if (droppedKey === key) return false;
+    const waitingEntry = this.#waitingEntries.get(droppedKey);
+    if (waitingEntry !== undefined) this.#waitingQueue.remove(waitingEntry);
+    for (const state of [this.#waitingEntries, this.#pausing, this.#failedItems]) state.delete(droppedKey);
     return true;
   }
 
   #enqueue(key: string, item: Item, isUrgent: boolean): void {
-    const replaced = this.#waiting.get(key);
-    if (replaced !== undefined) this.#waitingQueue.remove(replaced);
-    const waiting = { key, item, isUrgent };
-    this.#waiting.set(key, waiting);
-    this.#waitingQueue.add(waiting, this.#shareOf(item));
+    const replacedEntry = this.#waitingEntries.get(key);
+    if (replacedEntry !== undefined) this.#waitingQueue.remove(replacedEntry);
+    const waitingEntry = { key, item, isUrgent };
+    this.#waitingEntries.set(key, waitingEntry);
+    this.#waitingQueue.add(waitingEntry, this.#shareOf(item));
   }
 
   #shareOf(item: Item): ShareKey {
@@ -156,10 +157,10 @@ export class StatusQueue<Item> {
   }
 
   #pausedUntil(key: string): number {
-    const written = this.#written.get(key);
-    if (written === undefined) return 0;
+    const writtenAt = this.#writtenAtByKey.get(key);
+    if (writtenAt === undefined) return 0;
     const group = Math.max(this.#pauseMs / pauseGroups, 1);
-    return Math.ceil((written + this.#pauseMs) / group) * group;
+    return Math.ceil((writtenAt + this.#pauseMs) / group) * group;
   }
 
   #wake(now: number): void {

@@ -80,7 +80,7 @@ export const maxConcurrentWrites = 8;
 const readMs = 5_000;
 /** Polling interval while {@link StatusWriterOptions.isHeld}. */
 const holdPollMs = 2_000;
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 const permanentFailureCodes: ReadonlySet<number> = new Set([400, 413, 422]);
 
@@ -99,8 +99,8 @@ export class StatusWriter implements Duty {
       ...{ pauseMs: 0, atOnce: maxConcurrentWrites, now: () => performance.now() },
       ...{ isHeld: () => false, isInterrupted: () => false, leaseAnnotations: () => ({}) },
       time: () => `${new Date().toISOString().slice(0, 19)}Z`,
-      after: (ms, then) => {
-        const timer = setTimeout(then, ms);
+      after: (ms, callback) => {
+        const timer = setTimeout(callback, ms);
         return () => clearTimeout(timer);
       },
       ...options,
@@ -124,11 +124,11 @@ export class StatusWriter implements Duty {
     return this.#options.leaseAnnotations();
   }
 
-  watch(due: () => void): () => void {
-    this.#watchers.add(due);
+  watch(onDue: () => void): () => void {
+    this.#watchers.add(onDue);
     this.#notifyWatchers();
     return () => {
-      this.#watchers.delete(due);
+      this.#watchers.delete(onDue);
       if (this.#watchers.size === 0) this.#setTimer(undefined);
     };
   }
@@ -137,7 +137,7 @@ export class StatusWriter implements Duty {
     return !this.#options.isHeld() && this.#queue.isDue(this.#options.now());
   }
 
-  async writeDue({ retry, anew }: DutyRun, gate: WriteGate): Promise<DutyReport> {
+  async writeDue({ retry, anew }: DutyRun, writeGate: WriteGate): Promise<DutyReport> {
     const { source, now, atOnce, isHeld } = this.#options;
     if (retry) this.#queue.retry(now());
     if (anew) {
@@ -145,14 +145,14 @@ export class StatusWriter implements Duty {
       for (const ref of source.all()) this.#queue.add(keyOf(ref), ref, false, now());
     }
     const run: Run = { tried: new Set(), written: 0, reason: '', stopped: false };
-    if (!isHeld()) await Promise.all(Array.from({ length: atOnce }, () => this.#work(run, gate)));
+    if (!isHeld()) await Promise.all(Array.from({ length: atOnce }, () => this.#work(run, writeGate)));
     // The server is unresponsive or overloaded, so the remaining objects wait.
     if (run.stopped) this.#queue.failDue(now());
     this.#notifyWatchers();
     return { written: run.written, failed: this.#queue.failed, reason: this.#queue.failed === 0 ? '' : run.reason };
   }
 
-  async #work(run: Run, gate: WriteGate): Promise<void> {
+  async #work(run: Run, writeGate: WriteGate): Promise<void> {
     const { now, log, isInterrupted } = this.#options;
     // Each slot writes at least one object, so that interruptions cannot stop all writes.
     do {
@@ -161,7 +161,7 @@ export class StatusWriter implements Duty {
       const [key, ref] = next;
       run.tried.add(key);
       try {
-        await this.#write(key, ref, run, gate);
+        await this.#write(key, ref, run, writeGate);
       } catch (error) {
         const failure: ApiFailure =
           error instanceof ApiError ? error.failure : { kind: 'invalid', message: messageOf(error) };
@@ -182,27 +182,34 @@ export class StatusWriter implements Duty {
   }
 
   /** @throws ApiError */
-  async #write(key: string, ref: StatusRef, run: Run, gate: WriteGate): Promise<void> {
+  async #write(key: string, ref: StatusRef, run: Run, writeGate: WriteGate): Promise<void> {
     const { server, source, resourceOf, now, time } = this.#options;
-    if (!gate.isOpen) throw new ApiError({ kind: 'aborted', message: 'this replica is not the leader' });
+    if (!writeGate.isOpen) throw new ApiError({ kind: 'aborted', message: 'this replica is not the leader' });
     const desiredBefore = source.desired(ref);
     if (desiredBefore === undefined) {
       this.counts.same++;
       return;
     }
     const resource = resourceOf(ref.kind);
-    const where = { resource, ...(resource.namespaced && { namespace: ref.namespace }), name: ref.name };
-    const read = { method: 'GET', ...where, subresource: 'status', timeoutMs: readMs } as const;
-    const object = await server.request(read, never);
+    const objectPath = { resource, ...(resource.namespaced && { namespace: ref.namespace }), name: ref.name };
+    const read = { method: 'GET', ...objectPath, subresource: 'status', timeoutMs: readMs } as const;
+    const object = await server.request(read, neverAborted);
     // The desired status may have changed during the read.
-    const desired = source.desired(ref);
-    const status = desired && isAbout(object, desired) ? nextOf(object, desired, time()) : 'superseded';
+    const desiredStatus = source.desired(ref);
+    const status =
+      desiredStatus && isAbout(object, desiredStatus) ? nextOf(object, desiredStatus, time()) : 'superseded';
     if (typeof status === 'string') {
       this.counts[status]++;
       return;
     }
     const version = object.metadata.resourceVersion ?? '';
-    await gate.write({ verb: 'update', ...where, subresource: 'status', version, object: { ...object, status } });
+    await writeGate.write({
+      verb: 'update',
+      ...objectPath,
+      subresource: 'status',
+      version,
+      object: { ...object, status },
+    });
     this.#queue.written(key, now());
     this.counts.written++;
     run.written++;
@@ -244,9 +251,13 @@ function isAbout({ metadata }: KubernetesObject, { generation }: DesiredStatus):
   return generation === undefined || metadata.generation === generation;
 }
 
-function nextOf(object: KubernetesObject, desired: DesiredStatus, time: string): StatusFields | 'same' | 'superseded' {
+function nextOf(
+  object: KubernetesObject,
+  desiredStatus: DesiredStatus,
+  time: string,
+): StatusFields | 'same' | 'superseded' {
   const present = isObject(object.status) ? object.status : {};
-  if (isObservedLater(present, desired.generation)) return 'superseded';
-  const next = desired.next(present, time);
+  if (isObservedLater(present, desiredStatus.generation)) return 'superseded';
+  const next = desiredStatus.next(present, time);
   return next === undefined || isDeepStrictEqual(present, next) ? 'same' : next;
 }

@@ -59,8 +59,8 @@ export class TokenFile {
  *
  * @throws ApiError `credentials`
  */
-export function headerText(value: string, where: string): string {
+export function headerText(value: string, source: string): string {
   if (!/^[\x21-\x7e]+$/.test(value))
-    throw credentialsError(`the token of ${where} contains spaces, control or non-ASCII characters`);
+    throw credentialsError(`the token of ${source} contains spaces, control or non-ASCII characters`);
   return value;
 }

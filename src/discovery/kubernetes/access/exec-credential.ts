@@ -33,7 +33,7 @@ export class ExecCredentials {
   readonly #folder: string;
   readonly #now: () => number;
   #last: ExecCredential | undefined;
-  #running: Promise<ExecCredential> | undefined;
+  #runningCommand: Promise<ExecCredential> | undefined;
 
   /** @param kubeconfig path of the file. A relative command with a slash is resolved against the file's directory. */
   constructor(plugin: ExecPlugin, kubeconfig: string, now: () => number = Date.now) {
@@ -46,10 +46,10 @@ export class ExecCredentials {
   async credential(): Promise<ExecCredential> {
     const { expiresAt = Number.POSITIVE_INFINITY } = this.#last ?? {};
     if (this.#last !== undefined && this.#now() < expiresAt - renewEarlyMs) return this.#last;
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
+    this.#runningCommand ??= this.#run().finally(() => {
+      this.#runningCommand = undefined;
     });
-    return await this.#running;
+    return await this.#runningCommand;
   }
 
   invalidate(): void {
@@ -80,12 +80,12 @@ function output(path: string, args: readonly string[], env: NodeJS.ProcessEnv): 
     const options = { env, timeout: maxRunMs, killSignal: 'SIGKILL', maxBuffer: maxBytes, encoding: 'utf8' } as const;
     const child = execFile(path, args, options, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout);
-      const why =
+      const failureText =
         error.killed === true
           ? `did not exit within ${maxRunMs} ms`
           : `failed (exit code or signal ${error.code ?? error.signal})`;
       const lastLine = stderr.trim().split('\n').at(-1)?.slice(0, 300) ?? '';
-      reject(credentialsError(`exec plugin ${path} ${why}${lastLine === '' ? '' : `: ${lastLine}`}`));
+      reject(credentialsError(`exec plugin ${path} ${failureText}${lastLine === '' ? '' : `: ${lastLine}`}`));
     });
     child.stdin?.on('error', () => {});
     child.stdin?.end();

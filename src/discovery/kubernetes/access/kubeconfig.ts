@@ -120,14 +120,14 @@ class KubeconfigReader {
 
   #serverTls(cluster: Fields, resolveLinks: ResolveLinks): TlsMaterial {
     const servername = this.#text(cluster, 'tls-server-name', 'cluster');
-    const named = servername !== undefined && { servername };
+    const serverName = servername !== undefined && { servername };
     const ca = this.#pem(cluster, 'certificate-authority', { part: 'cluster', at: resolveLinks });
     if (cluster['insecure-skip-tls-verify'] === true) {
       if (ca !== undefined)
         throw this.#error('cluster: set only one of insecure-skip-tls-verify and certificate-authority');
-      return { ...named, rejectUnauthorized: false };
+      return { ...serverName, rejectUnauthorized: false };
     }
-    return { ...named, ...(ca !== undefined && { ca }) };
+    return { ...serverName, ...(ca !== undefined && { ca }) };
   }
 
   #clientTls(user: Fields, resolveLinks: ResolveLinks): TlsMaterial {

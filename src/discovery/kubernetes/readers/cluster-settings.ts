@@ -44,10 +44,10 @@ export class ClusterSettings {
   /**
    * Must be called before the informers start.
    *
-   * @param changed called for the first list and for each change
+   * @param onChange called for the first list and for each change
    */
-  onChanged(changed: () => void): void {
-    for (const name of this.#maps) this.#informers().addReader(this.#nameOf(name), () => changed());
+  onChanged(onChange: () => void): void {
+    for (const name of this.#maps) this.#informers().addReader(this.#nameOf(name), () => onChange());
   }
 
   /** Waits for the first lists and returns the texts, lowest precedence first. Networks are read only from the ConfigMap of the revision. */

@@ -57,11 +57,11 @@ interface DecodedState {
  */
 const maxReferenceWaitMs = 250;
 const referencedKinds: readonly ReferencedDataKind[] = ['Secret', 'ConfigMap'];
-const nothing: DecodedState = { active: [], problems: [] };
+const emptyState: DecodedState = { active: [], problems: [] };
 
 export class ClusterSource implements ConfigSource {
   readonly #options: ClusterSourceOptions;
-  readonly #unread = new UnreadObjects();
+  readonly #unreadObjects = new UnreadObjects();
   #unreadReferenced = new Map<KindName, Set<ObjectKey>>();
   readonly #objects = new Map<KindName, Map<ObjectKey, DecodedState>>();
   readonly #synced: Promise<unknown>;
@@ -99,7 +99,7 @@ export class ClusterSource implements ConfigSource {
   /** Records changed objects, and reports their kind. */
   watch({ changed }: WatchHandlers): StopWatching {
     this.#onChanged = changed;
-    for (const kind of new Set([...this.#unread.kinds(), ...this.#unreadReferenced.keys()])) changed(kind);
+    for (const kind of new Set([...this.#unreadObjects.kinds(), ...this.#unreadReferenced.keys()])) changed(kind);
     return () => {
       this.#onChanged = undefined;
     };
@@ -111,11 +111,11 @@ export class ClusterSource implements ConfigSource {
     try {
       const sourceReading = await this.#read(takenObjects);
       this.#hasRead = true;
-      const [unreadKind] = this.#unread.kinds();
+      const [unreadKind] = this.#unreadObjects.kinds();
       if (unreadKind !== undefined) this.#onChanged?.(unreadKind);
       return sourceReading;
     } catch (error) {
-      this.#unread.endReading();
+      this.#unreadObjects.endReading();
       for (const [kind, key] of takenObjects) this.#markUnread(kind, key);
       throw error;
     }
@@ -130,34 +130,34 @@ export class ClusterSource implements ConfigSource {
     const now: [KindName, ObjectKey, DecodedState][] = [];
     const read = async (kind: KindName, key: ObjectKey): Promise<void> => {
       takenObjects.push([kind, key]);
-      const previous = this.#objects.get(kind)!.get(key) ?? nothing;
+      const previous = this.#objects.get(kind)!.get(key) ?? emptyState;
       const object = this.#objectOf(kind, key);
-      const after = object === undefined ? nothing : this.#decoded(kind, object, previous);
-      if (after !== previous) now.push([kind, key, after]);
-      addEdits(edits, previous, after);
-      if (after.problems.length > 0) problems.push(...after.problems);
+      const current = object === undefined ? emptyState : this.#decoded(kind, object, previous);
+      if (current !== previous) now.push([kind, key, current]);
+      addEdits(edits, previous, current);
+      if (current.problems.length > 0) problems.push(...current.problems);
       else if (previous.problems.length > 0)
         recovered.push(`${this.#options.address}: ${previous.problems[0]!.object}`);
       await workTurns.rest();
     };
     const { maxReadMs = defaultMaxReadMs } = this.#options;
-    const begun = performance.now();
+    const startedAt = performance.now();
     // The first read has no limit, because proxies would treat objects that are missing in it as deleted.
-    const isTimeUp = (): boolean => this.#hasRead && performance.now() - begun - workTurns.waitedMs >= maxReadMs;
-    do for (const [kind, key] of this.#unread.takeRound()) await read(kind, key);
-    while (this.#unread.size > 0 && !isTimeUp());
-    this.#unread.endReading();
+    const isTimeUp = (): boolean => this.#hasRead && performance.now() - startedAt - workTurns.waitedMs >= maxReadMs;
+    do for (const [kind, key] of this.#unreadObjects.takeRound()) await read(kind, key);
+    while (this.#unreadObjects.size > 0 && !isTimeUp());
+    this.#unreadObjects.endReading();
     await this.#readReferenced(edits);
     const referenced = this.#unreadReferenced;
     this.#unreadReferenced = new Map();
     for (const [kind, keys] of referenced) for (const key of keys) await read(kind, key);
     this.#snapshot = await workTurns.through(this.#snapshot.editing(edits));
-    for (const [kind, key, after] of now) {
+    for (const [kind, key, current] of now) {
       const storedEntries = this.#objects.get(kind)!;
-      this.#notifyRejected(kind, key, storedEntries.get(key) ?? nothing, after);
-      this.#problemCount += after.problems.length - (storedEntries.get(key)?.problems.length ?? 0);
-      if (after === nothing) storedEntries.delete(key);
-      else storedEntries.set(key, after);
+      this.#notifyRejected(kind, key, storedEntries.get(key) ?? emptyState, current);
+      this.#problemCount += current.problems.length - (storedEntries.get(key)?.problems.length ?? 0);
+      if (current === emptyState) storedEntries.delete(key);
+      else storedEntries.set(key, current);
     }
     return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
   }
@@ -181,19 +181,19 @@ export class ClusterSource implements ConfigSource {
     await referenced.objects.attempted(this.#hasRead ? maxReferenceWaitMs : undefined);
   }
 
-  #notifyRejected(kind: KindName, key: ObjectKey, previous: DecodedState, after: DecodedState): void {
-    const errors = after.problems.filter(isError);
+  #notifyRejected(kind: KindName, key: ObjectKey, previous: DecodedState, current: DecodedState): void {
+    const errors = current.problems.filter(isError);
     if (errors.length === 0 && !previous.problems.some(isError)) return;
-    const { generation } = after;
-    const refused = { kind, key, errors, ...(generation !== undefined && { generation }) };
-    for (const listener of this.#rejectedListeners) listener(refused);
+    const { generation } = current;
+    const rejectedObject = { kind, key, errors, ...(generation !== undefined && { generation }) };
+    for (const listener of this.#rejectedListeners) listener(rejectedObject);
   }
 
   #decoded(kind: KindName, object: KubernetesObject, previous: DecodedState): DecodedState {
     const { address, revision } = this.#options;
     const isRefused = refusalOf(object) !== undefined || excessOf(object) !== undefined;
     // The labels of a rejected object are unknown, so it may belong to any revision.
-    if (!isRefused && kinds[kind].group.endsWith('istio.io') && !isOfRevision(object, revision)) return nothing;
+    if (!isRefused && kinds[kind].group.endsWith('istio.io') && !isOfRevision(object, revision)) return emptyState;
     const { config, placeholders, problems, generation } = decodedObject(address, kind, object);
     const version = generation === undefined ? {} : { generation };
     if (config === undefined) {
@@ -206,9 +206,9 @@ export class ClusterSource implements ConfigSource {
       };
     }
     const [activeConfig] = previous.active;
-    const isSame = activeConfig !== undefined && isEqual(activeConfig, config);
-    if (isSame && problems.length + previous.problems.length === 0) return previous;
-    return { active: [isSame ? activeConfig : config], problems, ...version };
+    const isUnchanged = activeConfig !== undefined && isEqual(activeConfig, config);
+    if (isUnchanged && problems.length + previous.problems.length === 0) return previous;
+    return { active: [isUnchanged ? activeConfig : config], problems, ...version };
   }
 
   #recordChanges(kind: KindName, changes: readonly ObjectChange[]): void {
@@ -222,19 +222,19 @@ export class ClusterSource implements ConfigSource {
   }
 
   #markUnread(kind: KindName, key: ObjectKey): void {
-    if (!this.#isReferenced(kind)) this.#unread.add(kind, key);
+    if (!this.#isReferenced(kind)) this.#unreadObjects.add(kind, key);
     else this.#unreadReferenced.set(kind, (this.#unreadReferenced.get(kind) ?? new Set()).add(key));
   }
 }
 
 const isError = ({ severity }: ConfigProblem): boolean => severity === 'error';
 
-function addEdits(edits: Map<string, Config | undefined>, previous: DecodedState, after: DecodedState): void {
-  if (previous.active === after.active) return;
-  const removed = previous.active.filter((config) => !after.active.includes(config));
-  const added = after.active.filter((config) => !previous.active.includes(config));
-  for (const config of removed) edits.set(configKeyText(config), undefined);
-  for (const config of added) edits.set(configKeyText(config), config);
+function addEdits(edits: Map<string, Config | undefined>, previous: DecodedState, current: DecodedState): void {
+  if (previous.active === current.active) return;
+  const removedConfigs = previous.active.filter((config) => !current.active.includes(config));
+  const addedConfigs = current.active.filter((config) => !previous.active.includes(config));
+  for (const config of removedConfigs) edits.set(configKeyText(config), undefined);
+  for (const config of addedConfigs) edits.set(configKeyText(config), config);
 }
 
 /** Kubernetes kinds whose status is not used. The service registry uses the status of other kinds. */
@@ -250,10 +250,10 @@ function isStatusOnlyChange(kind: KindName, previous: KubernetesObject, object: 
   const isStatusUsed = kind === 'WorkloadEntry' || (kinds[kind].body !== 'spec' && !kindsWithUnusedStatus.has(kind));
   if (isStatusUsed) return false;
   if (now.generation === undefined || now.generation !== oldMetadata.generation) return false;
-  return isSameText(oldMetadata.labels, now.labels) && isSameText(oldMetadata.annotations, now.annotations);
+  return areTextsEqual(oldMetadata.labels, now.labels) && areTextsEqual(oldMetadata.annotations, now.annotations);
 }
 
-function isSameText(one: unknown, other: unknown): boolean {
+function areTextsEqual(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 

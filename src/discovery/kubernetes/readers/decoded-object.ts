@@ -25,31 +25,31 @@ export interface DecodedObject {
  */
 export function decodedObject(address: string, kind: KindName, object: KubernetesObject): DecodedObject {
   const refusal = refusalOf(object) ?? excessOf(object);
-  if (refusal !== undefined) return unreadable(address, kind, object, 'LIMIT_EXCEEDED', refusal);
+  if (refusal !== undefined) return unreadableObject(address, kind, object, 'LIMIT_EXCEEDED', refusal);
   try {
     return decode(address, kind, object);
   } catch (error) {
-    return unreadable(address, kind, object, 'INTERNAL_ERROR', `cannot be decoded: ${messageOf(error)}`);
+    return unreadableObject(address, kind, object, 'INTERNAL_ERROR', `cannot be decoded: ${messageOf(error)}`);
   }
 }
 
 /** @param message why only the metadata of the object can be read */
-function unreadable(
+function unreadableObject(
   address: string,
   kind: KindName,
   object: KubernetesObject,
   code: string,
   message: string,
 ): DecodedObject {
-  const { apiVersion, kind: written, metadata } = object;
+  const { apiVersion, kind: writtenKind, metadata } = object;
   const { name, namespace, generation, uid } = metadata;
-  const stub = { apiVersion, kind: written, metadata: { name, namespace, generation, uid }, spec: message };
-  const { config, ...rejected } = decode(address, kind, stub as KubernetesObject);
-  const about = { object: `${kind} ${keyOf(object)}`, field: '', message, code };
+  const stub = { apiVersion, kind: writtenKind, metadata: { name, namespace, generation, uid }, spec: message };
+  const { config, ...otherResults } = decode(address, kind, stub as KubernetesObject);
+  const problemFields = { object: `${kind} ${keyOf(object)}`, field: '', message, code };
   return {
-    ...rejected,
-    placeholders: config === undefined ? rejected.placeholders : [],
-    problems: [{ severity: 'error', place: { source: address }, ...about }],
+    ...otherResults,
+    placeholders: config === undefined ? otherResults.placeholders : [],
+    problems: [{ severity: 'error', place: { source: address }, ...problemFields }],
   };
 }
 
@@ -58,11 +58,11 @@ function decode(address: string, kind: KindName, object: KubernetesObject): Deco
   const read = readConfigObject(address, asRead(kind, object), { creationTimestamp: 0, errorsOnly });
   const { config, standIns, problems } = read;
   const { generation } = object.metadata;
-  const reported = boundedProblems(problems.filter(isReported(kind)));
+  const reportedProblems = boundedProblems(problems.filter(isReported(kind)));
   return {
     ...(config !== undefined && { config }),
     placeholders: standIns,
-    problems: reported.map((problem) => problemOf(problem, standIns, address)),
+    problems: reportedProblems.map((problem) => problemOf(problem, standIns, address)),
     ...(generation !== undefined && { generation }),
   };
 }
@@ -70,8 +70,8 @@ function decode(address: string, kind: KindName, object: KubernetesObject): Deco
 /** Removes the status, which controllers write, except for a WorkloadEntry, whose status contains its health. */
 function asRead(kind: KindName, object: KubernetesObject): KubernetesObject {
   if (kinds[kind].body !== 'spec' || kind === 'WorkloadEntry') return object;
-  const { status: _, ...withoutStatus } = object;
-  return withoutStatus;
+  const { status: _, ...objectFields } = object;
+  return objectFields;
 }
 
 /**

@@ -68,10 +68,10 @@ export class ReferencedObjects {
   readonly #unattempted = new Set<ReferenceKey>();
   #attempted: PromiseWithResolvers<void> | undefined;
   readonly #toRetry = new Set<ReferenceKey>();
-  readonly #unreadable = new Set<ReferenceKey>();
+  readonly #unreadableKeys = new Set<ReferenceKey>();
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
-  readonly #closed = new AbortController();
+  readonly #closeController = new AbortController();
 
   constructor(options: ReferencedObjectsOptions) {
     this.#options = options;
@@ -94,7 +94,7 @@ export class ReferencedObjects {
     const key = `${kind} ${namespace}/${name}`;
     const storedObject = this.#storedObjects.get(key);
     if (storedObject !== undefined) return refusalOf(storedObject.object) === undefined ? 'present' : 'refused';
-    const isRead = this.#references.has(key) && !this.#unattempted.has(key) && !this.#unreadable.has(key);
+    const isRead = this.#references.has(key) && !this.#unattempted.has(key) && !this.#unreadableKeys.has(key);
     return isRead ? 'absent' : 'unread';
   }
 
@@ -137,7 +137,7 @@ export class ReferencedObjects {
   }
 
   close(): void {
-    this.#closed.abort();
+    this.#closeController.abort();
     clearTimeout(this.#retry);
   }
 
@@ -168,13 +168,13 @@ export class ReferencedObjects {
     this.#references.delete(key);
     subtract(this.#referencesOfNamespace, namespace, 1);
     this.#toRetry.delete(key);
-    this.#unreadable.delete(key);
+    this.#unreadableKeys.delete(key);
     this.#markAttempted(key);
     this.#setObject(key, undefined);
   }
 
   #readSoon(key: ReferenceKey): void {
-    if (!this.#references.has(key) || this.#closed.signal.aborted) return;
+    if (!this.#references.has(key) || this.#closeController.signal.aborted) return;
     if (this.#runningReads.has(key)) {
       this.#runningReads.set(key, true);
       return;
@@ -191,11 +191,11 @@ export class ReferencedObjects {
         (pendingNamespace) => this.#readsOf(pendingNamespace) < maxReadsOfNamespace,
       );
       if (namespace === undefined) return;
-      const due = this.#pending.get(namespace)!;
-      const [key] = due as Iterable<ReferenceKey> as [ReferenceKey];
-      due.delete(key);
+      const dueKeys = this.#pending.get(namespace)!;
+      const [key] = dueKeys as Iterable<ReferenceKey> as [ReferenceKey];
+      dueKeys.delete(key);
       this.#pending.delete(namespace);
-      if (due.size > 0) this.#pending.set(namespace, due);
+      if (dueKeys.size > 0) this.#pending.set(namespace, dueKeys);
       if (this.#references.has(key)) void this.#read(key);
     }
   }
@@ -211,13 +211,13 @@ export class ReferencedObjects {
     try {
       const object = await this.#request(key);
       this.#failures = 0;
-      this.#unreadable.delete(key);
+      this.#unreadableKeys.delete(key);
       if (this.#references.has(key)) this.#setObject(key, object);
     } catch {
       // The failure is not logged, because the informers of the same server report it.
       if (this.#references.has(key)) {
         this.#toRetry.add(key);
-        this.#unreadable.add(key);
+        this.#unreadableKeys.add(key);
       }
       this.#retryLater();
     }
@@ -232,14 +232,14 @@ export class ReferencedObjects {
     const { kind, namespace, name } = partsOf(key);
     const selection = { namespace, fieldSelector: `metadata.name=${name}` };
     let receivedObject: KubernetesObject | undefined;
-    await this.#options.server.list(resourceOf(kind), selection, this.#closed.signal, (object) => {
+    await this.#options.server.list(resourceOf(kind), selection, this.#closeController.signal, (object) => {
       receivedObject = object;
     });
     return receivedObject;
   }
 
   #retryLater(): void {
-    if (this.#retry !== undefined || this.#closed.signal.aborted) return;
+    if (this.#retry !== undefined || this.#closeController.signal.aborted) return;
     this.#failures = incrementFailures(this.#failures);
     this.#retry = setTimeout(() => {
       this.#retry = undefined;

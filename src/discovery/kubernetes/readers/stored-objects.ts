@@ -39,7 +39,7 @@ interface Problematic {
 
 export class StoredObjects implements FollowedObjects {
   readonly #options: StoredObjectsOptions;
-  readonly #unread = new UnreadObjects();
+  readonly #unreadObjects = new UnreadObjects();
   readonly #problematic = new Map<string, Problematic>();
   readonly #changedListeners: (() => void)[] = [];
   readonly #rejectedListeners: ((rejected: RejectedObject) => void)[] = [];
@@ -54,7 +54,7 @@ export class StoredObjects implements FollowedObjects {
     const { informers, kinds, nameOf: nameOfKind = (kind) => nameOf(resourceOf(kind)) } = options;
     for (const kind of kinds) {
       informers.addReader(nameOfKind(kind), (changes) => {
-        for (const { key } of changes) this.#unread.add(kind, key);
+        for (const { key } of changes) this.#unreadObjects.add(kind, key);
         if (changes.length > 0) this.#report();
       });
     }
@@ -92,18 +92,18 @@ export class StoredObjects implements FollowedObjects {
     let workedMs = 0;
     try {
       do {
-        for (const [kind, key] of this.#unread.takeRound()) {
+        for (const [kind, key] of this.#unreadObjects.takeRound()) {
           const began = performance.now();
           this.#read(kind, key, activeConfigOf, objectsReading);
           workedMs += performance.now() - began;
           yield;
         }
-      } while (this.#unread.size > 0 && !(this.#hasRead && workedMs >= maxReadMs));
+      } while (this.#unreadObjects.size > 0 && !(this.#hasRead && workedMs >= maxReadMs));
       this.#hasRead = true;
     } finally {
-      this.#unread.endReading();
+      this.#unreadObjects.endReading();
     }
-    if (this.#unread.size > 0 && (!this.#isReported || this.#delayed !== undefined)) this.#reportNow();
+    if (this.#unreadObjects.size > 0 && (!this.#isReported || this.#delayed !== undefined)) this.#reportNow();
     return objectsReading;
   }
 
@@ -142,8 +142,8 @@ export class StoredObjects implements FollowedObjects {
       recovered.push(`${this.#options.address}: ${previous.problems[0]!.object}`);
     if (errors.length > 0 || previous?.problems.some(({ severity }) => severity === 'error')) {
       const { generation } = decoded ?? {};
-      const refused = { kind, key: object, errors, ...(generation !== undefined && { generation }) };
-      for (const listener of this.#rejectedListeners) listener(refused);
+      const rejectedObject = { kind, key: object, errors, ...(generation !== undefined && { generation }) };
+      for (const listener of this.#rejectedListeners) listener(rejectedObject);
     }
     if (decoded === undefined || decoded.config !== undefined) changes.push({ key, current: decoded?.config });
   }

@@ -15,7 +15,7 @@ export class UnreadObjects {
   #size = 0;
   /** Objects of the current read, and those that changed again during it. A read does not read an object twice. */
   readonly #takenKeys = new Set<string>();
-  #changedAgain: UnreadObject[] = [];
+  #repeatedChanges: UnreadObject[] = [];
 
   get size(): number {
     return this.#size;
@@ -25,7 +25,7 @@ export class UnreadObjects {
   add(kind: KindName, key: ObjectKey): void {
     const id = `${kind} ${key}`;
     if (this.#takenKeys.has(id)) {
-      this.#changedAgain.push([kind, key]);
+      this.#repeatedChanges.push([kind, key]);
       return;
     }
     const namespace = key.slice(0, key.indexOf('/'));
@@ -51,10 +51,10 @@ export class UnreadObjects {
 
   /** Makes objects that changed during the read available for the next one. */
   endReading(): void {
-    const again = this.#changedAgain;
+    const repeatedChanges = this.#repeatedChanges;
     this.#takenKeys.clear();
-    this.#changedAgain = [];
-    for (const [kind, key] of again) this.add(kind, key);
+    this.#repeatedChanges = [];
+    for (const [kind, key] of repeatedChanges) this.add(kind, key);
   }
 
   *kinds(): Generator<KindName> {

@@ -18,7 +18,7 @@ export function heapBytesOf(value: unknown): number {
   let slots = 0;
   // Not recursive, because an object of 3 MB can have a million levels.
   const unvisitedValues: unknown[] = [value];
-  const take = (field: unknown): void => {
+  const addField = (field: unknown): void => {
     slots++;
     // Strings are counted directly instead of queued, because a list can have a hundred thousand.
     if (typeof field === 'string') bytes += textBytes + textLengthBytes(field);
@@ -29,9 +29,9 @@ export function heapBytesOf(value: unknown): number {
     if (typeof next === 'string') bytes += textBytes + textLengthBytes(next);
     else if (typeof next === 'object' && next !== null) {
       slots = 0;
-      if (Array.isArray(next)) for (const field of next) take(field);
+      if (Array.isArray(next)) for (const field of next) addField(field);
       // Three times as fast as Object.values for a map with 70,000 entries.
-      else for (const key in next) take((next as Readonly<Record<string, unknown>>)[key]);
+      else for (const key in next) addField((next as Readonly<Record<string, unknown>>)[key]);
       bytes += containerBytes + slotBytes * slots;
     }
   }

@@ -55,9 +55,9 @@ export function scanned(
 ): ObjectScan | undefined {
   if (scan !== undefined) scan.push(bytesPart);
   else if (bytes >= minScannedBytes) {
-    const begun = new ObjectScan(level);
-    for (const each of all) begun.push(each);
-    return begun;
+    const newScan = new ObjectScan(level);
+    for (const chunk of all) newScan.push(chunk);
+    return newScan;
   }
   return scan;
 }
@@ -75,7 +75,7 @@ export class ObjectScan {
   #containers = 0;
   #offset = 0;
   #inText = false;
-  #escaped = false;
+  #isEscaped = false;
   #isName = false;
   #textLength = 0;
   readonly #hashes: [number, number] = [0, 0];
@@ -101,7 +101,7 @@ export class ObjectScan {
     for (let index = 0; index < bytes.length; index++, this.#offset++) {
       const byte = bytes[index]!;
       if (this.#inText) this.#takeText(byte);
-      else this.#take(byte);
+      else this.#scanByte(byte);
     }
   }
 
@@ -132,17 +132,17 @@ export class ObjectScan {
   }
 
   #takeText(byte: number): void {
-    if (this.#escaped) this.#escaped = false;
-    else if (byte === backslash) this.#escaped = true;
+    if (this.#isEscaped) this.#isEscaped = false;
+    else if (byte === backslash) this.#isEscaped = true;
     else if (byte === quote) {
       this.#inText = false;
       this.#endText();
       return;
     }
     this.#textLength++;
-    const [first, second] = this.#hashes;
+    const [first, secondHash] = this.#hashes;
     this.#hashes[0] = (Math.imul(first ^ byte, this.#seeds[0]) + (first >>> 15)) | 0;
-    this.#hashes[1] = (Math.imul(second ^ byte, this.#seeds[1]) + (second >>> 13)) | 0;
+    this.#hashes[1] = (Math.imul(secondHash ^ byte, this.#seeds[1]) + (secondHash >>> 13)) | 0;
     if (this.#isName && this.#textLength <= maxNameLength && this.#containerIsMap.length <= this.#level + 2)
       this.#name += String.fromCharCode(byte);
   }
@@ -152,7 +152,7 @@ export class ObjectScan {
     if (isShared && this.#distinct.size <= maxDistinctTexts) this.#distinct.add(mixed(this.#hashes));
   }
 
-  #take(byte: number): void {
+  #scanByte(byte: number): void {
     switch (byte) {
       case quote:
         this.#inText = true;
@@ -188,14 +188,14 @@ export class ObjectScan {
     const depth = this.#containerIsMap.length;
     const inObject = depth === this.#level + 1;
     const name = this.#name;
-    if (depth === 1 && name === 'type') this.#begin('type', depth);
-    else if (inObject && name === 'kind') this.#begin('kind', depth);
+    if (depth === 1 && name === 'type') this.#beginContainer('type', depth);
+    else if (inObject && name === 'kind') this.#beginContainer('kind', depth);
     else if (inObject) this.#inMetadata = name === 'metadata';
     else if (depth === this.#level + 2 && this.#inMetadata && identifyingFields.has(name))
-      this.#begin(`metadata.${name}`, depth);
+      this.#beginContainer(`metadata.${name}`, depth);
   }
 
-  #begin(path: string, depth: number): void {
+  #beginContainer(path: string, depth: number): void {
     const range = { from: this.#offset + 1, to: 0 };
     this.#ranges.set(path, range);
     this.#openRanges.push({ range, depth });
@@ -212,12 +212,12 @@ export class ObjectScan {
 const randomOdd = (): number => Math.floor(Math.random() * 2 ** 31) | 1;
 
 /** Combines both hashes. With one hash, one in 100 multipliers confuses more than ten of 32,778 names. With two, the average is 0.13 names. */
-function mixed([first, second]: readonly [number, number]): number {
-  let hash = Math.imul(first ^ (first >>> 16), 0x85ebca6b) ^ second;
+function mixed([first, secondHash]: readonly [number, number]): number {
+  let hash = Math.imul(first ^ (first >>> 16), 0x85ebca6b) ^ secondHash;
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return hash ^ (hash >>> 16);
 }
 
-function tooManyText(count: number | string, max: number, counted: string): string {
-  return limitError('', count, max, counted).message;
+function tooManyText(count: number | string, max: number, countedNoun: string): string {
+  return limitError('', count, max, countedNoun).message;
 }

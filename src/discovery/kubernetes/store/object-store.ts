@@ -46,13 +46,18 @@ export function refusalOf(object: KubernetesObject): string | undefined {
 export function refusedObject(object: KubernetesObject, reason: string): KubernetesObject {
   const { apiVersion, kind, metadata } = object;
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp } = metadata;
-  const knownMetadata = Object.entries({ name, namespace, uid, resourceVersion, generation, creationTimestamp }).filter(
-    ([, value]) => value !== undefined,
-  );
+  const readableMetadata = Object.entries({
+    name,
+    namespace,
+    uid,
+    resourceVersion,
+    generation,
+    creationTimestamp,
+  }).filter(([, value]) => value !== undefined);
   return {
     ...(apiVersion !== undefined && { apiVersion }),
     ...(kind !== undefined && { kind }),
-    metadata: Object.fromEntries(knownMetadata) as unknown as KubernetesObject['metadata'],
+    metadata: Object.fromEntries(readableMetadata) as unknown as KubernetesObject['metadata'],
     [refusal]: reason,
   };
 }
@@ -123,8 +128,8 @@ export class ObjectStore {
     const key = keyOf({ metadata });
     if (this.#objects.get(key) !== undefined || this.#options.keeps?.(key) === false) return;
     const { name, namespace, uid, resourceVersion } = metadata;
-    const knownMetadata = { name, namespace, uid, resourceVersion } as KubernetesObject['metadata'];
-    this.#put(this.#objects, key, { apiVersion, kind, metadata: knownMetadata } as KubernetesObject);
+    const readableMetadata = { name, namespace, uid, resourceVersion } as KubernetesObject['metadata'];
+    this.#put(this.#objects, key, { apiVersion, kind, metadata: readableMetadata } as KubernetesObject);
   }
 
   /**
@@ -167,14 +172,14 @@ export class ObjectStore {
       this.#delete(key);
       return [];
     }
-    if (previous !== undefined && isSameObject(previous, object) && isEarlier(versionOf(object), versionOf(previous)))
+    if (previous !== undefined && areSameObject(previous, object) && isEarlier(versionOf(object), versionOf(previous)))
       return [];
     if (type === 'DELETED') {
       this.#deletedInRefill?.add(key);
       // The event refers to the object with the earlier UID, not to the one that replaced it.
       if (previous === undefined)
         return this.#options.isOnDemand === true ? [{ event: 'delete', key, previous: object }] : [];
-      if (!isSameObject(previous, object)) return [];
+      if (!areSameObject(previous, object)) return [];
       this.#delete(key);
       return [{ event: 'delete', key, previous }];
     }
@@ -202,7 +207,7 @@ export class ObjectStore {
       shares.bytesOf(namespace) - (isCurrent ? currentBytes : (this.#objects.bytes.get(namespace) ?? 0));
     const usedBytes = isCurrent ? otherBytes : otherBytes + (set.bytes.get(namespace) ?? 0) - currentBytes;
     const bytes = heapBytesOf(object);
-    const isKnown = set.get(key) !== undefined;
+    const isStored = set.get(key) !== undefined;
     const current = this.#objects.get(key);
     if (usedBytes + bytes <= shares.maxBytes) {
       set.set(key, object, bytes);
@@ -212,7 +217,7 @@ export class ObjectStore {
     const reason =
       `is too large (${bytes} bytes in memory): the limit for all objects of namespace ${namespace} is ${shares.maxBytes} bytes, ` +
       `of which others take ${usedBytes}; delete objects, or raise the memory limit of the control plane`;
-    if (!isKnown && (set.refused.get(namespace) ?? 0) >= maxNamedRefusals) {
+    if (!isStored && (set.refused.get(namespace) ?? 0) >= maxNamedRefusals) {
       set.countRefused(namespace);
       return undefined;
     }
@@ -309,7 +314,7 @@ function namespaceOf(key: ObjectKey): string {
 
 function changesOf(key: ObjectKey, previous: KubernetesObject | undefined, object: KubernetesObject): ObjectChange[] {
   if (previous === undefined) return [{ event: 'add', key, object }];
-  if (!isSameObject(previous, object)) {
+  if (!areSameObject(previous, object)) {
     return [
       { event: 'delete', key, previous },
       { event: 'add', key, object },
@@ -320,6 +325,6 @@ function changesOf(key: ObjectKey, previous: KubernetesObject | undefined, objec
   return isUnchanged ? [] : [{ event: 'update', key, object, previous }];
 }
 
-const isSameObject = (one: KubernetesObject, other: KubernetesObject): boolean =>
+const areSameObject = (one: KubernetesObject, other: KubernetesObject): boolean =>
   one.metadata.uid === other.metadata.uid;
 const versionOf = ({ metadata: { resourceVersion = '' } }: KubernetesObject): string => resourceVersion;

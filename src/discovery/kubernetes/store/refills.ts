@@ -60,11 +60,11 @@ export class Refills {
       this.check();
     };
     setTimeout(end, minRefillIntervalMs).unref();
-    const take = kind.store.beginRefill(namespace);
+    const addObject = kind.store.beginRefill(namespace);
     const isRequested = this.#requested.get(kind)?.delete(namespace) === true;
     try {
       await kind.list(namespace, (object) => {
-        const changes = take(object);
+        const changes = addObject(object);
         if (changes.length > 0) kind.notifyReaders(changes);
       });
     } catch {

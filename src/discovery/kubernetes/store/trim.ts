@@ -12,16 +12,16 @@ type Fields = Readonly<Record<string, unknown>>;
 /** kubectl stores a copy of the object in it. */
 const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration';
 /** Domains of used annotations. Annotations of other domains can contain 256 KiB of text. */
-const keptAnnotations = /^(?:(?:[^/]*\.)?(?:istio|kubernetes|k8s)\.io|chartpilot)\//;
+const retainedAnnotations = /^(?:(?:[^/]*\.)?(?:istio|kubernetes|k8s)\.io|chartpilot)\//;
 /** Users and groups that OpenShift assigns to a namespace. The injection uses them. */
-const keptNamespaceAnnotations = /^openshift\.io\/sa\.scc\./;
+const retainedNamespaceAnnotations = /^openshift\.io\/sa\.scc\./;
 /** Used metadata. Controllers write other fields of any size. */
-const keptMetadata = [
+const retainedMetadata = [
   ...['name', 'uid', 'resourceVersion', 'generation'],
   ...['creationTimestamp', 'deletionTimestamp'],
 ] as const;
 
-const keptFieldsByKind = new Map<string, (object: Fields, shared: SharedTexts) => Fields>([
+const retainedFieldsByKind = new Map<string, (object: Fields, shared: SharedTexts) => Fields>([
   ['/Secret', secretFields],
   ['/ConfigMap', configMapFields],
   ['/Pod', podFields],
@@ -96,17 +96,19 @@ export class SharedTexts {
 export function trimmed(
   object: Fields & { readonly metadata: ObjectMeta },
   resource: ApiResource,
-  shared: SharedTexts,
+  sharedTexts: SharedTexts,
   { metadataOnly = false, keepsData = false, digestsData = false }: KeptParts = {},
 ): KubernetesObject {
   const { apiVersion: _, kind: __, metadata, ...body } = object;
-  const pickFields = keepsData ? undefined : keptFieldsByKind.get(`${resource.group}/${resource.kind}`);
-  const fields = metadataOnly ? {} : (pickFields?.(body, shared) ?? body);
+  const pickFields = keepsData ? undefined : retainedFieldsByKind.get(`${resource.group}/${resource.kind}`);
+  const fields = metadataOnly ? {} : (pickFields?.(body, sharedTexts) ?? body);
   return {
     // List items have no `apiVersion`.
-    apiVersion: shared.shareText(apiVersionOf(resource)),
-    kind: shared.shareText(resource.kind),
-    metadata: keepsData ? fullMetadata(metadata) : trimmedMetadata(metadata, shared, keptAnnotationsOf(pickFields)),
+    apiVersion: sharedTexts.shareText(apiVersionOf(resource)),
+    kind: sharedTexts.shareText(resource.kind),
+    metadata: keepsData
+      ? fullMetadata(metadata)
+      : trimmedMetadata(metadata, sharedTexts, retainedAnnotationsOf(pickFields)),
     ...(digestsData ? digested(fields) : fields),
   };
 }
@@ -119,31 +121,41 @@ function fullMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMet
 }
 
 /** @returns the annotations to keep, or `undefined` for none */
-function keptAnnotationsOf(
+function retainedAnnotationsOf(
   pickFields: ((object: Fields, shared: SharedTexts) => Fields) | undefined,
 ): RegExp | undefined {
-  if (pickFields === namespaceFields) return keptNamespaceAnnotations;
-  return pickFields === undefined || pickFields === serviceFields ? keptAnnotations : undefined;
+  if (pickFields === namespaceFields) return retainedNamespaceAnnotations;
+  return pickFields === undefined || pickFields === serviceFields ? retainedAnnotations : undefined;
 }
 
-function trimmedMetadata(metadata: ObjectMeta, shared: SharedTexts, readAnnotations: RegExp | undefined): ObjectMeta {
+function trimmedMetadata(
+  metadata: ObjectMeta,
+  sharedTexts: SharedTexts,
+  readAnnotations: RegExp | undefined,
+): ObjectMeta {
   const { labels, annotations, namespace } = metadata;
   return {
-    ...picked(metadata, keptMetadata),
-    ...(typeof namespace === 'string' && { namespace: shared.shareText(namespace) }),
-    ...(isRecord(labels) && { labels: shared.shareValue(sharedEntries(labels, shared)) }),
+    ...picked(metadata, retainedMetadata),
+    ...(typeof namespace === 'string' && { namespace: sharedTexts.shareText(namespace) }),
+    ...(isRecord(labels) && { labels: sharedTexts.shareValue(sharedEntries(labels, sharedTexts)) }),
     ...(readAnnotations &&
       isRecord(annotations) && {
-        annotations: shared.shareValue(sharedEntries(annotations, shared, (key) => readAnnotations.test(key))),
+        annotations: sharedTexts.shareValue(
+          sharedEntries(annotations, sharedTexts, (key) => readAnnotations.test(key)),
+        ),
       }),
   } as ObjectMeta;
 }
 
-function sharedEntries(entries: Fields, shared: SharedTexts, isRead = (_: string) => true): Record<string, string> {
+function sharedEntries(
+  entries: Fields,
+  sharedTexts: SharedTexts,
+  isRead = (_: string) => true,
+): Record<string, string> {
   return Object.fromEntries(
     Object.entries(entries)
       .filter(([key, value]) => key !== lastAppliedAnnotation && typeof value === 'string' && isRead(key))
-      .map(([key, value]) => [shared.shareText(key), shared.shareText(value as string)]),
+      .map(([key, value]) => [sharedTexts.shareText(key), sharedTexts.shareText(value as string)]),
   );
 }
 
@@ -168,9 +180,9 @@ const credentialKeys = [
 /** Keys that are used, including those of mesh configuration and mesh root (`src/discovery/controllers/root-certificates.ts`). */
 const configMapKeys = ['ca.crt', 'cacert', 'mesh', 'meshNetworks', 'root-cert.pem'];
 
-function secretFields({ type, data }: Fields, shared: SharedTexts): Fields {
+function secretFields({ type, data }: Fields, sharedTexts: SharedTexts): Fields {
   return {
-    ...(typeof type === 'string' && { type: shared.shareText(type) }),
+    ...(typeof type === 'string' && { type: sharedTexts.shareText(type) }),
     ...(isRecord(data) && { data: picked(data, credentialKeys) }),
   };
 }
@@ -182,28 +194,28 @@ function configMapFields({ data, binaryData }: Fields): Fields {
   };
 }
 
-function podFields({ spec, status }: Fields, shared: SharedTexts): Fields {
-  const pickedFields = picked(spec, ['nodeName', 'serviceAccountName', 'hostname', 'subdomain'], shared);
+function podFields({ spec, status }: Fields, sharedTexts: SharedTexts): Fields {
+  const pickedFields = picked(spec, ['nodeName', 'serviceAccountName', 'hostname', 'subdomain'], sharedTexts);
   const { containers, initContainers } = isRecord(spec) ? spec : {};
-  const withPorts = containersWithPorts(containers, shared);
-  const sidecars = containersWithPorts(initContainers, shared).filter(
+  const withPorts = containersWithPorts(containers, sharedTexts);
+  const sidecars = containersWithPorts(initContainers, sharedTexts).filter(
     ({ restartPolicy }) => restartPolicy === 'Always',
   );
-  const state = picked(status, ['phase', 'podIP', 'podIPs'], shared);
+  const state = picked(status, ['phase', 'podIP', 'podIPs'], sharedTexts);
   const conditions = listOf(isRecord(status) ? status.conditions : undefined)
-    .map((condition) => picked(condition, ['type', 'status'], shared))
+    .map((condition) => picked(condition, ['type', 'status'], sharedTexts))
     .filter(({ type }) => type === 'Ready');
   return {
     spec: {
-      ...{ ...pickedFields, containers: shared.shareValue(withPorts) },
-      ...(sidecars.length > 0 && { initContainers: shared.shareValue(sidecars) }),
+      ...{ ...pickedFields, containers: sharedTexts.shareValue(withPorts) },
+      ...(sidecars.length > 0 && { initContainers: sharedTexts.shareValue(sidecars) }),
     },
-    status: { ...state, conditions: shared.shareValue(conditions) },
+    status: { ...state, conditions: sharedTexts.shareValue(conditions) },
   };
 }
 
 /** Fields that `src/model/kinds/kubernetes/service.ts` decodes. */
-function serviceFields({ spec, status }: Fields, shared: SharedTexts): Fields {
+function serviceFields({ spec, status }: Fields, sharedTexts: SharedTexts): Fields {
   const { ports, selector } = isRecord(spec) ? spec : {};
   return {
     spec: {
@@ -213,23 +225,25 @@ function serviceFields({ spec, status }: Fields, shared: SharedTexts): Fields {
           ...['type', 'clusterIP', 'clusterIPs', 'externalName', 'externalIPs', 'internalTrafficPolicy'],
           ...['publishNotReadyAddresses', 'sessionAffinity', 'trafficDistribution'],
         ],
-        shared,
+        sharedTexts,
       ),
-      ...(isRecord(selector) && { selector: shared.shareValue(sharedEntries(selector, shared)) }),
+      ...(isRecord(selector) && { selector: sharedTexts.shareValue(sharedEntries(selector, sharedTexts)) }),
       ...(ports !== undefined && {
-        ports: pickedOfEach(ports, ['name', 'port', 'protocol', 'appProtocol', 'targetPort', 'nodePort'], shared),
+        ports: pickedOfEach(ports, ['name', 'port', 'protocol', 'appProtocol', 'targetPort', 'nodePort'], sharedTexts),
       }),
     },
     ...(isRecord(status) &&
       isRecord(status.loadBalancer) &&
       Array.isArray(status.loadBalancer.ingress) && {
-        status: { loadBalancer: { ingress: pickedOfEach(status.loadBalancer.ingress, ['ip', 'hostname'], shared) } },
+        status: {
+          loadBalancer: { ingress: pickedOfEach(status.loadBalancer.ingress, ['ip', 'hostname'], sharedTexts) },
+        },
       }),
   };
 }
 
 /** Fields that `src/model/kinds/kubernetes/endpoint-slice.ts` decodes. */
-function sliceFields({ addressType, endpoints, ports }: Fields, shared: SharedTexts): Fields {
+function sliceFields({ addressType, endpoints, ports }: Fields, sharedTexts: SharedTexts): Fields {
   const endpointFields = ['addresses', 'conditions', 'hostname', 'nodeName', 'targetRef'];
   const referenceFields = ['kind', 'name', 'namespace'];
   return {
@@ -238,22 +252,22 @@ function sliceFields({ addressType, endpoints, ports }: Fields, shared: SharedTe
       endpoints: Array.isArray(endpoints)
         ? endpoints.map((endpoint) => {
             if (!isRecord(endpoint)) return endpoint;
-            const pickedFields = picked(endpoint, endpointFields, shared);
+            const pickedFields = picked(endpoint, endpointFields, sharedTexts);
             const { conditions, targetRef } = pickedFields;
-            if (isRecord(conditions)) pickedFields.conditions = shared.shareValue(conditions);
-            if (isRecord(targetRef)) pickedFields.targetRef = picked(targetRef, referenceFields, shared);
+            if (isRecord(conditions)) pickedFields.conditions = sharedTexts.shareValue(conditions);
+            if (isRecord(targetRef)) pickedFields.targetRef = picked(targetRef, referenceFields, sharedTexts);
             return pickedFields;
           })
         : endpoints,
     }),
-    ...(ports !== undefined && { ports: pickedOfEach(ports, ['name', 'port'], shared) }),
+    ...(ports !== undefined && { ports: pickedOfEach(ports, ['name', 'port'], sharedTexts) }),
   };
 }
 
 /** Keeps values of a wrong type, so that the decoder rejects them. */
-function pickedOfEach(values: unknown, names: readonly string[], shared: SharedTexts): unknown {
+function pickedOfEach(values: unknown, names: readonly string[], sharedTexts: SharedTexts): unknown {
   if (!Array.isArray(values)) return values;
-  return values.map((value) => (isRecord(value) ? picked(value, names, shared) : value));
+  return values.map((value) => (isRecord(value) ? picked(value, names, sharedTexts) : value));
 }
 
 function namespaceFields(): Fields {
@@ -261,30 +275,30 @@ function namespaceFields(): Fields {
 }
 
 /** Keeps only the field of `nodeInfo` that determines whether pods get a native sidecar. */
-function nodeFields({ status }: Fields, shared: SharedTexts): Fields {
-  const nodeInfo = isRecord(status) ? picked(status.nodeInfo, ['kubeletVersion'], shared) : {};
+function nodeFields({ status }: Fields, sharedTexts: SharedTexts): Fields {
+  const nodeInfo = isRecord(status) ? picked(status.nodeInfo, ['kubeletVersion'], sharedTexts) : {};
   return { status: { ...picked(status, ['addresses']), ...(nodeInfo.kubeletVersion !== undefined && { nodeInfo }) } };
 }
 
 /** Keeps only ports, and the restart policy of init containers. */
-function containersWithPorts(containers: unknown, shared: SharedTexts): Fields[] {
+function containersWithPorts(containers: unknown, sharedTexts: SharedTexts): Fields[] {
   return listOf(containers)
-    .map((container) => picked(container, ['ports', 'restartPolicy'], shared))
+    .map((container) => picked(container, ['ports', 'restartPolicy'], sharedTexts))
     .filter((container) => listOf(container.ports).length > 0)
     .map((container) => ({
       ...container,
-      ports: listOf(container.ports).map((port) => picked(port, ['name', 'containerPort', 'protocol'], shared)),
+      ports: listOf(container.ports).map((port) => picked(port, ['name', 'containerPort', 'protocol'], sharedTexts)),
     }));
 }
 
-function picked(value: unknown, names: readonly string[], shared?: SharedTexts): Record<string, unknown> {
+function picked(value: unknown, names: readonly string[], sharedTexts?: SharedTexts): Record<string, unknown> {
   if (!isRecord(value)) return {};
   // Called for each object of a list. The names are constants, so they are safe as keys.
   const fields = {} as Record<(typeof names)[number], unknown>;
   for (const name of names) {
     const field = value[name];
     if (field === undefined) continue;
-    fields[name] = shared !== undefined && typeof field === 'string' ? shared.shareText(field) : field;
+    fields[name] = sharedTexts !== undefined && typeof field === 'string' ? sharedTexts.shareText(field) : field;
   }
   return fields;
 }

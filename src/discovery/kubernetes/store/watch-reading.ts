@@ -14,7 +14,7 @@ export class WatchReading {
   readonly #store: ObjectStore;
   readonly #now: () => number;
   readonly #report: (report: WatchStreamReport, changes: readonly ObjectChange[]) => void;
-  #isInitial: boolean;
+  #isInitialList: boolean;
   #lastReportedAt: number;
   #changes: ObjectChange[] = [];
   #version: string | undefined;
@@ -29,7 +29,7 @@ export class WatchReading {
     report: (report: WatchStreamReport, changes: readonly ObjectChange[]) => void,
   ) {
     this.#store = store;
-    this.#isInitial = initial;
+    this.#isInitialList = initial;
     this.#now = now;
     this.#lastReportedAt = now();
     this.#report = report;
@@ -39,10 +39,10 @@ export class WatchReading {
   readonly take = (event: WatchEvent): void => {
     if (event.type === 'ERROR') {
       this.failure = failureOfStatus(event.object);
-    } else if (!this.#isInitial) {
-      this.#follow(event);
+    } else if (!this.#isInitialList) {
+      this.#applyEvent(event);
     } else if (endsInitialEvents(event)) {
-      this.#isInitial = false;
+      this.#isInitialList = false;
       this.#report({ type: 'initial-list.ended', version: event.object.metadata.resourceVersion ?? '' }, []);
     } else if (event.type !== 'BOOKMARK') {
       this.#collect(event);
@@ -68,7 +68,7 @@ export class WatchReading {
     this.#report({ type: 'initial-list.progressed', objects }, []);
   }
 
-  #follow(event: Exclude<WatchEvent, { type: 'ERROR' }>): void {
+  #applyEvent(event: Exclude<WatchEvent, { type: 'ERROR' }>): void {
     const { resourceVersion } = event.object.metadata;
     // A watch cannot resume from an event without a version.
     if (resourceVersion === undefined) return;

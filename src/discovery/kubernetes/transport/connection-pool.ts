@@ -44,7 +44,7 @@ export class ConnectionPool {
     signal: AbortSignal,
   ): Promise<void> {
     for (let attempts = 1; ; attempts++) {
-      const { connection, stream } = await this.#begin(request, signal);
+      const { connection, stream } = await this.#beginRequest(request, signal);
       try {
         await exchange(stream, reader, limits, signal);
         return;
@@ -57,7 +57,7 @@ export class ConnectionPool {
     }
   }
 
-  async #begin(
+  async #beginRequest(
     { headers, body }: PooledRequest,
     signal: AbortSignal,
   ): Promise<{ readonly connection: Http2Connection; readonly stream: ClientHttp2Stream }> {
@@ -77,7 +77,7 @@ export class ConnectionPool {
           message: `all ${maxConnections} connections have as many open requests as the server allows`,
         });
       }
-      await this.#opened(signal);
+      await this.#waitForConnection(signal);
     }
   }
 
@@ -88,7 +88,7 @@ export class ConnectionPool {
    * @throws ApiError
    */
   async ping(limitMs: number, signal: AbortSignal): Promise<number> {
-    if (!this.#connections.some(({ acceptsStreams }) => acceptsStreams)) await this.#opened(signal);
+    if (!this.#connections.some(({ acceptsStreams }) => acceptsStreams)) await this.#waitForConnection(signal);
     const connections = this.#connections.filter(({ isDestroyed }) => !isDestroyed);
     if (connections.length === 0) throw new ApiError({ kind: 'closed', message: 'the connection was closed' });
     return Math.max(...(await Promise.all(connections.map((connection) => connection.ping(limitMs, signal)))));
@@ -102,7 +102,7 @@ export class ConnectionPool {
     for (const connection of connections) connection.close();
   }
 
-  async #opened(signal: AbortSignal): Promise<void> {
+  async #waitForConnection(signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
         return await rejectOnAbort(this.#openConnection(), signal);
@@ -117,13 +117,13 @@ export class ConnectionPool {
   #openConnection(): Promise<void> {
     if (this.#opening === undefined) {
       const cancel = new AbortController();
-      const done = this.#connect(cancel.signal);
-      const opening = { done, cancel };
+      const openingDone = this.#connect(cancel.signal);
+      const opening = { done: openingDone, cancel };
       this.#opening = opening;
       const forget = (): void => {
         if (this.#opening === opening) this.#opening = undefined;
       };
-      done.then(forget, forget);
+      openingDone.then(forget, forget);
     }
     return this.#opening.done;
   }

@@ -41,13 +41,13 @@ export function exchange(
 ): Promise<'whole' | 'limit'> {
   return new Promise((resolve, reject) => {
     let errorBody: { readonly headers: ResponseHeaders; readonly chunks: Buffer[]; bytes: number } | undefined;
-    let ended = false;
+    let hasEnded = false;
     const timers = new Set<NodeJS.Timeout>();
     let idle: NodeJS.Timeout | undefined;
     let hasResponded = false;
     let isSettled = false;
 
-    const settle = (): boolean => {
+    const markSettled = (): boolean => {
       if (isSettled) return false;
       isSettled = true;
       for (const timer of timers) clearTimeout(timer);
@@ -57,24 +57,24 @@ export function exchange(
     };
     const cancel = (): void => stream.close(constants.NGHTTP2_CANCEL);
     const fail = (error: unknown): void => {
-      if (!settle()) return;
+      if (!markSettled()) return;
       cancel();
       reject(error instanceof ApiError ? error : invalid(`invalid response: ${messageOf(error)}`));
     };
     const failTimeout = (problem: string, ms: number): void =>
       fail(new ApiError({ kind: 'timeout', message: `${problem} within ${ms} ms` }));
     const onAbort = (): void => fail(aborted());
-    const after = (ms: number, then: () => void): NodeJS.Timeout => {
-      const timer = setTimeout(then, ms);
+    const startTimer = (ms: number, callback: () => void): NodeJS.Timeout => {
+      const timer = setTimeout(callback, ms);
       timers.add(timer);
       return timer;
     };
 
-    const responseTimer = after(limits.responseMs, () => failTimeout('no response', limits.responseMs));
-    after(limits.totalMs, () => {
+    const responseTimer = startTimer(limits.responseMs, () => failTimeout('no response', limits.responseMs));
+    startTimer(limits.totalMs, () => {
       if (errorBody !== undefined || reader.isMidway || !hasResponded)
         return failTimeout('response not complete', limits.totalMs);
-      if (!settle()) return;
+      if (!markSettled()) return;
       cancel();
       resolve('limit');
     });
@@ -119,7 +119,7 @@ export function exchange(
       }
       const type = headers['content-type'] ?? '';
       if (!/^application\/json(;|$)/.test(type))
-        fail(invalid(`response has content type ${quoted(type)}, expected application/json`));
+        fail(invalid(`response has content type ${quoteText(type)}, expected application/json`));
       if (headers['content-encoding'] !== undefined) fail(invalid('response is compressed, which was not requested'));
       if (!isSettled) reader.headers?.(headers);
     });
@@ -129,20 +129,20 @@ export function exchange(
       if (errorBody !== undefined) {
         errorBody.bytes += chunk.length;
         if (errorBody.bytes <= maxErrorBytes) errorBody.chunks.push(Buffer.from(chunk));
-        else ended = true;
+        else hasEnded = true;
       } else {
         // After a large object of any stream was parsed, further chunks are delayed to a later iteration of the event loop.
         if (msOfTurn() > maxReadMs) delayChunk(chunk);
         else if (!read(chunk)) return;
       }
-      if (errorBody !== undefined && ended) return fail(new ApiError(failureOf(errorBody, reader)));
+      if (errorBody !== undefined && hasEnded) return fail(new ApiError(failureOf(errorBody, reader)));
       // The reader may have ended the exchange.
       if (!isSettled && (errorBody !== undefined || reader.isMidway)) {
         idle = setTimeout(() => failTimeout('response stalled, no data', limits.idleMs), limits.idleMs);
       }
     });
     stream.once('end', () => {
-      ended = true;
+      hasEnded = true;
     });
     stream.once('close', () => {
       readDelayed();
@@ -156,7 +156,7 @@ export function exchange(
           }),
         );
       }
-      if (!ended || hasStreamError || code !== constants.NGHTTP2_NO_ERROR) {
+      if (!hasEnded || hasStreamError || code !== constants.NGHTTP2_NO_ERROR) {
         return fail(
           new ApiError({
             kind: 'closed',
@@ -166,7 +166,7 @@ export function exchange(
       }
       if (errorBody !== undefined) return fail(new ApiError(failureOf(errorBody, reader)));
       if (reader.isMidway) return fail(new ApiError({ kind: 'closed', message: 'the response ended early' }));
-      if (settle()) resolve('whole');
+      if (markSettled()) resolve('whole');
     });
     if (signal.aborted) onAbort();
   });
@@ -191,6 +191,6 @@ function statusIn(text: string): Status {
   }
 }
 
-function quoted(text: string): string {
+function quoteText(text: string): string {
   return JSON.stringify(text.slice(0, 100));
 }

@@ -60,8 +60,8 @@ export class Http2ApiServer implements ApiServer {
   readonly #limits: ApiServerLimits;
   readonly #watches: ConnectionPool;
   readonly #writes: ConnectionPool;
-  readonly #shared = new SharedTexts();
-  readonly #closed = new AbortController();
+  readonly #sharedTexts = new SharedTexts();
+  readonly #closeController = new AbortController();
 
   constructor(access: ClusterAccess, limits: Partial<ApiServerLimits> = {}) {
     this.#access = access;
@@ -77,10 +77,10 @@ export class Http2ApiServer implements ApiServer {
     onItem?: (object: KubernetesObject) => void,
   ): Promise<ObjectPage> {
     const items: KubernetesObject[] = [];
-    const take = onItem ?? ((object) => void items.push(object));
+    const collectItem = onItem ?? ((object) => void items.push(object));
     const reader = new ListItems((item) => {
       if (!hasMetadata(item)) throw invalid('an object in the list has no metadata');
-      take(this.#keptObject(item, resource, options));
+      collectItem(this.#trimObject(item, resource, options));
     });
     const query = {
       ...selectionQuery(options),
@@ -106,16 +106,16 @@ export class Http2ApiServer implements ApiServer {
   ): Promise<WatchEnd> {
     const end = { events: 0, skipped: 0 };
     // Aborted on an ERROR event, so that further lines of the same chunk are ignored.
-    const ended = new AbortController();
+    const endController = new AbortController();
     const jsonLines = new JsonLines((watchLine) => {
-      if (ended.signal.aborted || signal.aborted) return;
+      if (endController.signal.aborted || signal.aborted) return;
       const event = this.#eventOf(watchLine, resource, options);
       if (event === undefined) {
         end.skipped++;
         return;
       }
       end.events++;
-      if (event.type === 'ERROR') ended.abort();
+      if (event.type === 'ERROR') endController.abort();
       onEvent(event);
     });
     const query = {
@@ -133,9 +133,9 @@ export class Http2ApiServer implements ApiServer {
     const path = this.#path(pathOf(resource, options.namespace), query);
     const totalMs = options.timeoutSeconds * 1_000 + this.#limits.watchGraceMs;
     try {
-      await this.#get(path, accept, asReader(jsonLines), totalMs, signal, ended.signal);
+      await this.#get(path, accept, asReader(jsonLines), totalMs, signal, endController.signal);
     } catch (error) {
-      if (!ended.signal.aborted || signal.aborted || this.#closed.signal.aborted) throw error;
+      if (!endController.signal.aborted || signal.aborted || this.#closeController.signal.aborted) throw error;
     }
     return end;
   }
@@ -152,7 +152,7 @@ export class Http2ApiServer implements ApiServer {
     const { method, body, permit, timeoutMs = this.#limits.responseMs } = request;
     const bytes = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
     const timeLimit = AbortSignal.timeout(timeoutMs);
-    const until = this.#untilClosed(signal, timeLimit);
+    const endSignal = this.#untilClosed(signal, timeLimit);
     const chunks: Buffer[] = [];
     let length = 0;
     const reader: ResponseReader = {
@@ -164,7 +164,7 @@ export class Http2ApiServer implements ApiServer {
       },
     };
     try {
-      const identity = await rejectOnAbort(this.#access.headers(until), until);
+      const identity = await rejectOnAbort(this.#access.headers(endSignal), endSignal);
       const headers = (): OutgoingHttpHeaders => {
         if (permit?.() === false)
           throw new ApiError({ kind: 'aborted', message: 'write cancelled: this replica is no longer the leader' });
@@ -181,11 +181,11 @@ export class Http2ApiServer implements ApiServer {
         };
       };
       const limits = { responseMs: timeoutMs, totalMs: timeoutMs, idleMs: timeoutMs };
-      await this.#writes.send({ headers, body: bytes }, reader, limits, until);
+      await this.#writes.send({ headers, body: bytes }, reader, limits, endSignal);
     } catch (error) {
       // Only the timeout of this request is a `timeout`, not other aborts.
       const isLate = timeLimit.aborted || (error instanceof ApiError && error.failure.kind === 'timeout');
-      if (isLate && !signal.aborted && !this.#closed.signal.aborted) {
+      if (isLate && !signal.aborted && !this.#closeController.signal.aborted) {
         throw new ApiError({ kind: 'timeout', message: `no response within ${timeoutMs} ms` });
       }
       throw this.#handleUnauthorized(error);
@@ -199,7 +199,7 @@ export class Http2ApiServer implements ApiServer {
   }
 
   close(): void {
-    this.#closed.abort();
+    this.#closeController.abort();
     this.#watches.closeAll();
     this.#writes.closeAll();
   }
@@ -211,12 +211,12 @@ export class Http2ApiServer implements ApiServer {
     totalMs: number,
     ...signals: readonly AbortSignal[]
   ): Promise<void> {
-    const until = this.#untilClosed(...signals);
+    const endSignal = this.#untilClosed(...signals);
     const { responseMs, idleMs } = this.#limits;
     try {
-      const identity = await rejectOnAbort(this.#access.headers(until), until);
+      const identity = await rejectOnAbort(this.#access.headers(endSignal), endSignal);
       const headers = { ...identity, ':method': 'GET', ':path': path, accept, 'user-agent': userAgent };
-      await this.#watches.send({ headers: () => headers }, reader, { responseMs, totalMs, idleMs }, until);
+      await this.#watches.send({ headers: () => headers }, reader, { responseMs, totalMs, idleMs }, endSignal);
     } catch (error) {
       throw this.#handleUnauthorized(error);
     }
@@ -229,8 +229,8 @@ export class Http2ApiServer implements ApiServer {
 
   /** Uses a single `AbortSignal.any`, because Node keeps nested signals in memory as long as their sources. */
   #untilClosed(...signals: readonly AbortSignal[]): AbortSignal {
-    if (this.#closed.signal.aborted) throw aborted();
-    return AbortSignal.any([...signals, this.#closed.signal]);
+    if (this.#closeController.signal.aborted) throw aborted();
+    return AbortSignal.any([...signals, this.#closeController.signal]);
   }
 
   #path(path: string, query: Readonly<Record<string, string | undefined>>): string {
@@ -240,15 +240,15 @@ export class Http2ApiServer implements ApiServer {
     return `${basePath}${path}${search === '' ? '' : `?${search}`}`;
   }
 
-  #keptObject(
+  #trimObject(
     object: Readonly<Record<string, unknown>> & { readonly metadata: ObjectMeta },
     resource: ApiResource,
     selection: Selection,
   ): KubernetesObject {
-    const excess = excessOf(object);
-    if (excess === undefined) return trimmed(object, resource, this.#shared, selection);
+    const excessText = excessOf(object);
+    if (excessText === undefined) return trimmed(object, resource, this.#sharedTexts, selection);
     const { metadata } = object;
-    return withExcess({ apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }, excess);
+    return withExcess({ apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }, excessText);
   }
 
   #eventOf(watchLine: unknown, resource: ApiResource, selection: Selection): WatchEvent | undefined {
@@ -265,11 +265,11 @@ export class Http2ApiServer implements ApiServer {
       case 'ADDED':
       case 'MODIFIED':
       case 'DELETED': {
-        const isOfKind =
+        const isExpectedKind =
           object.kind === resource.kind || (selection.metadataOnly === true && object.kind === 'PartialObjectMetadata');
-        if (!isOfKind) return undefined;
+        if (!isExpectedKind) return undefined;
         if (!hasMetadata(object)) throw invalid('an object in the watch has no metadata');
-        return { type, object: this.#keptObject(object, resource, selection) };
+        return { type, object: this.#trimObject(object, resource, selection) };
       }
       default:
         return undefined;

@@ -27,7 +27,7 @@ const minAgeForNewerCertificateMs = 1_000;
 
 export class Http2Connection {
   readonly #session: ClientHttp2Session;
-  readonly #running = new Set<ClientHttp2Stream>();
+  readonly #runningStreams = new Set<ClientHttp2Stream>();
   readonly #hasCertificate: boolean;
   readonly #openedAt = performance.now();
 
@@ -41,7 +41,7 @@ export class Http2Connection {
     return new Promise((resolve, reject) => {
       const session = connectSession(server, tls);
       const fail = (error: ApiError): void => {
-        settle();
+        markSettled();
         session.destroy();
         reject(error);
       };
@@ -53,7 +53,7 @@ export class Http2Connection {
       const onError = (error: Error): void =>
         fail(new ApiError({ kind: 'unreachable', message: `${server.host}: ${messageOf(error)}` }, { cause: error }));
       const onClose = (): void => onError(new Error('the connection was closed'));
-      const settle = (): void => {
+      const markSettled = (): void => {
         clearTimeout(timer);
         signal.removeEventListener('abort', onAbort);
         session.off('close', onClose);
@@ -71,7 +71,7 @@ export class Http2Connection {
       });
       // SETTINGS contain the stream limit.
       session.once('remoteSettings', () => {
-        settle();
+        markSettled();
         session.setLocalWindowSize(connectionWindowBytes);
         resolve(new Http2Connection(session, tls.cert !== undefined));
       });
@@ -101,8 +101,8 @@ export class Http2Connection {
     if (this.acceptsStreams) {
       try {
         const stream = this.#session.request(headers, { endStream });
-        this.#running.add(stream);
-        stream.once('close', () => this.#running.delete(stream));
+        this.#runningStreams.add(stream);
+        stream.once('close', () => this.#runningStreams.delete(stream));
         return stream;
       } catch (error) {
         throw new ApiError({ kind: 'going away', message: messageOf(error) });
@@ -121,7 +121,9 @@ export class Http2Connection {
 
   /** Callers must check this, because a stream beyond the limit would wait for another one to end. */
   get hasFreeStream(): boolean {
-    return this.acceptsStreams && this.#running.size < (this.#session.remoteSettings.maxConcurrentStreams ?? 100);
+    return (
+      this.acceptsStreams && this.#runningStreams.size < (this.#session.remoteSettings.maxConcurrentStreams ?? 100)
+    );
   }
 
   /**
@@ -130,12 +132,12 @@ export class Http2Connection {
    */
   ping(limitMs: number, signal: AbortSignal): Promise<number> {
     return new Promise((resolve, reject) => {
-      const settle = (): void => {
+      const markSettled = (): void => {
         clearTimeout(timer);
         signal.removeEventListener('abort', onAbort);
       };
       const fail = (error: ApiError): void => {
-        settle();
+        markSettled();
         reject(error);
       };
       const onAbort = (): void => fail(aborted());
@@ -145,23 +147,23 @@ export class Http2Connection {
       );
       signal.addEventListener('abort', onAbort);
       if (signal.aborted) return onAbort();
-      const closed = (): void => fail(new ApiError({ kind: 'closed', message: 'the connection was closed' }));
+      const onClosed = (): void => fail(new ApiError({ kind: 'closed', message: 'the connection was closed' }));
       try {
         // `ping` returns false if too many pings are pending. The timeout covers that case.
         this.#session.ping((error, durationMs) => {
-          if (error !== null) return closed();
-          settle();
+          if (error !== null) return onClosed();
+          markSettled();
           resolve(durationMs);
         });
       } catch {
-        closed();
+        onClosed();
       }
     });
   }
 
   /** Cancels the streams explicitly: if only the session were closed, they would end without an error. */
   close(): void {
-    for (const stream of this.#running) stream.close(constants.NGHTTP2_CANCEL);
+    for (const stream of this.#runningStreams) stream.close(constants.NGHTTP2_CANCEL);
     this.#session.destroy();
   }
 }

@@ -14,7 +14,7 @@ const goNotFound = '404 page not found';
 export class JsonLines {
   readonly #onLine: (line: unknown) => void;
   readonly #maxBytes: number;
-  #parts: Buffer[] = [];
+  #lineChunks: Buffer[] = [];
   #bytes = 0;
   #scan: ObjectScan | undefined;
 
@@ -43,19 +43,19 @@ export class JsonLines {
     if (start < chunk.length) this.#addPart(Buffer.from(chunk.subarray(start)));
   }
 
-  #addPart(part: Buffer): void {
-    this.#bytes += part.length;
+  #addPart(lineChunk: Buffer): void {
+    this.#bytes += lineChunk.length;
     if (this.#bytes > this.#maxBytes) throw invalid(`a line of the watch exceeds ${this.#maxBytes} bytes`);
-    this.#parts.push(part);
-    this.#scan = scanned(this.#scan, part, this.#parts, this.#bytes, 1);
+    this.#lineChunks.push(lineChunk);
+    this.#scan = scanned(this.#scan, lineChunk, this.#lineChunks, this.#bytes, 1);
   }
 
   #endLine(): void {
-    const [parts, bytes, scan] = [this.#parts, this.#bytes, this.#scan];
-    this.#parts = [];
+    const [lineChunks, bytes, scan] = [this.#lineChunks, this.#bytes, this.#scan];
+    this.#lineChunks = [];
     this.#bytes = 0;
     this.#scan = undefined;
-    const line = parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes);
+    const line = lineChunks.length === 1 ? lineChunks[0]! : Buffer.concat(lineChunks, bytes);
     if (scan?.excess !== undefined) {
       this.#onLine({ type: scan.fieldIn(line, 'type'), object: scan.objectIn(line) });
       return;
@@ -63,7 +63,8 @@ export class JsonLines {
     const text = line.toString('utf8');
     // kube-apiserver 1.36 sends this body with status 200 for a watch of a kind whose CRD was just created.
     if (text === goNotFound) throw new ApiError(failureOfStatus({ message: text }, 404));
-    if (text.trim() !== '') this.#onLine(parsedJson(text, 'a line of the watch', () => shapeOf(text, parts, bytes)));
+    if (text.trim() !== '')
+      this.#onLine(parsedJson(text, 'a line of the watch', () => shapeOf(text, lineChunks, bytes)));
   }
 }
 
@@ -81,9 +82,9 @@ export function parsedJson(text: string, subject: string, shape?: () => string):
 
 /** Describes an invalid line, to distinguish a fault of the server from corrupted bytes. */
 function shapeOf(text: string, chunks: readonly Buffer[], bytes: number): string {
-  const [begins, ends] = [text.trimStart().startsWith('{'), text.trimEnd().endsWith('}')];
+  const [begins, endsWithBrace] = [text.trimStart().startsWith('{'), text.trimEnd().endsWith('}')];
   const zeros = text.split('\0').length - 1;
-  const unreadable = text.split('\uFFFD').length - 1;
-  const frame = `${begins ? 'begins' : 'does not begin'} with {, ${ends ? 'ends' : 'does not end'} with }`;
-  return `${bytes} bytes in ${chunks.length} chunks; ${frame}; ${zeros} NUL characters, ${unreadable} invalid UTF-8 sequences`;
+  const replacedCount = text.split('\uFFFD').length - 1;
+  const frame = `${begins ? 'begins' : 'does not begin'} with {, ${endsWithBrace ? 'ends' : 'does not end'} with }`;
+  return `${bytes} bytes in ${chunks.length} chunks; ${frame}; ${zeros} NUL characters, ${replacedCount} invalid UTF-8 sequences`;
 }

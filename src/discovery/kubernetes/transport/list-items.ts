@@ -19,7 +19,7 @@ export class ListItems {
   #bytes = 0;
   #depth = 0;
   #inText = false;
-  #escaped = false;
+  #isEscaped = false;
   #inItems = false;
   #scan: ObjectScan | undefined;
 
@@ -40,8 +40,8 @@ export class ListItems {
     for (let charIndex = 0; charIndex < chunk.length; charIndex++) {
       const byte = chunk[charIndex];
       if (this.#inText) {
-        if (this.#escaped) this.#escaped = false;
-        else if (byte === backslash) this.#escaped = true;
+        if (this.#isEscaped) this.#isEscaped = false;
+        else if (byte === backslash) this.#isEscaped = true;
         else if (byte === quote) this.#inText = false;
         continue;
       }

@@ -6,7 +6,7 @@ export function certificatesText({ now, counts, certificates, unread }: Certific
   if (kinds.length === 0) return `no certificate is known${unread.map((text) => `\nnot read: ${text}`).join('')}\n`;
   const rows = certificates.map(({ expires, kind, name, renewal }) => [
     expires,
-    leftText(Date.parse(expires) - Date.parse(now)),
+    remainingTimeText(Date.parse(expires) - Date.parse(now)),
     kind,
     name,
     `renewed by ${renewal}`,
@@ -21,7 +21,7 @@ export function certificatesText({ now, counts, certificates, unread }: Certific
   return `${[`known: ${kinds.join(', ')}; the next to expire:`, ...lines, ...unread.map((text) => `not read: ${text}`)].join('\n')}\n`;
 }
 
-function leftText(ms: number): string {
+function remainingTimeText(ms: number): string {
   if (ms <= 0) return 'expired';
   const hours = ms / 3_600_000;
   if (hours < 1) return `in ${Math.ceil(ms / 60_000)} min`;

@@ -56,16 +56,16 @@ export async function certificatesView(
     ...certificatesOfServer(sources),
     ...certificatesOfWorkloads(sources),
   ];
-  const unread: string[] = [];
+  const unreadSecrets: string[] = [];
   let secrets = 0;
   for (const secret of sources.secrets) {
     if (++secrets > maxSecrets) continue;
     const read = certificatesOfSecret(secret);
     if (typeof read !== 'string') certificates.push(...read);
-    else if (unread.length < maxUnread) unread.push(read);
+    else if (unreadSecrets.length < maxUnread) unreadSecrets.push(read);
     await turns.rest();
   }
-  if (secrets > maxSecrets) unread.unshift(`${secrets - maxSecrets} Secrets beyond the first ${maxSecrets}`);
+  if (secrets > maxSecrets) unreadSecrets.unshift(`${secrets - maxSecrets} Secrets beyond the first ${maxSecrets}`);
   certificates.sort((one, other) => (one.expires < other.expires ? -1 : one.expires > other.expires ? 1 : 0));
   const counts = new Map<string, number>();
   for (const { kind } of certificates) counts.set(kind, (counts.get(kind) ?? 0) + 1);
@@ -74,17 +74,17 @@ export async function certificatesView(
     now: now.toISOString(),
     counts: Object.fromEntries(counts),
     certificates: certificates.slice(0, max),
-    unread,
+    unread: unreadSecrets,
   };
 }
 
 function* certificatesOfAuthority({ authority, trusted }: CertificateSources): Iterable<KnownCertificate> {
-  const listed = new Set<string>();
+  const listedNames = new Set<string>();
   const renewal = 'root rotation, see docs/identity.md';
   for (const { path } of authority?.authorities ?? []) {
     for (const certificate of path) {
-      if (listed.has(certificate.sha256)) continue;
-      listed.add(certificate.sha256);
+      if (listedNames.has(certificate.sha256)) continue;
+      listedNames.add(certificate.sha256);
       yield {
         kind: 'authority',
         name: displayNameOf(certificate),
@@ -94,8 +94,8 @@ function* certificatesOfAuthority({ authority, trusted }: CertificateSources): I
     }
   }
   for (const certificate of trusted) {
-    if (listed.has(certificate.sha256)) continue;
-    listed.add(certificate.sha256);
+    if (listedNames.has(certificate.sha256)) continue;
+    listedNames.add(certificate.sha256);
     const renewedBy = 'the owner of the mesh configuration or of the bundle endpoint';
     yield {
       kind: 'trusted root',
@@ -138,11 +138,11 @@ function certificatesOf({ namespace, name, spec }: Config<Secret>): readonly Kno
     if (bytes === undefined) continue;
     try {
       // The earliest expiry of the chain.
-      const ends = pemBlocks(Buffer.from(bytes).toString('latin1'))
+      const expiryTimes = pemBlocks(Buffer.from(bytes).toString('latin1'))
         .filter(({ label }) => label === 'CERTIFICATE')
         .map(({ der }) => new X509Certificate(der).validToDate.getTime());
-      if (ends.length === 0) return `Secret ${namespace}/${name}: ${entry} has no certificate`;
-      const expires = new Date(Math.min(...ends)).toISOString();
+      if (expiryTimes.length === 0) return `Secret ${namespace}/${name}: ${entry} has no certificate`;
+      const expires = new Date(Math.min(...expiryTimes)).toISOString();
       certificates.push({
         kind: 'secret',
         name: `${namespace}/${name} ${entry}`,

@@ -44,13 +44,13 @@ function refusalOf(order: string, { caller }: PageRequest) {
 
 /** Checks an order to continue without missing workloads. A rotation continues automatically if no workload would lose access. */
 function cutOff({ missing }: AuthorityPageSource, { query }: PageRequest) {
-  const awaited = missing();
-  if (awaited === undefined) return textReply('rejected: the rotation waits for no workload', 409);
+  const missingWorkloads = missing();
+  if (missingWorkloads === undefined) return textReply('rejected: the rotation waits for no workload', 409);
   if (query.get('force') === 'true') return undefined;
-  const { count, workloads } = awaited;
-  const more = count > workloads.length ? ' and others' : '';
+  const { count, workloads } = missingWorkloads;
+  const othersText = count > workloads.length ? ' and others' : '';
   return textReply(
-    `rejected: ${count} workloads would lose their connections: ${workloads.join(', ')}${more}; add &force=true to continue without them`,
+    `rejected: ${count} workloads would lose their connections: ${workloads.join(', ')}${othersText}; add &force=true to continue without them`,
     409,
   );
 }

@@ -18,17 +18,17 @@ export const changePages: readonly DebugPage[] = [
 ];
 
 function filterOf(query: PageRequest['query'], now: number): ChangeFilter | { readonly invalid: string } {
-  const moments: { since?: number; until?: number } = {};
+  const timeRange: { since?: number; until?: number } = {};
   for (const name of ['since', 'until'] as const) {
-    const written = query.get(name);
-    if (written === null || written === '') continue;
-    const moment = momentOf(written, now);
-    if (moment === undefined) return { invalid: name };
-    moments[name] = moment;
+    const timeText = query.get(name);
+    if (timeText === null || timeText === '') continue;
+    const timeMs = momentOf(timeText, now);
+    if (timeMs === undefined) return { invalid: name };
+    timeRange[name] = timeMs;
   }
   const [object, proxy] = [query.get('object'), query.get('proxy')];
   return {
-    ...moments,
+    ...timeRange,
     ...(object && { object }),
     ...(proxy && { proxy }),
     rejected: isParameterSet(query.get('rejected')),

@@ -131,7 +131,7 @@ const sections: readonly (readonly [string, Section])[] = [
         create(EcdsConfigDumpSchema, {
           ecdsFilters: resources.map(({ packed }) => ({
             versionInfo,
-            ecdsFilter: withoutPullSecret(packed),
+            ecdsFilter: redactPullSecret(packed),
             ...(lastUpdated && { lastUpdated }),
           })),
         }),
@@ -175,8 +175,8 @@ function sectionOf(typeUrl: string, section: Section, { watches }: ConnectionVie
   const watch = watches.find((candidate) => candidate.typeUrl === typeUrl);
   const lastUpdated = watch?.sentAt === undefined ? undefined : timestampFromMs(Date.parse(watch.sentAt));
   const resources = resourcesOf(typeUrl, node, watch?.names ?? []);
-  const packed = resources.map(({ name, schema, message }) => ({ name, packed: anyPack(schema, message) }));
-  return section(packed, node.context.version, lastUpdated);
+  const packedResources = resources.map(({ name, schema, message }) => ({ name, packed: anyPack(schema, message) }));
+  return section(packedResources, node.context.version, lastUpdated);
 }
 
 function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]): readonly EnvoyResource[] {
@@ -190,11 +190,11 @@ function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]):
 const redacted = { specifier: { case: 'inlineString', value: '[redacted]' } } as const;
 
 /** Removes private keys, passwords, ticket keys and generic secrets, but no certificates. */
-export function withoutKeys(packed: Any): Any {
-  const secret = anyUnpack(packed, SecretSchema);
-  if (secret === undefined) return create(AnySchema, { typeUrl: packed.typeUrl });
+export function withoutKeys(packedMessage: Any): Any {
+  const secret = anyUnpack(packedMessage, SecretSchema);
+  if (secret === undefined) return create(AnySchema, { typeUrl: packedMessage.typeUrl });
   const { name, type } = secret;
-  if (type.case === 'validationContext') return packed;
+  if (type.case === 'validationContext') return packedMessage;
   if (type.case === 'tlsCertificate' && type.value.certificateChain !== undefined) {
     const value = { certificateChain: type.value.certificateChain, privateKey: redacted };
     return anyPack(SecretSchema, create(SecretSchema, { name, type: { case: 'tlsCertificate', value } }));
@@ -205,8 +205,8 @@ export function withoutKeys(packed: Any): Any {
   );
 }
 
-export function withoutPullSecret(packed: Any): Any {
-  const extension = anyUnpack(packed, TypedExtensionConfigSchema);
+export function redactPullSecret(packedMessage: Any): Any {
+  const extension = anyUnpack(packedMessage, TypedExtensionConfigSchema);
   const typed = extension?.typedConfig;
   for (const schema of [HttpWasmSchema, NetworkWasmSchema]) {
     const wasm = typed && anyUnpack(typed, schema);
@@ -216,7 +216,7 @@ export function withoutPullSecret(packed: Any): Any {
     variables[pullSecretVariable] = '[redacted]';
     return anyPack(TypedExtensionConfigSchema, { ...extension, typedConfig: anyPack(schema, wasm as never) });
   }
-  return packed;
+  return packedMessage;
 }
 
 function asJson(configs: Any[]): object {

@@ -10,23 +10,23 @@ export const consulPages: readonly DebugPage[] = [
     respond: ({ consul }, { query, caller }) => {
       if (consul === undefined)
         return textReply('Consul is no registry of this control plane, see docs/consul.md', 404);
-      const accepted = query.get('accept');
-      if (accepted === null) return okReply(consul.datacenters());
+      const acceptedId = query.get('accept');
+      if (acceptedId === null) return okReply(consul.datacenters());
       if (caller !== 'operator')
         return textReply(
           'forbidden: a response can be accepted only from this host, with the token of the debugger',
           403,
         );
-      const datacenter = consul.datacenters().find(({ registry }) => registry === accepted);
+      const datacenter = consul.datacenters().find(({ registry }) => registry === acceptedId);
       if (datacenter === undefined) {
         const registryNames = consul.datacenters().map(({ registry }) => registry);
         return textReply(
-          `accept must be one of ${registryNames.join(', ')}, got ${JSON.stringify(accepted.slice(0, 100))}`,
+          `accept must be one of ${registryNames.join(', ')}, got ${JSON.stringify(acceptedId.slice(0, 100))}`,
           400,
         );
       }
       if (datacenter.condition !== 'held')
-        return textReply(`rejected: ${accepted} has no response that is held back`, 409);
+        return textReply(`rejected: ${acceptedId} has no response that is held back`, 409);
       consul.accept(datacenter.datacenter);
       return textReply('accepted: GET this page for the progress', 202);
     },

@@ -24,17 +24,17 @@ export async function permissionOf(
   access: DebugAccess,
   request: HttpRequest,
 ): Promise<{ readonly permission: DebugPermission; readonly caller: PageCaller } | { readonly refusal: HttpReply }> {
-  const foreign = whyForeign(request);
-  if (foreign === undefined && access.token.hasToken(request)) return { permission: {}, caller: 'operator' };
-  if (foreign === undefined && !access.localNeedsToken) return { permission: {}, caller: 'local user' };
+  const foreignReason = whyForeign(request);
+  if (foreignReason === undefined && access.token.hasToken(request)) return { permission: {}, caller: 'operator' };
+  if (foreignReason === undefined && !access.localNeedsToken) return { permission: {}, caller: 'local user' };
   const namespace = await access.namespaceOf?.(request);
   if (namespace === undefined) {
-    if (foreign === undefined) return { refusal: tokenRequired };
-    const why =
+    if (foreignReason === undefined) return { refusal: tokenRequired };
+    const reason =
       access.namespaceOf === undefined
         ? 'and no authentication method is configured'
         : 'and the credentials are missing or invalid';
-    return { refusal: { status: 401, body: `unauthenticated: without authentication ${foreign}, ${why}\n` } };
+    return { refusal: { status: 401, body: `unauthenticated: without authentication ${foreignReason}, ${reason}\n` } };
   }
   return { permission: permissionOfNamespace(access, namespace), caller: 'authenticated' };
 }

@@ -36,10 +36,10 @@ function rowOf(kind: string): Kind<string, unknown> | undefined {
 
 function bodyOf({ kind, spec }: Config): object {
   const body = rowOf(kind)?.body === 'object' ? (spec as object) : { spec };
-  return kind === 'Secret' ? withoutValues(body as Readonly<Record<string, unknown>>) : body;
+  return kind === 'Secret' ? redactValues(body as Readonly<Record<string, unknown>>) : body;
 }
 
-function withoutValues(body: Readonly<Record<string, unknown>>): object {
+function redactValues(body: Readonly<Record<string, unknown>>): object {
   const fields = Object.entries(body).map(([field, value]) => {
     if (field === 'type' || field === 'immutable') return [field, value];
     const names = value instanceof Map ? [...value.keys()] : Object.keys((value ?? {}) as object);

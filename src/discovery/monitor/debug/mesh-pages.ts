@@ -82,8 +82,8 @@ function clusters({ state, clusterId, secretOfCluster = () => '', unreachableClu
 /** Formats lines such as `host|port namespace address:port …`. */
 function briefEndpoints({ state }: DebugSources): string {
   const lines: string[] = [];
-  for (const [host, byNamespace] of state.registry.endpoints) {
-    for (const [namespace, list] of byNamespace) {
+  for (const [host, entriesByNamespace] of state.registry.endpoints) {
+    for (const [namespace, list] of entriesByNamespace) {
       for (const [port, endpoints] of Map.groupBy(list, ({ servicePortName }) => servicePortName)) {
         lines.push(
           `${host}|${port} ${namespace} ${endpoints.map(({ address, port: endpointPort }) => `${address}:${endpointPort}`).join(' ')}`,

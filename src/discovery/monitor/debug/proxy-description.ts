@@ -137,9 +137,9 @@ function describeType(watch: WatchView): TypeDescription {
 function pendingOf({ pending, nonceSent, nonceAcked, nonceRejected, awaits }: WatchView): string | undefined {
   if (awaits !== undefined) return `clusters that are not warmed yet: ${clustersText(awaits)}`;
   const isAcknowledged = nonceSent === '' || nonceSent === nonceAcked || nonceSent === nonceRejected;
-  const waiting = isAcknowledged ? undefined : 'the ACK of the last response';
+  const waitText = isAcknowledged ? undefined : 'the ACK of the last response';
   const next = pending === undefined || pending === 'nothing' ? undefined : nextOf[pending];
-  return [waiting, next].filter(Boolean).join(', then ') || undefined;
+  return [waitText, next].filter(Boolean).join(', then ') || undefined;
 }
 
 const nextOf = {

@@ -23,7 +23,7 @@ ${body}
 
 function overview(proxies: readonly ProxyDescription[]): string {
   if (proxies.length === 0) return '<p>No proxy is connected.</p>';
-  const types = [...new Set(proxies.flatMap((proxy) => proxy.types.map(({ type }) => type)))].sort(byOrder);
+  const types = [...new Set(proxies.flatMap((proxy) => proxy.types.map(({ type }) => type)))].sort(compareState);
   const heads = ['proxy', 'namespace', 'protocol', 'connected', ...types.map(shortName), 'buffered bytes'];
   return `<p>${summary(proxies)}</p>
 <table><thead><tr>${heads.map(head).join('')}</tr></thead>
@@ -39,7 +39,7 @@ function overviewRow(proxy: ProxyDescription, types: readonly string[]): string 
       : `<td>${badge(typeState.state, typeState.rejected)}</td>`;
   });
   return `<tr><td><a href="${markupText(link)}">${markupText(proxy.proxy)}</a></td><td>${markupText(proxy.namespace)}</td>
-<td>${proxy.protocol}</td><td>${time(proxy.connectedAt)}</td>${states.join('')}<td class="number">${waiting(proxy)}</td></tr>`;
+<td>${proxy.protocol}</td><td>${time(proxy.connectedAt)}</td>${states.join('')}<td class="number">${waitingCell(proxy)}</td></tr>`;
 }
 
 function detail(proxy: ProxyDescription): string {
@@ -55,14 +55,14 @@ function detail(proxy: ProxyDescription): string {
     ['protocol', `${proxy.protocol}, connection ${markupText(proxy.state)}`],
     ['connected since', time(proxy.connectedAt)],
     ['push context', markupText(proxy.context)],
-    ['send buffer', `${waiting(proxy)} bytes`],
+    ['send buffer', `${waitingCell(proxy)} bytes`],
   ];
   const heads = ['type', 'state', 'watches', 'resources', 'sent', 'acknowledged', 'pending'];
   return `<section><h1>${markupText(proxy.proxy)} ${badge(proxy.worst)}</h1>
 <dl>${facts.map(([name, value]) => `<dt>${name}</dt><dd>${value}</dd>`).join('')}</dl>
 <table><thead><tr>${heads.map(head).join('')}</tr></thead>
 <tbody>${[...proxy.types]
-    .sort((a, b) => byOrder(a.type, b.type))
+    .sort((a, b) => compareState(a.type, b.type))
     .map(detailRow)
     .join('\n')}</tbody></table>
 <p>${links(proxy)}</p></section>`;
@@ -84,7 +84,9 @@ function detailRow(type: TypeDescription): string {
     ...waitLines(type.waits ?? []),
     ...(type.evicted === undefined ? [] : [`${type.evicted} removed clusters evicted early`]),
   ];
-  return [row, ...reasons.map((why) => `<tr class="why"><td></td><td colspan="6">${why}</td></tr>`)].join('');
+  return [row, ...reasons.map((reasonText) => `<tr class="why"><td></td><td colspan="6">${reasonText}</td></tr>`)].join(
+    '',
+  );
 }
 
 function waitLines(waits: readonly WaitDescription[]): readonly string[] {
@@ -107,8 +109,8 @@ function summary(proxies: readonly ProxyDescription[]): string {
   const stateCounts = (['SYNCED', 'STALE', 'ERROR', 'NOT_SENT'] as const).flatMap((state) => {
     return count(state) === 0 ? [] : [`${count(state)} ${badge(state)}`];
   });
-  const slow = proxies.filter((proxy) => proxy.slow).length;
-  return [`${proxies.length} connected`, ...stateCounts, ...(slow > 0 ? [`${slow} slow`] : [])].join(', ');
+  const slowCount = proxies.filter((proxy) => proxy.slow).length;
+  return [`${proxies.length} connected`, ...stateCounts, ...(slowCount > 0 ? [`${slowCount} slow`] : [])].join(', ');
 }
 
 const stateTexts: Readonly<Record<SyncState, string>> = {
@@ -118,11 +120,11 @@ const stateTexts: Readonly<Record<SyncState, string>> = {
   NOT_SENT: 'not sent',
 };
 
-function badge(state: SyncState, why = ''): string {
-  return `<span class="badge ${state}"${why === '' ? '' : ` title="${markupText(why)}"`}>${stateTexts[state]}</span>`;
+function badge(state: SyncState, reasonText = ''): string {
+  return `<span class="badge ${state}"${reasonText === '' ? '' : ` title="${markupText(reasonText)}"`}>${stateTexts[state]}</span>`;
 }
 
-function waiting({ slow, unflushedBytes }: ProxyDescription): string {
+function waitingCell({ slow, unflushedBytes }: ProxyDescription): string {
   return slow ? `<b class="slow">${unflushedBytes} (slow)</b>` : String(unflushedBytes);
 }
 
@@ -152,7 +154,7 @@ function shortName(type: string): string {
   return ownValue(shortNames, messageName(type)) ?? type;
 }
 
-function byOrder(a: string, b: string): number {
+function compareState(a: string, b: string): number {
   const rank = (type: string): number => (order.indexOf(messageName(type)) + order.length + 1) % (order.length + 1);
   return rank(a) - rank(b) || (a < b ? -1 : 1);
 }

@@ -71,13 +71,14 @@ export const proxyPages: readonly DebugPage[] = [
 
 function proxies(sources: DebugSources, { query, headers }: PageRequest): HttpReply {
   const proxyId = query.get('proxyID') ?? '';
-  const meant = sources.connections().filter((connection) => matchesProxyId(connection, proxyId));
-  if (proxyId !== '' && meant.length === 0) return textReply('Proxy not connected to this Pilot instance.', 404);
-  const described = describeProxies(meant, sources.resources);
-  if (headers.accept?.includes('text/html') !== true) return okReply(described);
+  const matchingConnections = sources.connections().filter((connection) => matchesProxyId(connection, proxyId));
+  if (proxyId !== '' && matchingConnections.length === 0)
+    return textReply('Proxy not connected to this Pilot instance.', 404);
+  const descriptions = describeProxies(matchingConnections, sources.resources);
+  if (headers.accept?.includes('text/html') !== true) return okReply(descriptions);
   return {
     status: 200,
-    body: proxiesPage(described, { one: proxyId !== '' }),
+    body: proxiesPage(descriptions, { one: proxyId !== '' }),
     contentType: 'text/html; charset=utf-8',
     headers: { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'" },
   };

@@ -25,7 +25,7 @@ export function registration({ context }: Pick<MeshState, 'context'>): HttpReply
       hosts.set(key, [...hostList, ...portEndpoints.map(({ address, port }) => ({ ip_address: address, port }))]);
     }
   }
-  const sorted = [...hosts].sort(([a], [b]) => compareText(a, b));
-  const list = sorted.map(([key, serviceHosts]) => ({ 'service-key': key, hosts: serviceHosts }));
+  const sortedHosts = [...hosts].sort(([a], [b]) => compareText(a, b));
+  const list = sortedHosts.map(([key, serviceHosts]) => ({ 'service-key': key, hosts: serviceHosts }));
   return { status: 200, body: `${JSON.stringify(list, undefined, 2)}\n`, contentType: 'application/json' };
 }

@@ -52,7 +52,7 @@ import { file_envoy_extensions_wasm_v3_wasm } from '../../../gen/envoy/extension
 import { file_udpa_type_v1_typed_struct } from '../../../gen/udpa/type/v1/typed_struct_pb.ts';
 import { withCompleteApi } from '../../../model/envoy-api/envoy-api.ts';
 
-const generated = (): Registry =>
+const generatedRegistry = (): Registry =>
   createRegistry(
     file_envoy_config_cluster_v3_cluster,
     file_envoy_config_endpoint_v3_endpoint,
@@ -110,6 +110,6 @@ let cachedRegistry: Registry | undefined;
 
 /** Built on first use, because it reads all descriptors. EnvoyFilters may contain other types too. */
 export function typeRegistry(): Registry {
-  cachedRegistry ??= withCompleteApi(generated());
+  cachedRegistry ??= withCompleteApi(generatedRegistry());
   return cachedRegistry;
 }

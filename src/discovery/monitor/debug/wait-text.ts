@@ -33,7 +33,7 @@ function reasonOf(wait: RolloutWait): string {
     case 'warming':
       return wait.name === anyCluster ? unknownClusters : warmingReason(wait);
     case 'kept':
-      return isConfiguration(wait) ? keptConfiguration : `not configured, ${keptReason(wait)}`;
+      return isConfiguration(wait) ? retainedConfigurationText : `not configured, ${retentionReason(wait)}`;
     case 'given up':
       return (
         'not usable, or not acknowledged, within the limit: sent with a time limit of ' +
@@ -45,7 +45,7 @@ function reasonOf(wait: RolloutWait): string {
 const unknownClusters =
   'the proxy reconnected and has not acknowledged clusters: it does not report which of them it cannot use yet';
 
-const keptConfiguration =
+const retainedConfigurationText =
   'no configured listener uses it, kept until the proxy unsubscribes from it: ' +
   'the proxy has not replaced the listener that uses it, or drains its connections';
 
@@ -61,8 +61,8 @@ function warmingReason({ state, needs }: WarmingWait): string {
   return 'usable when the proxy acknowledges clusters: it resolves names, checks health or fetches endpoints or certificates';
 }
 
-function keptReason({ state, namedBy, unacknowledged, drains, maxMs = 0 }: KeptWait): string {
-  const within = `removed in at most ${seconds(maxMs)}`;
+function retentionReason({ state, namedBy, unacknowledged, drains, maxMs = 0 }: KeptWait): string {
+  const removalText = `removed in at most ${seconds(maxMs)}`;
   switch (state) {
     case 'named':
       return `kept while ${namingText(namedBy)}`;
@@ -70,10 +70,10 @@ function keptReason({ state, namedBy, unacknowledged, drains, maxMs = 0 }: KeptW
       return `kept until the proxy acknowledges ${unacknowledged.map(shortType).join(', ')} without it`;
     case 'lingering':
       return drains
-        ? `${within}: connections of a replaced listener, which may use it, drain`
-        : `${within}: requests that chose a route before may still use it`;
+        ? `${removalText}: connections of a replaced listener, which may use it, drain`
+        : `${removalText}: requests that chose a route before may still use it`;
     case 'removable':
-      return maxMs === 0 ? 'removed with the next response' : `${within}, or with the next change of clusters`;
+      return maxMs === 0 ? 'removed with the next response' : `${removalText}, or with the next change of clusters`;
   }
 }
 

@@ -88,13 +88,13 @@ export class XdsDebug {
   async #page(names: readonly string[], permission: DebugPermission): Promise<DebugResult> {
     const [command, ...extraNames] = names;
     if (command === undefined || extraNames.length > 0) {
-      return { error: `${debugType} requires exactly one resource name, such as syncz; ${knownPagesText()}` };
+      return { error: `${debugType} requires exactly one resource name, such as syncz; ${pageListText()}` };
     }
     const url = urlOf(`/${command}`);
-    if (url === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${knownPagesText()}` };
+    if (url === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${pageListText()}` };
     const request = { query: url.searchParams, headers: {}, method: 'GET', caller: 'authenticated' as const };
     const respond = await respondWithPage(this.#options.sources, permission, url.pathname.replace(/^\/+/, ''), request);
-    if (respond === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${knownPagesText()}` };
+    if (respond === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${pageListText()}` };
     const { status, body } = respond;
     const text = typeof body === 'string' ? body : jsonText(body, url.searchParams.has('pretty'));
     // Tools query the next replica after `not connected`, but stop after an error.
@@ -176,6 +176,6 @@ function clientConfig({ watches }: ConnectionView, { proxy }: MeshNode) {
   });
 }
 
-function knownPagesText(): string {
+function pageListText(): string {
   return `known pages: ${debugPages.map(({ path }) => path).join(', ')}`;
 }

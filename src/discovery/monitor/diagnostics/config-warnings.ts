@@ -13,26 +13,26 @@ const maxWarnings = 2_000;
 
 export const findWarningsAcrossObjects: FindDiagnostics = function* (sources, note) {
   const { context, configs, translationProblems } = sources;
-  let beyond = 0;
+  let omittedCount = 0;
   let warningCount = 0;
   for (const problem of translationProblems) {
     yield;
     if (warningCount < maxWarnings) {
       warningCount++;
       noteProblem(problem, note);
-    } else beyond++;
+    } else omittedCount++;
   }
-  const knownObjects = new ObjectsOfControlPlane(configs, context, sources.proxies);
-  for (const warnings of [findConfigWarnings(context, configs, knownObjects), findProxyWarnings(sources)]) {
+  const meshObjects = new ObjectsOfControlPlane(configs, context, sources.proxies);
+  for (const warnings of [findConfigWarnings(context, configs, meshObjects), findProxyWarnings(sources)]) {
     for (const warning of warnings) {
       if (warning === undefined) yield;
       else if (warningCount < maxWarnings) {
         warningCount++;
         noteWarning(warning, note);
-      } else beyond++;
+      } else omittedCount++;
     }
   }
-  if (beyond > 0) note('limit', `${beyond} more warnings are not listed, the limit is ${maxWarnings}`);
+  if (omittedCount > 0) note('limit', `${omittedCount} more warnings are not listed, the limit is ${maxWarnings}`);
 };
 
 function noteWarning(

@@ -72,13 +72,14 @@ export const findPlaintextAcrossNetworks: FindDiagnostics = function* ({ context
       yield;
       const rule = context.destinationRuleFor(client, service);
       for (const { number, name } of service.ports) {
-        const behind = remote.filter(({ servicePortName }) => servicePortName === name);
+        const remoteEndpoints = remote.filter(({ servicePortName }) => servicePortName === name);
         for (const subset of ['', ...(rule?.config.spec.subsets ?? []).map((ruleSubset) => ruleSubset.name)]) {
-          if (behind.length === 0 || isMutualTlsTriedAt({ service, rule, subset, port: number }, context)) continue;
+          if (remoteEndpoints.length === 0 || isMutualTlsTriedAt({ service, rule, subset, port: number }, context))
+            continue;
           const origin = rule ? rule.origins.map(configKeyText).join(', ') : 'no DestinationRule';
           note(
             `outbound|${number}|${subset}|${hostname} ${client}`,
-            `endpoints ${addressList(behind)} are not sent to clients of namespace ${client} in a different network: gateways of networks accept only mutual TLS, which these clients do not use (${origin})`,
+            `endpoints ${addressList(remoteEndpoints)} are not sent to clients of namespace ${client} in a different network: gateways of networks accept only mutual TLS, which these clients do not use (${origin})`,
             { objects: rule ? rule.origins.map(configKeyText) : [configKeyText(service.origin)] },
           );
         }
@@ -111,17 +112,17 @@ function* namespacesWithRules(
   { DestinationRule }: FinderInput['configs'],
   { hostNames }: PushContext,
 ): Generator<void, (service: Service) => Iterable<string>> {
-  const byHost = new Map<string, Set<string>>();
+  const namesByHost = new Map<string, Set<string>>();
   for (const { namespace, spec } of DestinationRule) {
     yield;
     const host = hostNames.qualified(spec.host, namespace);
-    byHost.set(host, (byHost.get(host) ?? new Set()).add(namespace));
+    namesByHost.set(host, (namesByHost.get(host) ?? new Set()).add(namespace));
   }
-  const wildcards = [...byHost].filter(([host]) => isWildcard(host));
+  const wildcards = [...namesByHost].filter(([host]) => isWildcard(host));
   return ({ hostname, namespace }) =>
     new Set([
       namespace,
-      ...(byHost.get(hostname) ?? []),
+      ...(namesByHost.get(hostname) ?? []),
       ...wildcards.flatMap(([host, namespaces]) => (isHostWithin(hostname, host) ? [...namespaces] : [])),
     ]);
 }

@@ -6,17 +6,18 @@ import type { FindDiagnostics } from './find-diagnostics.ts';
 
 /** Reports one diagnostic per version. */
 export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, note) {
-  const byVersion = new Map<string, { readonly reason: string; readonly first: string; count: number }>();
+  const problemsByVersion = new Map<string, { readonly reason: string; readonly first: string; count: number }>();
   for (const { proxy } of proxies) {
     yield;
     const reason = unsupportedEnvoyText(proxy.envoy?.version);
     if (reason === undefined) continue;
     const version = envoyVersionText(proxy.envoy?.version);
-    const versionEntry = byVersion.get(version);
-    if (versionEntry === undefined) byVersion.set(version, { reason, first: proxy.id, count: 1 });
+    const versionEntry = problemsByVersion.get(version);
+    if (versionEntry === undefined) problemsByVersion.set(version, { reason, first: proxy.id, count: 1 });
     else versionEntry.count++;
   }
-  for (const [version, { reason, first, count }] of byVersion) note(version, `${proxiesText(first, count)}: ${reason}`);
+  for (const [version, { reason, first, count }] of problemsByVersion)
+    note(version, `${proxiesText(first, count)}: ${reason}`);
 };
 
 /** Wasm code that is withheld because Envoy would crash or reject it, by object and version. */

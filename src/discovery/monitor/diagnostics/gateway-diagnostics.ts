@@ -55,8 +55,8 @@ export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, 
     if (unserved === undefined) continue;
     const { name, cause, text, namespace, proxy, users } = unserved;
     // The status of a Gateway with a missing object contains CREDENTIAL_NOT_FOUND instead.
-    const reported = cause === 'absent' ? [] : users.filter(({ mayKnow }) => mayKnow || cause !== 'content');
-    const objects = [...new Set(reported.map(({ gateway }) => configKeyText(gateway)))];
+    const reportedUsers = cause === 'absent' ? [] : users.filter(({ mayKnow }) => mayKnow || cause !== 'content');
+    const objects = [...new Set(reportedUsers.map(({ gateway }) => configKeyText(gateway)))];
     note(`${namespace} ${name}`, `${name}: ${text}`, { proxy, objects });
   }
 };

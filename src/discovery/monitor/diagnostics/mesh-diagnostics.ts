@@ -66,7 +66,7 @@ export class MeshDiagnostics {
   #scannedState: { readonly context: unknown; readonly objects: unknown } | undefined;
   #scan: Iterator<void, MeshFindings> | undefined;
   readonly #slices = new Slices(() => this.#runSlice());
-  #ended = Promise.withResolvers<void>();
+  #endedPromise = Promise.withResolvers<void>();
   /** Error of the last scan, which {@link settled} throws. */
   #failure: { readonly error: unknown } | undefined;
 
@@ -97,10 +97,13 @@ export class MeshDiagnostics {
       // Waits for only one scan of the current state, because a mesh that changes continuously is always stale.
       const awaitedScan =
         this.#phase.at === 'looking' && !this.#phase.again ? this.#startedScans : this.#startedScans + 1;
-      const until = performance.now() + maxWaitMs;
-      while (!this.#isEnded(awaitedScan) && performance.now() < until) {
+      const deadline = performance.now() + maxWaitMs;
+      while (!this.#isEnded(awaitedScan) && performance.now() < deadline) {
         if (this.#phase.at === 'due') this.#advanceTimer(this.#phase.timer, 0);
-        await Promise.race([this.#ended.promise, sleep(until - performance.now(), undefined, { ref: false })]);
+        await Promise.race([
+          this.#endedPromise.promise,
+          sleep(deadline - performance.now(), undefined, { ref: false }),
+        ]);
       }
     }
     if (this.#failure !== undefined) throw this.#failure.error;
@@ -151,11 +154,11 @@ export class MeshDiagnostics {
   #end(): void {
     this.#scan = undefined;
     this.#nextStartAt = performance.now() + Math.min(maxPauseMs, pauseFactor * this.#spentMs);
-    const again = this.#phase.at === 'looking' && this.#phase.again;
+    const shouldRepeat = this.#phase.at === 'looking' && this.#phase.again;
     this.#phase = { at: 'rest' };
-    this.#ended.resolve();
-    this.#ended = Promise.withResolvers<void>();
-    if (again) this.#makeDue(coalesceMs);
+    this.#endedPromise.resolve();
+    this.#endedPromise = Promise.withResolvers<void>();
+    if (shouldRepeat) this.#makeDue(coalesceMs);
     else if (this.#dependsOnReplicas) this.#makeDue(replicasMs);
   }
 }

@@ -19,8 +19,8 @@ export function patchReports(filters: readonly Config<EnvoyFilter>[]): readonly 
     spec.configPatches.map((patch, index): PatchReport => {
       const { applied, problem } = patchStatus(patch);
       const result = problem !== undefined ? 'errored' : applied ? 'applied' : 'waiting';
-      const about = { name: `${namespace}/${name}`, patch: patch.applyTo, field: `configPatches[${index}]` };
-      return { ...about, result, ...(problem !== undefined && { problem }) };
+      const patchPlace = { name: `${namespace}/${name}`, patch: patch.applyTo, field: `configPatches[${index}]` };
+      return { ...patchPlace, result, ...(problem !== undefined && { problem }) };
     }),
   );
 }

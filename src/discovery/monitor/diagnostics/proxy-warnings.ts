@@ -62,17 +62,17 @@ function* absentCredentials({ configs, proxies }: ProxySources): Generator<Proxy
  * requested.
  */
 function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
-  const waiting = new Map<EnvoyPatch, { readonly config: Config<EnvoyFilter>; readonly index: number }>();
+  const waitingPatches = new Map<EnvoyPatch, { readonly config: Config<EnvoyFilter>; readonly index: number }>();
   for (const config of configs.EnvoyFilter) {
     yield undefined;
     for (const [index, patch] of config.spec.configPatches.entries()) {
       const { applied, problem } = patchStatus(patch);
       // This problem applies to all replicas.
       if (problem !== undefined) yield patchWarning(config, index, `cannot be applied at a proxy: ${problem}`);
-      else if (!applied && wasTried(patch) && !hasOtherDelivery(patch)) waiting.set(patch, { config, index });
+      else if (!applied && wasTried(patch) && !hasOtherDelivery(patch)) waitingPatches.set(patch, { config, index });
     }
   }
-  if (waiting.size === 0) return;
+  if (waitingPatches.size === 0) return;
   const counts = new Map<EnvoyPatch, number>();
   const appliedBySet = new Map<unknown, ReadonlySet<EnvoyPatch>>();
   for (const servedProxy of proxies) {
@@ -80,13 +80,13 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
     const set = patchSetOf(servedProxy.shape, servedProxy.context);
     if (set === undefined) continue;
     const appliedPatches =
-      appliedBySet.get(set) ?? new Set(writtenPatches(set).filter((writtenPatch) => waiting.has(writtenPatch)));
+      appliedBySet.get(set) ?? new Set(writtenPatches(set).filter((writtenPatch) => waitingPatches.has(writtenPatch)));
     appliedBySet.set(set, appliedPatches);
     for (const patch of appliedPatches) counts.set(patch, (counts.get(patch) ?? 0) + 1);
     // Responses to the latest change are not generated yet.
-    if (servedProxy.context !== context) for (const patch of appliedPatches) waiting.delete(patch);
+    if (servedProxy.context !== context) for (const patch of appliedPatches) waitingPatches.delete(patch);
   }
-  for (const [patch, { config, index }] of waiting) {
+  for (const [patch, { config, index }] of waitingPatches) {
     const count = counts.get(patch);
     if (count === undefined) continue;
     const proxiesText = `the ${count} connected ${count === 1 ? 'proxy' : 'proxies'} that it is for`;
@@ -96,7 +96,7 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
 
 /** Finds patches for sidecars in objects that select only gateways, and vice versa. */
 function* patchesOfOtherProxies({ context, configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
-  const byNamespace = new Map<string, LabelIndex<ConnectedProxy>>();
+  const proxiesByNamespace = new Map<string, LabelIndex<ConnectedProxy>>();
   const candidates = configs.EnvoyFilter.filter(
     ({ spec: { workloadSelector = {}, targetRefs = [], configPatches } }) =>
       Object.keys(workloadSelector).length > 0 &&
@@ -108,8 +108,8 @@ function* patchesOfOtherProxies({ context, configs, proxies }: ProxySources): Ge
   for (const { shape } of proxies) {
     yield undefined;
     for (const namespace of new Set(['', shape.configNamespace])) {
-      const index = byNamespace.get(namespace) ?? new LabelIndex<ConnectedProxy>();
-      byNamespace.set(namespace, index);
+      const index = proxiesByNamespace.get(namespace) ?? new LabelIndex<ConnectedProxy>();
+      proxiesByNamespace.set(namespace, index);
       index.put(String(count++), { labels: shape.labels, type: shape.type });
     }
   }
@@ -117,8 +117,8 @@ function* patchesOfOtherProxies({ context, configs, proxies }: ProxySources): Ge
     yield undefined;
     const { workloadSelector = {}, configPatches } = config.spec;
     const namespace = config.namespace === context.mesh.rootNamespace ? '' : config.namespace;
-    const selected = byNamespace.get(namespace)?.selectedBy(workloadSelector) ?? [];
-    const types = new Set(selected.map(({ type }) => type));
+    const selectedProxies = proxiesByNamespace.get(namespace)?.selectedBy(workloadSelector) ?? [];
+    const types = new Set(selectedProxies.map(({ type }) => type));
     for (const [index, patch] of configPatches.entries()) {
       const otherType = typeWithoutContext(patch, types);
       if (otherType === undefined) continue;
@@ -164,8 +164,8 @@ function* ignoredByGrpc({ configs, proxies }: ProxySources): Generator<ProxyWarn
     }
   }
   for (const { place, texts } of limitationsByField.values()) {
-    const more = texts.size > maxTexts ? [`and ${texts.size - maxTexts} more`] : [];
-    const message = `connected gRPC programs have no proxy: ${[...[...texts].slice(0, maxTexts), ...more].join('; ')}`;
+    const omittedTexts = texts.size > maxTexts ? [`and ${texts.size - maxTexts} more`] : [];
+    const message = `connected gRPC programs have no proxy: ${[...[...texts].slice(0, maxTexts), ...omittedTexts].join('; ')}`;
     yield { code: 'GRPC_NOT_SUPPORTED', ...place, message };
   }
 }

@@ -144,10 +144,12 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
       const first = new Map<number, string>();
       for (const { targetPort, port, service } of context.serviceTargetsOf(proxy)) {
         const portText = `${port.protocol} of ${service.hostname}`;
-        const older = first.get(targetPort);
-        if (older === undefined) first.set(targetPort, portText);
-        else if (older.split(' ')[0] !== port.protocol) {
-          note(`${proxy.id}:${targetPort}`, `port ${targetPort} is ${older} and ${portText}`, { proxy: proxy.id });
+        const olderTarget = first.get(targetPort);
+        if (olderTarget === undefined) first.set(targetPort, portText);
+        else if (olderTarget.split(' ')[0] !== port.protocol) {
+          note(`${proxy.id}:${targetPort}`, `port ${targetPort} is ${olderTarget} and ${portText}`, {
+            proxy: proxy.id,
+          });
         }
       }
     }
@@ -226,10 +228,10 @@ function* findSharedDomains(sources: FinderInput, note: NoteDiagnostic): Iterabl
     yield;
     if (sharedHost === undefined) continue;
     const { host, older, newer, overridden } = sharedHost;
-    const holder = overridden === 'older' ? 'newer' : 'older';
+    const winnerAge = overridden === 'older' ? 'newer' : 'older';
     note(
       host,
-      `${older.namespace}/${older.name} and ${newer.namespace}/${newer.name}: the ${holder} one applies to clients of ${older.namespace}`,
+      `${older.namespace}/${older.name} and ${newer.namespace}/${newer.name}: the ${winnerAge} one applies to clients of ${older.namespace}`,
       { objects: [configKeyText(overridden === 'older' ? older : newer)] },
     );
   }
@@ -243,12 +245,12 @@ function* findSharedSubsets({ context, configs }: FinderInput, note: NoteDiagnos
     const host = context.hostNames.qualified(spec.host, namespace);
     for (const subset of spec.subsets ?? []) {
       const key = `${namespace} ${host} ${subset.name}`;
-      const older = first.get(key);
-      if (older === undefined) first.set(key, name);
+      const olderObject = first.get(key);
+      if (olderObject === undefined) first.set(key, name);
       else
         note(
           host,
-          `${namespace}/${older} and ${namespace}/${name} define subset ${subset.name}: the older one applies`,
+          `${namespace}/${olderObject} and ${namespace}/${name} define subset ${subset.name}: the older one applies`,
           {
             objects: [`DestinationRule/${namespace}/${name}`],
           },

@@ -63,16 +63,16 @@ export function* objectWarnings(
   return new Map(
     [...warningsByObject].map(([key, { reason, generation, texts }]) => [
       key,
-      { reason, generation, text: joined(texts) },
+      { reason, generation, text: joinTexts(texts) },
     ]),
   );
 }
 
-function joined(texts: readonly string[]): string {
+function joinTexts(texts: readonly string[]): string {
   const unique = [...new Set(texts)];
-  const more = unique.length - maxTexts;
+  const omittedCount = unique.length - maxTexts;
   return visibleLine(
-    [...unique.slice(0, maxTexts), ...(more > 0 ? [`and ${more} more`] : [])].join('; '),
+    [...unique.slice(0, maxTexts), ...(omittedCount > 0 ? [`and ${omittedCount} more`] : [])].join('; '),
     maxMessageLength,
   );
 }

@@ -18,10 +18,10 @@ export function* findSubsetsBeyondLimit({ context, configs }: FinderInput, note:
     if (rule === undefined) continue;
     const { config, origins } = rule;
     const all = origins.reduce((sum, key) => sum + (counts.get(`${key.namespace}/${key.name}`) ?? 0), 0);
-    const merged = config.spec.subsets?.length ?? 0;
+    const subsetCount = config.spec.subsets?.length ?? 0;
     const built = limitedSubsets(service, config.spec).length;
     const max = isWildcard(config.spec.host) ? maxWildcardSubsets : maxSubsets;
-    if (built < merged || (merged === max && all > max)) {
+    if (built < subsetCount || (subsetCount === max && all > max)) {
       note(
         service.hostname,
         `${all - built} of ${all} subsets of ${origins.slice(0, maxNamed).map(configKeyText).join(', ')} get no clusters: the limit is ` +

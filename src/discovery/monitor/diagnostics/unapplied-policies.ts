@@ -4,7 +4,7 @@ import type { WorkloadPolicies } from '../../../model/push-context/workload-poli
 import { type FindDiagnostics, policyKinds } from './find-diagnostics.ts';
 
 export const findUnappliedPolicies: FindDiagnostics = function* ({ configs, proxies }, note) {
-  const applied = new Set<Config>();
+  const appliedPolicies = new Set<Config>();
   const seenPolicies = new Set<WorkloadPolicies>();
   for (const { shape, context } of proxies) {
     yield;
@@ -12,12 +12,12 @@ export const findUnappliedPolicies: FindDiagnostics = function* ({ configs, prox
     if (seenPolicies.has(policies)) continue;
     seenPolicies.add(policies);
     const lists = [policies.authorizationPolicies, policies.peerAuthentications, policies.requestAuthentications];
-    for (const policy of lists.flat()) applied.add(policy);
+    for (const policy of lists.flat()) appliedPolicies.add(policy);
   }
   for (const kind of policyKinds) {
     for (const policy of configs[kind] as readonly Config<PolicyScope>[]) {
       yield;
-      if (!applied.has(policy)) note(`${kind} ${policy.namespace}/${policy.name}`, reason(policy));
+      if (!appliedPolicies.has(policy)) note(`${kind} ${policy.namespace}/${policy.name}`, reason(policy));
     }
   }
 };

@@ -70,12 +70,12 @@ export function httpEffect(options: HttpEffectOptions) {
     );
     const openServers = async (): Promise<void> => {
       try {
-        const opened = await servers.open(options.addresses);
-        for (const { port } of opened) {
+        const openedAddresses = await servers.open(options.addresses);
+        for (const { port } of openedAddresses) {
           access.onPortOpened(port);
           if (options.debug !== undefined) options.trace?.onPortOpened(port);
         }
-        sendBack({ type: 'http.listening', addresses: opened.map(formatAddress) });
+        sendBack({ type: 'http.listening', addresses: openedAddresses.map(formatAddress) });
       } catch (error) {
         sendBack({ type: 'http.failed', reason: explainInOneLine(error) });
       }
@@ -147,17 +147,17 @@ async function respond(
 /** Files in a probe response. The log and `/debug/push_status` list all. */
 const maxListed = 5;
 
-function textOf(unreadable: ReadonlyMap<string, string>): string {
+function textOf(unreadableFiles: ReadonlyMap<string, string>): string {
   const lines: string[] = [];
-  for (const [file, reason] of unreadable) if (lines.push(`cannot read ${file}: ${reason}\n`) >= maxListed) break;
-  const omitted = unreadable.size - lines.length;
-  return lines.join('') + (omitted > 0 ? `and ${omitted} more\n` : '');
+  for (const [file, reason] of unreadableFiles) if (lines.push(`cannot read ${file}: ${reason}\n`) >= maxListed) break;
+  const omittedCount = unreadableFiles.size - lines.length;
+  return lines.join('') + (omittedCount > 0 ? `and ${omittedCount} more\n` : '');
 }
 
 function linesOf(conditions: readonly string[]): string {
   const lines = conditions.slice(0, maxListed).map((condition) => `${condition}\n`);
-  const omitted = conditions.length - lines.length;
-  return lines.join('') + (omitted > 0 ? `and ${omitted} more\n` : '');
+  const omittedCount = conditions.length - lines.length;
+  return lines.join('') + (omittedCount > 0 ? `and ${omittedCount} more\n` : '');
 }
 
 function* statesOf({ debug }: HttpEffectOptions): Iterable<string> {

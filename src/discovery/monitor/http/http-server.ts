@@ -62,14 +62,14 @@ export class HttpServers {
    * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED
    */
   async open(addresses: readonly ListenAddress[]): Promise<ListenAddress[]> {
-    const opened: ListenAddress[] = [];
+    const openedAddresses: ListenAddress[] = [];
     try {
-      for (const address of addresses) opened.push(await this.#openPort(address));
+      for (const address of addresses) openedAddresses.push(await this.#openPort(address));
     } catch (error) {
       this.cut();
       throw error;
     }
-    return opened;
+    return openedAddresses;
   }
 
   /** Resolves when running requests are finished. */
@@ -147,14 +147,14 @@ export class HttpServers {
 }
 
 function listenError(address: ListenAddress, error: unknown): ChartpilotError {
-  const where = formatAddress(address);
+  const addressText = formatAddress(address);
   if (isSystemError(error, 'EADDRINUSE')) {
     const hint = 'stop the process that uses the port, or choose another address';
-    return new ChartpilotError('PORT_IN_USE', where, { cause: error, hint, fields: { path: where } });
+    return new ChartpilotError('PORT_IN_USE', addressText, { cause: error, hint, fields: { path: addressText } });
   }
-  return new ChartpilotError('LISTEN_FAILED', `${where}: ${messageOf(error)}`, {
+  return new ChartpilotError('LISTEN_FAILED', `${addressText}: ${messageOf(error)}`, {
     cause: error,
-    fields: { path: where },
+    fields: { path: addressText },
   });
 }
 

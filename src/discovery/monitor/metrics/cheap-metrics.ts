@@ -18,7 +18,7 @@ export interface KeyLabels {
   readonly of: (key: string) => Readonly<Record<string, string>>;
 }
 
-const withoutLabels: KeyLabels = { names: [], of: () => ({}) };
+const noLabels: KeyLabels = { names: [], of: () => ({}) };
 
 function register(
   registry: Registry,
@@ -33,13 +33,13 @@ function register(
 }
 
 /** The key is the value of one label, or of two joined by a space. */
-export function labelNamesOf(first: string, second?: string): KeyLabels {
-  if (second === undefined) return { names: [first], of: (key) => ({ [first]: key }) };
+export function labelNamesOf(first: string, secondLabel?: string): KeyLabels {
+  if (secondLabel === undefined) return { names: [first], of: (key) => ({ [first]: key }) };
   return {
-    names: [first, second],
+    names: [first, secondLabel],
     of: (key) => {
       const spaceIndex = key.indexOf(' ');
-      return { [first]: key.slice(0, spaceIndex), [second]: key.slice(spaceIndex + 1) };
+      return { [first]: key.slice(0, spaceIndex), [secondLabel]: key.slice(spaceIndex + 1) };
     },
   };
 }
@@ -58,15 +58,15 @@ const overflowKey = 'other other';
 export class CounterByKey {
   readonly #counts = new Map<string, number>();
 
-  constructor(registry: Registry, description: Description, labels: KeyLabels = withoutLabels) {
+  constructor(registry: Registry, description: Description, labels: KeyLabels = noLabels) {
     register(registry, { ...description, labelNames: labels.names }, 'counter', () =>
       [...this.#counts].map(([key, value]) => ({ labels: labels.of(key), value })),
     );
   }
 
   add(key: string, count = 1): void {
-    const counted = this.#counts.has(key) || this.#counts.size < maxSeriesPerCounter ? key : overflowKey;
-    this.#counts.set(counted, (this.#counts.get(counted) ?? 0) + count);
+    const countedKey = this.#counts.has(key) || this.#counts.size < maxSeriesPerCounter ? key : overflowKey;
+    this.#counts.set(countedKey, (this.#counts.get(countedKey) ?? 0) + count);
   }
 }
 
@@ -75,12 +75,7 @@ export class HistogramByKey {
   /** Cells by key: the count of each bucket, then of values above all bounds, then the sum. */
   readonly #cells = new Map<string, Float64Array>();
 
-  constructor(
-    registry: Registry,
-    description: Description,
-    bounds: readonly number[],
-    labels: KeyLabels = withoutLabels,
-  ) {
+  constructor(registry: Registry, description: Description, bounds: readonly number[], labels: KeyLabels = noLabels) {
     this.#bounds = bounds;
     register(registry, { ...description, labelNames: labels.names }, 'histogram', () =>
       [...this.#cells].flatMap(([key, cells]) => this.#values(description.name, labels.of(key), cells)),

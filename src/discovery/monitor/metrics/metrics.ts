@@ -139,7 +139,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     const build = this.#gauge('istio_build', 'Always 1: version of a component', ['component', 'tag']);
     build.set({ component: 'pilot', tag: version }, 1);
     this.#gaugeOf('istiod_uptime_seconds', 'Seconds since the start', () => process.uptime());
-    const connected = this.#gauge('pilot_xds', 'Connected proxies by version', ['version']);
+    const connectedGauge = this.#gauge('pilot_xds', 'Connected proxies by version', ['version']);
     const clusters = this.#gauge(
       'istiod_managed_clusters',
       'Kubernetes clusters that are watched',
@@ -151,10 +151,10 @@ export class DiscoveryMetrics extends XdsMetrics {
         clusters.set({ cluster_type: 'remote' }, Math.max(0, read - 1));
       },
     );
-    return connected;
+    return connectedGauge;
   }
 
-  #addMesh(connected: Gauge<'version'>): MeshDiagnostics {
+  #addMesh(connectedGauge: Gauge<'version'>): MeshDiagnostics {
     const { state, connectedVersions, nodes = () => [], onWarnings, isOnlyReplica } = this.#options;
     this.#gaugeOf('pilot_services', 'Services in all registries', () => state.context?.services.length ?? 0);
     this.#gaugeOf(
@@ -167,7 +167,7 @@ export class DiscoveryMetrics extends XdsMetrics {
       'pilot_k8s_endpoints_pending_pod',
       'Pods that endpoints refer to and that are not known yet',
     );
-    const bare = this.#gauge('endpoint_no_pod', 'Endpoints without a pod, of services with a selector');
+    const bareEndpointGauge = this.#gauge('endpoint_no_pod', 'Endpoints without a pod, of services with a selector');
     const help = 'EnvoyFilter patches by result; /debug/push_status has the reasons';
     const patches = this.#gauge('pilot_envoy_filter_status', help, ['name', 'patch', 'result']);
     const lookups =
@@ -185,11 +185,11 @@ export class DiscoveryMetrics extends XdsMetrics {
     }: MeshFindings): void => {
       for (const [name, gauge] of diagnostics) gauge.set(counts.get(name) ?? 0);
       pending.set(applyFindings.pendingPods);
-      bare.set(applyFindings.endpointsWithoutPod);
+      bareEndpointGauge.set(applyFindings.endpointsWithoutPod);
       this.#sources.gatewayServersRejected(rejectedServers);
       failures.set({ type: 'authz' }, policiesWithoutProvider);
-      connected.reset();
-      for (const [version, count] of applyFindings.versions) connected.set({ version }, count);
+      connectedGauge.reset();
+      for (const [version, count] of applyFindings.versions) connectedGauge.set({ version }, count);
       patches.reset();
       for (const { count, ...labels } of applyFindings.patches) patches.set(labels, count);
       if (state.context !== undefined) onWarnings?.(applyFindings.warnings);
@@ -236,14 +236,14 @@ export class DiscoveryMetrics extends XdsMetrics {
   #addConfigSources(): void {
     const { configSources } = this.#options;
     if (configSources === undefined) return;
-    const connected: Gauge<'source'> = this.#gauge(
+    const sourceGauge: Gauge<'source'> = this.#gauge(
       'pilot_config_source_connected',
       'Whether the stream to a configuration source over xDS is open',
       ['source'],
       () => {
-        connected.reset();
+        sourceGauge.reset();
         for (const { address, state } of configSources())
-          connected.set({ source: address }, state === 'connected' ? 1 : 0);
+          sourceGauge.set({ source: address }, state === 'connected' ? 1 : 0);
       },
     );
     const objects: Gauge<'source'> = this.#gauge(

@@ -24,7 +24,7 @@ export class SourceMetrics {
   readonly #debounce: HistogramByKey;
   readonly #triggers: CounterByKey;
   readonly #updates: CounterByKey;
-  readonly #rejected: CounterByKey;
+  readonly #rejectedCounter: CounterByKey;
   #rejectedServers: ReadonlySet<string> = new Set();
   readonly #configEvents: CounterByKey;
   readonly #registryEvents: CounterByKey;
@@ -35,8 +35,8 @@ export class SourceMetrics {
     this.#state = state;
     const tally = (name: string, help: string, label: string): CounterByKey =>
       new CounterByKey(registry, { name, help }, labelNamesOf(label));
-    const pair = (name: string, help: string, first: string, second: string): CounterByKey =>
-      new CounterByKey(registry, { name, help }, labelNamesOf(first, second));
+    const pair = (name: string, help: string, first: string, secondLabel: string): CounterByKey =>
+      new CounterByKey(registry, { name, help }, labelNamesOf(first, secondLabel));
     this.#debounce = new HistogramByKey(
       registry,
       { name: 'pilot_debounce_time', help: 'Seconds from the first change to the push context that has it' },
@@ -48,7 +48,7 @@ export class SourceMetrics {
       'Updates received from configuration sources and registries',
       'type',
     );
-    this.#rejected = pair('pilot_total_rejected_configs', 'Rejected objects', 'type', 'name');
+    this.#rejectedCounter = pair('pilot_total_rejected_configs', 'Rejected objects', 'type', 'name');
     this.#configEvents = pair(
       'pilot_k8s_cfg_events',
       'Configuration objects added, updated and deleted',
@@ -83,7 +83,7 @@ export class SourceMetrics {
     for (const server of servers) {
       if (this.#rejectedServers.has(server)) continue;
       const { namespace, name } = parseConfigKey(server.slice(0, server.indexOf(' ')));
-      this.#rejected.add(`gateway ${namespace}/${name}`);
+      this.#rejectedCounter.add(`gateway ${namespace}/${name}`);
     }
     this.#rejectedServers = new Set(servers);
   }
@@ -105,7 +105,7 @@ export class SourceMetrics {
       case 'configs.rejected':
         for (const { object, severity } of event.problems as readonly ConfigProblem[]) {
           // An object that has only warnings is accepted.
-          if (object !== '' && severity === 'error') this.#rejected.add(object);
+          if (object !== '' && severity === 'error') this.#rejectedCounter.add(object);
         }
         break;
     }

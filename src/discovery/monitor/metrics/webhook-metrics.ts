@@ -12,9 +12,9 @@ export interface WebhookCounts {
 }
 
 export function addWebhookMetrics(registry: Registry, { injection, validation, refused }: WebhookCounts): void {
-  const add = (name: string, help: string, outcomes: readonly InjectionOutcome[]): void =>
+  const add = (name: string, help: string, injectionOutcomes: readonly InjectionOutcome[]): void =>
     readCounter(registry, { name: `sidecar_injection_${name}_total`, help }, () => [
-      { labels: {}, value: outcomes.reduce((sum, outcome) => sum + (injection.get(outcome) ?? 0), 0) },
+      { labels: {}, value: injectionOutcomes.reduce((sum, outcome) => sum + (injection.get(outcome) ?? 0), 0) },
     ]);
   add('requests', 'Reviews of pods', ['injected', 'skipped', 'rejected', 'unavailable']);
   add('success', 'Reviews of pods that added a sidecar', ['injected']);

@@ -32,22 +32,22 @@ export class XdsMetrics implements AdsObserver {
   readonly #requestTime: HistogramByKey;
   readonly #queueTime: HistogramByKey;
   readonly #convergence: HistogramByKey;
-  readonly #started: CounterByKey;
+  readonly #startedCounter: CounterByKey;
   readonly #handled: CounterByKey;
   readonly #messagesSent: CounterByKey;
   readonly #messagesReceived: CounterByKey;
-  readonly #refused: CounterByKey;
+  readonly #refusedCounter: CounterByKey;
   readonly #heldOff: CounterByKey;
   readonly #refusedStreams: CounterByKey;
   #admission: AdmissionView = { streams: 0, connections: 0, slots: initialSlots };
   readonly #abandoned: CounterByKey;
-  readonly #evicted: CounterByKey;
-  #waiting = 0;
+  readonly #evictedCounter: CounterByKey;
+  #waitingCount = 0;
   /** Number of clusters by the reason why proxies keep them. */
-  readonly #keptCounts = new Map<string, number>(
+  readonly #retainedCounts = new Map<string, number>(
     ['named', 'unacknowledged', 'lingering', 'removable'].map((reason) => [reason, 0]),
   );
-  #givenUp = 0;
+  #abandonedCount = 0;
   readonly #rejectGauges: ReadonlyMap<string, Gauge<'node' | 'err'>>;
   /** Rejections by node, then gauge. A proxy is counted with its last rejection of a type. */
   readonly #rejections = new Map<string, Map<string, Rejection>>();
@@ -73,7 +73,7 @@ export class XdsMetrics implements AdsObserver {
     );
     this.#internalErrors = unlabelled('pilot_total_xds_internal_errors', 'xDS resources that could not be built');
     this.#writeTimeouts = unlabelled('pilot_xds_write_timeout', 'xDS responses that a client did not read in time');
-    this.#refused = tally(
+    this.#refusedCounter = tally(
       'pilot_xds_refused_connections_total',
       'Connections to the xDS ports that were rejected, or closed because of a limit',
       'reason',
@@ -106,30 +106,30 @@ export class XdsMetrics implements AdsObserver {
       'pilot_xds_abandoned_clusters_total',
       'Clusters that a proxy did not warm in time; listeners and routes that waited for them were sent',
     );
-    this.#evicted = unlabelled(
+    this.#evictedCounter = unlabelled(
       'pilot_xds_evicted_clusters_total',
       'Removed clusters that were evicted early because a proxy kept too many',
     );
-    const waiting: Gauge = new Gauge({
+    const waitingGauge: Gauge = new Gauge({
       name: 'pilot_xds_waiting_for_clusters',
       help: 'Proxies whose listeners or routes wait for clusters to warm',
       registers: [registry],
-      collect: () => waiting.set(this.#waiting),
+      collect: () => waitingGauge.set(this.#waitingCount),
     });
-    const keptClusters: Gauge<'reason'> = new Gauge({
+    const retainedClusterGauge: Gauge<'reason'> = new Gauge({
       name: 'pilot_xds_kept_clusters',
       help: 'Clusters that are not configured and that proxies keep, by reason; each proxy counts',
       labelNames: ['reason'],
       registers: [registry],
       collect: () => {
-        for (const [reason, count] of this.#keptCounts) keptClusters.set({ reason }, count);
+        for (const [reason, count] of this.#retainedCounts) retainedClusterGauge.set({ reason }, count);
       },
     });
-    const givenUp: Gauge = new Gauge({
+    const abandonedGauge: Gauge = new Gauge({
       name: 'pilot_xds_given_up_clusters',
       help: 'Clusters that were not usable in time and are sent with a time limit for what they fetch; each proxy counts',
       registers: [registry],
-      collect: () => givenUp.set(this.#givenUp),
+      collect: () => abandonedGauge.set(this.#abandonedCount),
     });
     this.#configSize = new HistogramByKey(
       registry,
@@ -150,9 +150,9 @@ export class XdsMetrics implements AdsObserver {
       'Seconds from a push request until the push was sent to a proxy',
       waitBounds,
     );
-    const grpc = (name: string, help: string, ...more: string[]): CounterByKey =>
-      new CounterByKey(registry, { name, help }, methodLabels(more));
-    this.#started = grpc('grpc_server_started_total', 'gRPC streams opened');
+    const grpc = (name: string, help: string, ...otherLabels: string[]): CounterByKey =>
+      new CounterByKey(registry, { name, help }, methodLabels(otherLabels));
+    this.#startedCounter = grpc('grpc_server_started_total', 'gRPC streams opened');
     this.#handled = grpc('grpc_server_handled_total', 'gRPC streams ended, by status code', 'grpc_code');
     this.#messagesSent = grpc('grpc_server_msg_sent_total', 'Messages sent on gRPC streams');
     this.#messagesReceived = grpc('grpc_server_msg_received_total', 'Messages received on gRPC streams');
@@ -180,8 +180,8 @@ export class XdsMetrics implements AdsObserver {
     this.#configSize.observe(bytes, isWatchable(typeUrl) ? typeUrl : this.#shortType(typeUrl));
   }
 
-  connectionRefused(why: string): void {
-    this.#refused.add(labelValue(why));
+  connectionRefused(reason: string): void {
+    this.#refusedCounter.add(labelValue(reason));
   }
 
   addressHeldOff(): void {
@@ -197,7 +197,7 @@ export class XdsMetrics implements AdsObserver {
   }
 
   clustersAwaited(isWaiting: boolean): void {
-    this.#waiting += isWaiting ? 1 : -1;
+    this.#waitingCount += isWaiting ? 1 : -1;
   }
 
   clustersAbandoned(clusters: number): void {
@@ -205,15 +205,15 @@ export class XdsMetrics implements AdsObserver {
   }
 
   clustersRetained(reason: string, change: number): void {
-    this.#keptCounts.set(reason, (this.#keptCounts.get(reason) ?? 0) + change);
+    this.#retainedCounts.set(reason, (this.#retainedCounts.get(reason) ?? 0) + change);
   }
 
   clustersGivenUp(change: number): void {
-    this.#givenUp += change;
+    this.#abandonedCount += change;
   }
 
   clustersEvicted(clusters: number): void {
-    this.#evicted.add('', clusters);
+    this.#evictedCounter.add('', clusters);
   }
 
   messageSent(method: string): void {
@@ -277,7 +277,7 @@ export class XdsMetrics implements AdsObserver {
 
   /** @param method `/package.Service/Method` */
   streamOpened(method: string): void {
-    this.#started.add(method);
+    this.#startedCounter.add(method);
   }
 
   /** @param code gRPC status name */
@@ -302,9 +302,9 @@ export class XdsMetrics implements AdsObserver {
 }
 
 /** `/package.Service/Method`, optionally followed by a space and a code. */
-function methodLabels(more: readonly string[]): KeyLabels {
+function methodLabels(otherLabels: readonly string[]): KeyLabels {
   return {
-    names: ['grpc_type', 'grpc_service', 'grpc_method', ...more],
+    names: ['grpc_type', 'grpc_service', 'grpc_method', ...otherLabels],
     of: (key) => {
       const [path = '', code] = key.split(' ');
       const [, service = '', method = ''] = path.split('/');

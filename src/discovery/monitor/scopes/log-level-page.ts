@@ -40,11 +40,15 @@ export async function respondToLogLevels(
   const scope = path.slice(basePath.length).replace(/^\/|\/$/g, '');
   const scopes = scopesOf('pilot-discovery');
   if (method === 'GET' || method === 'HEAD') {
-    if (scope === '') return { status: 200, body: scopes.map(([name, about]) => described(sources.log, name, about)) };
+    if (scope === '')
+      return {
+        status: 200,
+        body: scopes.map(([name, scopeDescription]) => describeScope(sources.log, name, scopeDescription)),
+      };
     const matchingScope = scopes.find(([name]) => name === scope);
     return matchingScope === undefined
       ? unknownScope(scope)
-      : { status: 200, body: described(sources.log, ...matchingScope) };
+      : { status: 200, body: describeScope(sources.log, ...matchingScope) };
   }
   if (method !== 'PUT' || scope === '') {
     return {
@@ -60,7 +64,7 @@ export async function respondToLogLevels(
 
 async function change(log: Logger, scope: string, { body, query }: HttpRequest): Promise<HttpReply> {
   const settings = settingsIn(await body(maxBodyBytes));
-  if (typeof settings === 'string') return invalid(settings);
+  if (typeof settings === 'string') return invalidReply(settings);
   const proxyID = query.get('proxyID');
   const proxy = proxyID?.split('~')[2] ?? proxyID;
   const failure = proxy === null ? undefined : proxyProblem(log, scope, proxy, settings);
@@ -69,7 +73,7 @@ async function change(log: Logger, scope: string, { body, query }: HttpRequest):
   log.info('log.levelChanged', { scope, ...settings, ...(proxy !== null && { proxy }) });
   if (proxy === null) log.levels.change(scope, settings);
   else log.levels.changeProxy(proxy, scope, settings.outputLevel!);
-  return accepted;
+  return acceptedReply;
 }
 
 function proxyProblem(
@@ -80,12 +84,16 @@ function proxyProblem(
 ): HttpReply | undefined {
   if (!scopesOfProxies.includes(scope)) {
     const scopes = scopesOfProxies.join(', ');
-    return invalid(`scope ${JSON.stringify(scope)} has no lines about single proxies; scopes that have: ${scopes}`);
+    return invalidReply(
+      `scope ${JSON.stringify(scope)} has no lines about single proxies; scopes that have: ${scopes}`,
+    );
   }
   if (outputLevel === undefined || Object.keys(otherSettings).length > 0)
-    return invalid('a proxy has only an output_level');
+    return invalidReply('a proxy has only an output_level');
   if (!/^[^\s~]+\.[^\s~.]+$/.test(proxy) || proxy.length > maxNameLength) {
-    return invalid(`proxyID must be NAME.NAMESPACE or a node ID, got ${JSON.stringify(proxy.slice(0, maxNameLength))}`);
+    return invalidReply(
+      `proxyID must be NAME.NAMESPACE or a node ID, got ${JSON.stringify(proxy.slice(0, maxNameLength))}`,
+    );
   }
   if (levels.canChangeProxy(proxy)) return undefined;
   const body = `${maxProxyLevels} proxies have levels already; set {"output_level": "none"} for one of them\n`;
@@ -93,9 +101,9 @@ function proxyProblem(
 }
 
 /** Same response as ControlZ. */
-const accepted: HttpReply = { status: 202, body: '' };
+const acceptedReply: HttpReply = { status: 202, body: '' };
 
-function invalid(reason: string): HttpReply {
+function invalidReply(reason: string): HttpReply {
   return { status: 400, body: `invalid request: ${reason}\n` };
 }
 
@@ -104,7 +112,7 @@ function unknownScope(scope: string): HttpReply {
   return { status: 404, body: `unknown scope ${JSON.stringify(scope)}; scopes: ${scopeNames.join(', ')}\n` };
 }
 
-function described({ levels }: Logger, name: string, description: string): object {
+function describeScope({ levels }: Logger, name: string, description: string): object {
   const { outputLevel, stackTraceLevel, logCallers } = levels.of(name);
   const proxies = levels.proxiesOf(name);
   return {

@@ -15,10 +15,10 @@ export class ContextSets {
   #latest: WeakRef<CachedSets> | undefined;
   /** Releases the list of a set that no proxy uses. */
   readonly #holders = new HeldKeys((key) => {
-    const byKey = this.#latest?.deref()?.byKey;
-    const set = byKey?.get(key);
+    const setsByKey = this.#latest?.deref()?.byKey;
+    const set = setsByKey?.get(key);
     // The key may refer to a newer set.
-    if (set !== undefined && !isInUse(set)) byKey?.delete(key);
+    if (set !== undefined && !isInUse(set)) setsByKey?.delete(key);
   });
 
   constructor(keeps: (typeUrl: string) => boolean) {

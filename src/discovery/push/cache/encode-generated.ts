@@ -12,10 +12,10 @@ export function encodeGenerated(resource: EnvoyResource): EncodedResource {
   const [bytes, ...laterChunks] = chunks;
   if (resource instanceof ResourceOfParts)
     return encodeValue(typeUrl, bytes!, name, { version: versionOfAll(chunks), rest: laterChunks });
-  const encoded = encodeValue(typeUrl, bytes!, name);
-  const { deltaFrame } = encoded;
+  const encodedResource = encodeValue(typeUrl, bytes!, name);
+  const { deltaFrame } = encodedResource;
   resource.moveTo(deltaFrame.subarray(deltaFrame.length - bytes!.length));
-  return encoded;
+  return encodedResource;
 }
 
 function versionOfAll(chunks: readonly Uint8Array[]): string {

@@ -65,8 +65,8 @@ export class EncodedCache {
   readonly #options: EncodedCacheOptions;
   readonly #encoder: ResourceEncoder;
   readonly #generators: ReadonlyMap<string, Generator>;
-  readonly #memory: ResourceMemory;
-  readonly #notKept: ReadonlySet<string>;
+  readonly #resourceMemory: ResourceMemory;
+  readonly #uncachedTypes: ReadonlySet<string>;
   readonly #sets = new ContextSets((typeUrl) => this.#keeps(typeUrl));
   readonly #history = new ContextHistory();
   /** Lists that several shapes share, by the part of the shape on which they depend. */
@@ -84,42 +84,42 @@ export class EncodedCache {
       [routeType, 'RDS', cachesRds],
     ];
     const off = types.filter(([, , keeps]) => !keeps);
-    this.#notKept = new Set(off.map(([typeUrl]) => typeUrl));
-    this.#memory = new ResourceMemory({
+    this.#uncachedTypes = new Set(off.map(([typeUrl]) => typeUrl));
+    this.#resourceMemory = new ResourceMemory({
       maxEntries,
       ...(maxBytes !== undefined && { maxBytes }),
       ...(thrashing && { onThrashing: thrashing }),
       notKept: new Set(off.map(([, type]) => type)),
     });
     this.#ahead = new ListsAhead({
-      ...{ sets: this.#sets, names: this.#names, memory: this.#memory },
+      ...{ sets: this.#sets, names: this.#names, memory: this.#resourceMemory },
       encode: (resource) => this.#encoder.encode(resource, undefined),
     });
   }
 
   /** A cached list is counted as one hit. */
   get counts(): Readonly<MemoryCounts> {
-    return this.#memory.counts;
+    return this.#resourceMemory.counts;
   }
 
   get size(): number {
-    return this.#memory.size;
+    return this.#resourceMemory.size;
   }
 
   /** Approximate size, updated on each publication. */
   get bytes(): number {
-    return this.#memory.bytes;
+    return this.#resourceMemory.bytes;
   }
 
   get dependentConfigs(): number {
-    return this.#memory.dependentConfigs;
+    return this.#resourceMemory.dependentConfigs;
   }
 
   /** Sizes by type, for the latest context. A resource in several lists is counted once. */
   sizes(): Readonly<Record<string, { readonly entries: number; readonly bytes: number }>> {
-    const byType = Map.groupBy(this.#sets.latest, ({ typeUrl }) => typeUrl);
+    const setsByType = Map.groupBy(this.#sets.latest, ({ typeUrl }) => typeUrl);
     return Object.fromEntries(
-      [...byType].map(([typeUrl, sets]) => {
+      [...setsByType].map(([typeUrl, sets]) => {
         const all = new Set(sets.flatMap(({ list, base }) => [...(list ?? base ?? new Map()).values()]));
         // Resources may share chunks.
         const distinctFrames = new Set([...all].flatMap((encodedResource) => frameOf(encodedResource, true)));
@@ -161,10 +161,10 @@ export class EncodedCache {
   ): readonly EnvoyResource[] {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator?.scope === 'all') {
-      const all = generator.build(shape, context, this.#memory);
+      const all = generator.build(shape, context, this.#resourceMemory);
       return names === '*' ? all : all.filter(({ name }) => names.includes(name));
     }
-    return names === '*' ? [] : (generator?.build(shape, context, names, this.#memory) ?? []);
+    return names === '*' ? [] : (generator?.build(shape, context, names, this.#resourceMemory) ?? []);
   }
 
   /** Steps that prepare the list for `get`; each returns whether there are more. `undefined` if the list is fast to build. */
@@ -178,7 +178,7 @@ export class EncodedCache {
     const ahead =
       generator && this.#keeps(typeUrl) ? this.#ahead.buildFor(context, typeUrl, shape, names, generator) : undefined;
     const buildRemaining =
-      this.#prepareList(context, typeUrl, shape, names) ?? this.#prepareWhole(context, typeUrl, shape);
+      this.#prepareList(context, typeUrl, shape, names) ?? this.#prepareFullList(context, typeUrl, shape);
     if (ahead === undefined) return buildRemaining;
     return () => ahead.buildPiece() || buildRemaining?.() === true;
   }
@@ -211,12 +211,12 @@ export class EncodedCache {
   }
 
   /** Reuses all lists that the change cannot affect. */
-  carryOver(published: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
-    const { context, previous, forced, configs } = published;
-    const changedKeys = withGateways(published);
-    if (forced) this.#memory.clear();
-    else this.#memory.forget(changedKeys);
-    this.#history.add({ ...published, changed: new Set([...changedKeys, ...hostsOfRules(published)]) });
+  carryOver(publication: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
+    const { context, previous, forced, configs } = publication;
+    const changedKeys = withGateways(publication);
+    if (forced) this.#resourceMemory.clear();
+    else this.#resourceMemory.forget(changedKeys);
+    this.#history.add({ ...publication, changed: new Set([...changedKeys, ...hostsOfRules(publication)]) });
     const { maxChangesAtOnce = defaultMaxChangesAtOnce } = this.#options;
     const isLargeChange = (): boolean =>
       changedKeys.size > maxChangesAtOnce ||
@@ -236,18 +236,18 @@ export class EncodedCache {
       const shape = set.shape.deref();
       if (shape === undefined || !isInUse(set)) continue;
       const { typeUrl } = set;
-      const isKept =
+      const isUnaffected =
         set.list !== undefined &&
         (!keys.some(({ kind }) => mayAffectType(kind, typeUrl, shape.type)) ||
           this.#generatorOf(typeUrl, shape)?.isUntouched?.(keys, shape, context, previous));
-      const next = isKept ? set : outdatedSet(set, number, () => visibilityChangedFor(shape));
+      const next = isUnaffected ? set : outdatedSet(set, number, () => visibilityChangedFor(shape));
       if (next !== undefined) sets.byKey.set(key, next);
     }
   }
 
   /** Clears the cache (`/debug/cachez?clear=true`) and the lists of this context. */
   clear(context: PushContext | undefined): void {
-    this.#memory.clear();
+    this.#resourceMemory.clear();
     if (context === undefined) return;
     this.#sets.delete(context);
     this.#sharedLists.delete(context);
@@ -271,14 +271,14 @@ export class EncodedCache {
   ): WholeListBuild {
     const { wholeBuilds } = this.#sets.of(context);
     const key = this.#sets.key(typeUrl, shape, undefined);
-    const running = wholeBuilds.get(key);
-    if (running !== undefined && !running.hasFailed) return running;
+    const runningBuild = wholeBuilds.get(key);
+    if (runningBuild !== undefined && !runningBuild.hasFailed) return runningBuild;
     const { build, building } = generator;
     const listBuild = new WholeListBuild({
       base: set.base,
-      build: () => build(shape, context, this.#memory),
-      buildSteps: building?.(shape, context, this.#memory),
-      encode: (resource, earlier) => this.#encoder.encode(resource, earlier),
+      build: () => build(shape, context, this.#resourceMemory),
+      buildSteps: building?.(shape, context, this.#resourceMemory),
+      encode: (resource, previousResources) => this.#encoder.encode(resource, previousResources),
       onComplete: (list) => {
         set.list = list;
       },
@@ -288,16 +288,16 @@ export class EncodedCache {
   }
 
   /** Steps that build a complete long list. `undefined` if it exists or is short. */
-  #prepareWhole(context: PushContext, typeUrl: string, shape: ProxyShape): (() => boolean) | undefined {
+  #prepareFullList(context: PushContext, typeUrl: string, shape: ProxyShape): (() => boolean) | undefined {
     const generator = this.#generatorOf(typeUrl, shape);
     if (generator?.scope !== 'all' || generator.building === undefined || !this.#keeps(typeUrl)) return undefined;
     if (this.#sets.set(context, typeUrl, shape, undefined).list !== undefined) return undefined;
-    const listed = sharedLayerOf(context, shape, generator)?.common ?? shape;
-    const set = this.#sets.set(context, typeUrl, listed, undefined);
+    const listShape = sharedLayerOf(context, shape, generator)?.common ?? shape;
+    const set = this.#sets.set(context, typeUrl, listShape, undefined);
     if (set.list !== undefined) return undefined;
     const isLong = this.#sets.of(context).buildsAhead || set.base === undefined || set.base.size > maxShortWholeList;
     if (!isLong) return undefined;
-    const listBuild = this.#wholeListBuildFor(context, typeUrl, listed, generator, set);
+    const listBuild = this.#wholeListBuildFor(context, typeUrl, listShape, generator, set);
     return () => listBuild.step();
   }
 
@@ -306,15 +306,15 @@ export class EncodedCache {
     typeUrl: string,
     shape: ProxyShape,
     generator: AllGenerator,
-    earlier: ResourceMap | undefined,
+    previousResources: ResourceMap | undefined,
   ): ResourceMap | undefined {
     const layer = this.#keeps(typeUrl) ? sharedLayerOf(context, shape, generator) : undefined;
     if (layer === undefined) return undefined;
     const { common, subjects } = layer;
-    const ownResources = generator.sharing!.buildDiffering(shape, common, context, subjects, this.#memory);
+    const ownResources = generator.sharing!.buildDiffering(shape, common, context, subjects, this.#resourceMemory);
     if (ownResources === undefined) return undefined;
     const base = this.#getAll(context, typeUrl, common, generator);
-    return this.#encoder.buildLayered(base, ownResources.resources, ownResources.removed, earlier);
+    return this.#encoder.buildLayered(base, ownResources.resources, ownResources.removed, previousResources);
   }
 
   #buildLayeredOfNamed(
@@ -323,7 +323,7 @@ export class EncodedCache {
     shape: ProxyShape,
     nameList: NameList,
     generator: NamedGenerator,
-    earlier: ResourceMap | undefined,
+    previousResources: ResourceMap | undefined,
   ): ResourceMap | undefined {
     const layer = this.#keeps(typeUrl) ? sharedLayerOf(context, shape, generator) : undefined;
     if (layer === undefined) return undefined;
@@ -334,13 +334,13 @@ export class EncodedCache {
       ...new Set([...added, ...differingNames, ...generator.sharing!.alsoAbout(layer.subjects, nameList.names)]),
     ];
     const base = this.#getNamed(context, typeUrl, layer.common, model, generator);
-    const ownResources = names.length === 0 ? [] : generator.build(shape, context, names, this.#memory);
+    const ownResources = names.length === 0 ? [] : generator.build(shape, context, names, this.#resourceMemory);
     const builtNames = new Set(ownResources.map(({ name }) => name));
     return this.#encoder.buildLayered(
       base,
       ownResources,
       [...missing, ...names.filter((name) => !builtNames.has(name))],
-      earlier,
+      previousResources,
     );
   }
 
@@ -371,15 +371,15 @@ export class EncodedCache {
   ): ListBuild | undefined {
     if (set.list !== undefined) return undefined;
     const sharedList = this.#sharedListFor(context, typeUrl, shape, nameList, generator);
-    const shared = sharedList?.get();
-    if (shared !== undefined) {
-      set.list = shared;
+    const sharedResources = sharedList?.get();
+    if (sharedResources !== undefined) {
+      set.list = sharedResources;
       return undefined;
     }
     const { lists, builds, buildsAhead } = this.#sets.of(context);
     const key = sharedList?.key ?? this.#sets.key(typeUrl, shape, nameList);
-    const running = builds.get(key);
-    if (running !== undefined) return running;
+    const runningBuild = builds.get(key);
+    if (runningBuild !== undefined) return runningBuild;
     const { base } = set;
     const shapeKey = this.#sets.key(typeUrl, shape, undefined);
     const since = base === undefined ? undefined : this.#history.since(set.baseOf, context);
@@ -397,12 +397,12 @@ export class EncodedCache {
       names: affected,
       base,
       sibling: base === undefined ? lists.get(shapeKey) : undefined,
-      build: (some) => generator.build(shape, context, some, this.#memory),
+      build: (requestedNames) => generator.build(shape, context, requestedNames, this.#resourceMemory),
       ...(generator.building && {
-        buildInSteps: (some) => generator.building!(shape, context, some, this.#memory),
+        buildInSteps: (requestedNames) => generator.building!(shape, context, requestedNames, this.#resourceMemory),
         isHeavy: buildsAhead || base === undefined || shape.type === 'router',
       }),
-      encode: (resource, earlier) => this.#encoder.encode(resource, earlier) ?? earlier,
+      encode: (resource, previousResources) => this.#encoder.encode(resource, previousResources) ?? previousResources,
       onComplete: (list) => {
         set.list = list;
         sharedList?.set(list);
@@ -425,12 +425,12 @@ export class EncodedCache {
   }
 
   #countHit(list: ResourceMap): ResourceMap {
-    this.#memory.counts.hits++;
+    this.#resourceMemory.counts.hits++;
     return list;
   }
 
   #keeps(typeUrl: string): boolean {
-    return this.#options.maxEntries > 0 && !this.#notKept.has(typeUrl);
+    return this.#options.maxEntries > 0 && !this.#uncachedTypes.has(typeUrl);
   }
 }
 

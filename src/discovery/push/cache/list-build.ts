@@ -71,9 +71,10 @@ export class ListBuild {
 
   *#buildBatch(batch: readonly string[]): Generator<void, void> {
     const { base, sibling, encode } = this.#options;
-    const unknown = sibling === undefined ? batch : batch.filter((name) => !this.#setResource(name, sibling.get(name)));
-    const missingNames = new Set(base && unknown);
-    for (const resource of yield* this.#runBuild(unknown)) {
+    const missingFromSibling =
+      sibling === undefined ? batch : batch.filter((name) => !this.#setResource(name, sibling.get(name)));
+    const missingNames = new Set(base && missingFromSibling);
+    for (const resource of yield* this.#runBuild(missingFromSibling)) {
       const { name } = resource;
       if (this.#setResource(name, encode(resource, base?.get(name)))) missingNames.delete(name);
     }

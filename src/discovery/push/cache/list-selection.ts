@@ -6,10 +6,10 @@ const selections = new WeakMap<ResourceMap, WeakMap<readonly string[], ResourceM
 export function selectFrom(all: ResourceMap, names: readonly string[]): ResourceMap {
   const selectionsOfList = selections.get(all) ?? new WeakMap<readonly string[], ResourceMap>();
   selections.set(all, selectionsOfList);
-  let chosen = selectionsOfList.get(names);
-  if (chosen === undefined) {
-    chosen = new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!]] : [])));
-    selectionsOfList.set(names, chosen);
+  let selection = selectionsOfList.get(names);
+  if (selection === undefined) {
+    selection = new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!]] : [])));
+    selectionsOfList.set(names, selection);
   }
-  return chosen;
+  return selection;
 }

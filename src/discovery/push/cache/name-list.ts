@@ -6,7 +6,7 @@ export class NameList {
   readonly key: string;
   readonly names: readonly string[];
   /** Indexes of names sorted by subject. Compact, because lists can have thousands of names. */
-  #bySubject: Uint32Array | undefined;
+  #indexesBySubject: Uint32Array | undefined;
 
   constructor(key: string, names: readonly string[]) {
     this.key = key;
@@ -15,8 +15,8 @@ export class NameList {
 
   /** @param subjectOf the same function in each call */
   namesOf(subject: string, subjectOf: (name: string) => string): readonly string[] {
-    this.#bySubject ??= inOrderOf(this.names.map(subjectOf));
-    const positions = this.#bySubject;
+    this.#indexesBySubject ??= orderIndexes(this.names.map(subjectOf));
+    const positions = this.#indexesBySubject;
     const matchingNames: string[] = [];
     for (
       let positionIndex = this.#lowerBound(subject, positions, subjectOf);
@@ -31,17 +31,17 @@ export class NameList {
   }
 
   #lowerBound(subject: string, positions: Uint32Array, subjectOf: (name: string) => string): number {
-    let [low, high] = [0, positions.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (subjectOf(this.names[positions[middle]!]!) < subject) low = middle + 1;
+    let [lowIndex, high] = [0, positions.length];
+    while (lowIndex < high) {
+      const middle = (lowIndex + high) >>> 1;
+      if (subjectOf(this.names[positions[middle]!]!) < subject) lowIndex = middle + 1;
       else high = middle;
     }
-    return low;
+    return lowIndex;
   }
 }
 
-function inOrderOf(subjects: readonly string[]): Uint32Array {
+function orderIndexes(subjects: readonly string[]): Uint32Array {
   const positions = Uint32Array.from(subjects.keys());
   return positions.sort((a, b) => (subjects[a]! < subjects[b]! ? -1 : subjects[a]! > subjects[b]! ? 1 : a - b));
 }
@@ -54,11 +54,11 @@ export class InternedNameLists {
   intern(names: readonly string[]): NameList {
     const cachedList = this.#listsByArray.get(names);
     if (cachedList !== undefined) return cachedList;
-    const sorted = isSorted(names) ? names : names.toSorted();
-    const key = `${sorted.length}~${hash('sha1', sorted.join('\n'), 'base64url')}`;
+    const sortedNames = isSorted(names) ? names : names.toSorted();
+    const key = `${sortedNames.length}~${hash('sha1', sortedNames.join('\n'), 'base64url')}`;
     let list = this.#lists.get(key);
     if (list === undefined) {
-      list = new NameList(key, sorted);
+      list = new NameList(key, sortedNames);
       this.#lists.set(key, list);
     }
     this.#listsByArray.set(names, list);
@@ -111,19 +111,19 @@ function nameDifference(
   maxDifferences: number,
 ): Omit<ModelledList, 'model'> | undefined {
   const [names, otherModels] = [list.names, model.names];
-  const added: string[] = [];
+  const addedNames: string[] = [];
   const missingNames: string[] = [];
   for (let [i, j] = [0, 0]; i < names.length || j < otherModels.length; ) {
     const [name, other] = [names[i], otherModels[j]];
     const isAdded = other === undefined || (name !== undefined && name < other);
     const isMissing = !isAdded && (name === undefined || other < name);
-    if (isAdded) added.push(name!);
+    if (isAdded) addedNames.push(name!);
     if (isMissing) missingNames.push(other);
-    if (added.length + missingNames.length > maxDifferences) return undefined;
+    if (addedNames.length + missingNames.length > maxDifferences) return undefined;
     if (!isMissing) i++;
     if (!isAdded) j++;
   }
-  return { added, missing: missingNames };
+  return { added: addedNames, missing: missingNames };
 }
 
 function isSorted(names: readonly string[]): boolean {

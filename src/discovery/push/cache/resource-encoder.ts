@@ -9,7 +9,7 @@ export type Encode = (resource: EnvoyResource) => EncodedResource;
 export class ResourceEncoder {
   readonly #encode: Encode;
   readonly #onUnencodable: ((resource: EnvoyResource, error: unknown) => void) | undefined;
-  readonly #encoded = new WeakMap<EnvoyResource, EncodedResource>();
+  readonly #encodedResources = new WeakMap<EnvoyResource, EncodedResource>();
   readonly #unencodable = new WeakSet<EnvoyResource>();
 
   constructor(encode: Encode = encodeGenerated, unencodable?: (resource: EnvoyResource, error: unknown) => void) {
@@ -22,7 +22,7 @@ export class ResourceEncoder {
    * @returns `undefined` if the resource cannot be encoded, so that its name keeps the previous version
    */
   encode(resource: EnvoyResource, previous: EncodedResource | undefined): EncodedResource | undefined {
-    const cachedResource = this.#encoded.get(resource);
+    const cachedResource = this.#encodedResources.get(resource);
     if (cachedResource !== undefined) return previous?.version === cachedResource.version ? previous : cachedResource;
     if (this.#unencodable.has(resource)) return undefined;
     let latest: EncodedResource;
@@ -33,29 +33,29 @@ export class ResourceEncoder {
       this.#onUnencodable?.(resource, error);
       return undefined;
     }
-    const encoded = previous?.version === latest.version ? previous : latest;
-    this.#encoded.set(resource, encoded);
-    return encoded;
+    const encodedResource = previous?.version === latest.version ? previous : latest;
+    this.#encodedResources.set(resource, encodedResource);
+    return encodedResource;
   }
 
   buildLayered(
     base: ResourceMap,
     ownResources: readonly EnvoyResource[],
-    without: readonly string[],
+    removedNames: readonly string[],
     previous: ResourceMap | undefined,
   ): ResourceMap {
-    const encoded: EncodedResource[] = [];
-    const missingNames = [...without];
+    const encodedResources: EncodedResource[] = [];
+    const missingNames = [...removedNames];
     for (const resource of ownResources) {
       const { name } = resource;
       const latest = this.encode(resource, base.get(name)) ?? previous?.get(name);
       if (latest === undefined) missingNames.push(name);
       // Reuses equal bytes of the base or the previous list.
       else
-        encoded.push(
+        encodedResources.push(
           [base.get(name), previous?.get(name)].find((candidate) => candidate?.version === latest.version) ?? latest,
         );
     }
-    return LayeredResources.over(base, encoded, missingNames, previous);
+    return LayeredResources.over(base, encodedResources, missingNames, previous);
   }
 }

@@ -116,8 +116,8 @@ export class ResourceMemory implements Memory {
     if (cachedEntry === undefined && this.#wasDropped(id)) this.counts.remade++;
     const value = build(cachedEntry?.value as T | undefined);
     // The build may have added this entry.
-    const existing = this.#entries.get(id);
-    if (existing !== undefined) this.#remove(existing);
+    const existingEntry = this.#entries.get(id);
+    if (existingEntry !== undefined) this.#remove(existingEntry);
     this.#add({
       id,
       inputs,
@@ -170,9 +170,9 @@ export class ResourceMemory implements Memory {
   }
 
   #hold(block: PartBlock): void {
-    const shared = this.#blocks.get(block);
-    if (shared !== undefined) {
-      shared.holders++;
+    const sharedBlock = this.#blocks.get(block);
+    if (sharedBlock !== undefined) {
+      sharedBlock.holders++;
       return;
     }
     const bytes = block.bytesKept + 8 * block.parts.length;
@@ -181,10 +181,10 @@ export class ResourceMemory implements Memory {
   }
 
   #release(block: PartBlock): void {
-    const shared = this.#blocks.get(block)!;
-    if (--shared.holders > 0) return;
+    const sharedBlock = this.#blocks.get(block)!;
+    if (--sharedBlock.holders > 0) return;
     this.#blocks.delete(block);
-    this.#bytes -= shared.bytes;
+    this.#bytes -= sharedBlock.bytes;
   }
 
   /** Reports repeated builds, except a few that result from changes and rare use. */

@@ -15,9 +15,9 @@ export function sharedLayerOf(
   shape: ProxyShape,
   { sharing }: Generator,
 ): SharedLayer | undefined {
-  for (const common of sharing?.commonShapes(shape, context) ?? []) {
-    const subjects = sharing!.differing(shape, common, context);
-    if (subjects !== undefined) return { common, subjects };
+  for (const commonShape of sharing?.commonShapes(shape, context) ?? []) {
+    const subjects = sharing!.differing(shape, commonShape, context);
+    if (subjects !== undefined) return { common: commonShape, subjects };
   }
   return undefined;
 }

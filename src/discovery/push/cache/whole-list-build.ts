@@ -48,12 +48,12 @@ function* listSteps({ base, build, buildSteps, encode, onComplete }: WholeListBu
   let unchanged = 0;
   for (const resource of buildSteps === undefined ? build() : yield* withRests(buildSteps)) {
     const previous = base?.get(resource.name);
-    const encoded = encode(resource, previous) ?? previous;
-    if (encoded !== undefined) list.set(resource.name, encoded);
+    const encodedResource = encode(resource, previous) ?? previous;
+    if (encodedResource !== undefined) list.set(resource.name, encodedResource);
     // Pauses less often for unchanged resources.
-    if (encoded !== previous || ++unchanged % unchangedPerStep === 0) yield;
+    if (encodedResource !== previous || ++unchanged % unchangedPerStep === 0) yield;
   }
-  onComplete(isSameMap(base, list) ? base! : list);
+  onComplete(areMapsEqual(base, list) ? base! : list);
 }
 
 function* withRests<Result>(steps: Iterator<undefined, Result>): Generator<void, Result> {
@@ -64,7 +64,7 @@ function* withRests<Result>(steps: Iterator<undefined, Result>): Generator<void,
   }
 }
 
-function isSameMap(a: ResourceMap | undefined, b: ResourceMap): boolean {
+function areMapsEqual(a: ResourceMap | undefined, b: ResourceMap): boolean {
   if (a?.size !== b.size) return false;
   const names = a.keys();
   for (const [name, resource] of b) if (names.next().value !== name || a.get(name) !== resource) return false;

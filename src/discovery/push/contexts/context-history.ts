@@ -9,7 +9,7 @@ export interface ChangesBetween {
 
 /** Between contexts that are further apart, anything may differ. */
 const maxSteps = 256;
-const everything: ChangesBetween = { forced: true, changed: new Set() };
+const allChanged: ChangesBetween = { forced: true, changed: new Set() };
 
 /** Steps do not reference contexts, so that a waiting node keeps only its own context in memory. */
 export class ContextHistory {
@@ -40,7 +40,7 @@ export class ContextHistory {
     const to = this.#numbers.get(current);
     const oldest = this.#newest - this.#steps.length;
     if (fromNumber === undefined || to === undefined || fromNumber > to) return undefined;
-    if (fromNumber < oldest) return everything;
+    if (fromNumber < oldest) return allChanged;
     if (this.#lastResult?.from === fromNumber && this.#lastResult.to === to) return this.#lastResult.changes;
     const steps = this.#steps.slice(fromNumber - oldest, to - oldest);
     const changes = steps.length === 1 ? steps[0]! : mergeSteps(steps);

@@ -256,18 +256,18 @@ export class MeshState {
     const previous = this.#context;
     const { mesh } = this.settings;
     // Services depend on mesh settings such as the trust domain and the default visibility.
-    const everything = forced || previous?.mesh !== mesh;
-    if (everything) yield* this.registries.configuring(this.registrySettings);
+    const isFullRebuild = forced || previous?.mesh !== mesh;
+    if (isFullRebuild) yield* this.registries.configuring(this.registrySettings);
     const { services, endpoints, workloads, gateways } = this.registry;
     const { registries, features } = this.#options;
     const { configs } = this;
     const { applied, differing, objects } = yield* this.#nextObjects(
       configs,
-      everything ? undefined : new Set(changed),
+      isFullRebuild ? undefined : new Set(changed),
     );
     // Shared resources do not depend on a single proxy's workload.
     const namedKeys = changed.filter((key) => !key.startsWith('Proxy/'));
-    const shared = [...new Set([...namedKeys, ...differing, ...this.registries.unpublished])];
+    const sharedKeys = [...new Set([...namedKeys, ...differing, ...this.registries.unpublished])];
     const context = yield* buildingPushContext(
       {
         version: `${new Date().toISOString()}/${++this.#counter}`,
@@ -278,20 +278,20 @@ export class MeshState {
         configs: this.#options.keySets?.resolve(applied.set) ?? applied.set,
         ...{ services, endpoints, workloads, gateways },
       },
-      forced || previous === undefined ? undefined : { context: previous, changed: shared.map(parseConfigKey) },
+      forced || previous === undefined ? undefined : { context: previous, changed: sharedKeys.map(parseConfigKey) },
     );
     this.#context = context;
     this.#contextConfigs = applied;
     this.registries.published();
-    const renamed = context.renamed.map(configKeyText);
-    const published = {
+    const renamedKeys = context.renamed.map(configKeyText);
+    const publication = {
       context,
       previous,
-      forced: everything,
-      changed: new Set([...shared, ...renamed]),
+      forced: isFullRebuild,
+      changed: new Set([...sharedKeys, ...renamedKeys]),
       ...{ configs, applied, objects },
     };
-    for (const listener of this.#listeners) listener(published);
+    for (const listener of this.#listeners) listener(publication);
     return context;
   }
 
@@ -301,22 +301,26 @@ export class MeshState {
    * @param namedKeys keys of the order; `undefined` if anything may differ
    */
   *#nextObjects(configs: ConfigSnapshot, namedKeys: ReadonlySet<string> | undefined): Steps<NextObjects> {
-    const earlier = this.#contextConfigs;
-    const differing: string[] = [];
+    const previousConfigs = this.#contextConfigs;
+    const differingKeys: string[] = [];
     const objects: string[] = [];
-    if (earlier === undefined) return { applied: configs, differing, objects };
-    const waiting = new Map<string, Config | undefined>();
-    for (const key of configs.differingKeys(earlier)) {
+    if (previousConfigs === undefined) return { applied: configs, differing: differingKeys, objects };
+    const waitingConfigs = new Map<string, Config | undefined>();
+    for (const key of configs.differingKeys(previousConfigs)) {
       yield;
       objects.push(key);
       const kind = key.slice(0, key.indexOf('/'));
       if (namedKeys === undefined || namedKeys.has(key) || serviceSourceKinds.has(kind)) continue;
-      const [previousObject, current] = [earlier.byKey.get(key), configs.byKey.get(key)];
+      const [previousObject, current] = [previousConfigs.byKey.get(key), configs.byKey.get(key)];
       if (previousObject !== undefined && current !== undefined && !needsPush(previousObject, current)) continue;
-      if (kind === 'RequestAuthentication') waiting.set(key, previousObject);
-      else differing.push(key);
+      if (kind === 'RequestAuthentication') waitingConfigs.set(key, previousObject);
+      else differingKeys.push(key);
     }
-    return { applied: waiting.size === 0 ? configs : yield* configs.editing(waiting), differing, objects };
+    return {
+      applied: waitingConfigs.size === 0 ? configs : yield* configs.editing(waitingConfigs),
+      differing: differingKeys,
+      objects,
+    };
   }
 
   get registrySettings(): RegistryOptions {

@@ -83,14 +83,14 @@ export function credentialPlace(
   configs: Pick<ConfigSet, 'KubernetesGateway' | 'Ingress'>,
 ): Required<ObjectPlace> | undefined {
   const origin = config.partOrigins?.[`servers[${index}]`]?.[0];
-  const isOfIngress = config.generatedFrom === 'Ingress';
-  const objects: readonly Config[] = isOfIngress ? configs.Ingress : configs.KubernetesGateway;
-  const written = origin && byName(objects).get(`${origin.key.namespace}/${origin.key.name}`);
-  if (written) {
+  const isFromIngress = config.generatedFrom === 'Ingress';
+  const objects: readonly Config[] = isFromIngress ? configs.Ingress : configs.KubernetesGateway;
+  const writtenObject = origin && gatewayByName(objects).get(`${origin.key.namespace}/${origin.key.name}`);
+  if (writtenObject) {
     const path = fieldText(origin.path ?? ['spec']);
     return {
-      config: written,
-      field: isOfIngress ? `${path}.secretName` : `${path}.tls.certificateRefs[${indexOf(field)}]`,
+      config: writtenObject,
+      field: isFromIngress ? `${path}.secretName` : `${path}.tls.certificateRefs[${indexOf(field)}]`,
     };
   }
   return isWritten(config) ? { config, field: `spec.servers[${index}].tls.${field}` } : undefined;
@@ -101,7 +101,7 @@ function indexOf(field: string): string {
   return /\[(\d+)\]$/.exec(field)?.[1] ?? '0';
 }
 
-const byName = memoizeByObject((gateways: readonly Config[]) => objectsByName(gateways));
+const gatewayByName = memoizeByObject((gateways: readonly Config[]) => objectsByName(gateways));
 
 export function absentCredentialText(object: string, advice: string): string {
   return `there is no ${object}, so TLS connections fail: ${advice}`;
@@ -139,12 +139,12 @@ function warningOf(
     certain ? keys.has(`${kind}/${namespace}/${secretName}`) : anywhere.has(`${kind}/${secretName}`),
   );
   if (isThere || !known.isComplete(kind, certain ? namespace : undefined)) return undefined;
-  const where = certain ? `${namespace}/${name}` : name;
+  const secretText = certain ? `${namespace}/${name}` : name;
   const advice = certain
     ? 'create it, or correct the name'
     : "create it in the namespace of the gateway's or client's workload, or correct the name";
   return {
     ...{ code: 'CREDENTIAL_NOT_FOUND', ...credentialField },
-    message: absentCredentialText(`${kind} ${where}`, advice),
+    message: absentCredentialText(`${kind} ${secretText}`, advice),
   };
 }

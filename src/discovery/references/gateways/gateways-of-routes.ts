@@ -9,15 +9,15 @@ import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } fr
 const maxHosts = 5;
 
 export const checkGatewaysOfRoutes: ConfigCheck = function* (sources) {
-  const byName = objectsByName(sources.configs.Gateway);
+  const gatewayByName = objectsByName(sources.configs.Gateway);
   const namesakes = Map.groupBy(sources.configs.Gateway.filter(isWritten), ({ name }) => name);
   for (const config of sources.configs.VirtualService) {
     yield undefined;
     if (!isWritten(config)) continue;
-    for (const [index, written] of (config.spec.gateways ?? []).entries()) {
-      if (written === 'mesh') continue;
-      const name = qualified(written, config);
-      const gateway = byName.get(name);
+    for (const [index, writtenGateway] of (config.spec.gateways ?? []).entries()) {
+      if (writtenGateway === 'mesh') continue;
+      const name = qualified(writtenGateway, config);
+      const gateway = gatewayByName.get(name);
       if (gateway === undefined)
         yield missingGateway(config, index, name, namesakes.get(name.slice(name.indexOf('/') + 1)) ?? [], sources);
       else yield* unservedHosts(config, gateway, sources);
@@ -39,12 +39,15 @@ function* matchesOfNoGateway(config: Config<VirtualService>): Generator<ConfigWa
   );
   for (const [list, routes] of Object.entries({ http, tls, tcp })) {
     for (const [routeIndex, { match = [] }] of routes.entries()) {
-      for (const [index, { gateways: chosen = [] }] of match.entries()) {
-        if (chosen.length === 0 || chosen.some((chosenGateway) => bound.has(qualified(chosenGateway, config))))
+      for (const [index, { gateways: matchGateways = [] }] of match.entries()) {
+        if (
+          matchGateways.length === 0 ||
+          matchGateways.some((chosenGateway) => bound.has(qualified(chosenGateway, config)))
+        )
           continue;
         yield {
           ...{ code: 'GATEWAY_NOT_FOUND', config, field: `spec.${list}[${routeIndex}].match[${index}].gateways` },
-          message: `none of ${chosen.join(', ')} is a gateway of this object, so the match applies to no request: choose one of ${[...bound].join(', ')}, or add it to spec.gateways`,
+          message: `none of ${matchGateways.join(', ')} is a gateway of this object, so the match applies to no request: choose one of ${[...bound].join(', ')}, or add it to spec.gateways`,
         };
       }
     }
@@ -55,10 +58,10 @@ function missingGateway(
   config: Config<VirtualService>,
   index: number,
   name: string,
-  elsewhere: readonly Config<Gateway>[],
+  otherGateways: readonly Config<Gateway>[],
   { known }: CheckSources,
 ): ConfigWarning | undefined {
-  const [other] = elsewhere;
+  const [other] = otherGateways;
   const isMissing =
     (other === undefined || !known.areOfFiles) && known.isComplete('Gateway', name.slice(0, name.indexOf('/')));
   if (other === undefined && !isMissing) return undefined;
@@ -79,17 +82,22 @@ function* unservedHosts(
   { context }: CheckSources,
 ): Generator<ConfigWarning> {
   const servedHosts = gateway.spec.servers.flatMap(({ hosts }) => hosts.map((host) => servedHost(host, gateway)));
-  const mine = servedHosts.filter(({ namespace }) => namespace === '*' || namespace === config.namespace);
-  for (const [index, written] of config.spec.hosts.entries()) {
-    const host = context.hostNames.qualified(written, config.namespace);
-    if (mine.some((candidate) => hostsOverlap(host, candidate.host) || hostsOverlap(written, candidate.host))) continue;
-    const isOfOthers = servedHosts.some((candidate) => hostsOverlap(host, candidate.host));
-    const why = isOfOthers
-      ? `does not let VirtualServices of namespace ${config.namespace} serve ${written}: list ${config.namespace}/${written} in servers.hosts`
-      : `serves ${listed(servedHosts)} and not ${written}: add the host to a server, or correct it here`;
+  const reachableHosts = servedHosts.filter(({ namespace }) => namespace === '*' || namespace === config.namespace);
+  for (const [index, writtenHost] of config.spec.hosts.entries()) {
+    const host = context.hostNames.qualified(writtenHost, config.namespace);
+    if (
+      reachableHosts.some(
+        (candidate) => hostsOverlap(host, candidate.host) || hostsOverlap(writtenHost, candidate.host),
+      )
+    )
+      continue;
+    const isServedToOthers = servedHosts.some((candidate) => hostsOverlap(host, candidate.host));
+    const reason = isServedToOthers
+      ? `does not let VirtualServices of namespace ${config.namespace} serve ${writtenHost}: list ${config.namespace}/${writtenHost} in servers.hosts`
+      : `serves ${listHosts(servedHosts)} and not ${writtenHost}: add the host to a server, or correct it here`;
     yield {
       ...{ code: 'HOST_NOT_IN_GATEWAY', config, field: `spec.hosts[${index}]` },
-      message: `Gateway ${gateway.namespace}/${gateway.name} ${why}`,
+      message: `Gateway ${gateway.namespace}/${gateway.name} ${reason}`,
       other: { config: gateway, field: 'spec.servers' },
     };
   }
@@ -100,12 +108,12 @@ interface ServedHost {
   readonly host: string;
 }
 
-function servedHost(written: string, gateway: Config<Gateway>): ServedHost {
-  const [namespace, host] = written.includes('/') ? written.split('/', 2) : ['*', written];
+function servedHost(writtenHost: string, gateway: Config<Gateway>): ServedHost {
+  const [namespace, host] = writtenHost.includes('/') ? writtenHost.split('/', 2) : ['*', writtenHost];
   return { namespace: namespace === '.' ? gateway.namespace : namespace!, host: host! };
 }
 
-function listed(servedHosts: readonly ServedHost[]): string {
+function listHosts(servedHosts: readonly ServedHost[]): string {
   const hosts = [...new Set(servedHosts.map(({ host }) => host))];
   return hosts.slice(0, maxHosts).join(', ') + (hosts.length > maxHosts ? ', …' : '');
 }

@@ -8,18 +8,18 @@ import { objectOfService } from '../known-objects.ts';
 export const checkNetworks: ConfigCheck = function* ({ context, configs, known }) {
   if (!known.isComplete('NetworkGateway')) return;
   const networks = new Map<string, Service>();
-  let hasOthers = false;
+  let hasOtherNetworks = false;
   for (const service of context.services) {
     yield undefined;
     if (service.meshExternal) continue;
     for (const { network, address } of context.endpointsOf(service.hostname, service.namespace)) {
       // Endpoints without an address are not sent, and a separate diagnostic reports them.
       if (address === '') continue;
-      if (network === '') hasOthers = true;
+      if (network === '') hasOtherNetworks = true;
       else if (!networks.has(network)) networks.set(network, service);
     }
   }
-  if (networks.size + Number(hasOthers) < 2) return;
+  if (networks.size + Number(hasOtherNetworks) < 2) return;
   for (const [network, service] of networks) {
     if (context.networkGateways.all.some((gateway) => gateway.network === network)) continue;
     const config = objectOfService(service, configs);

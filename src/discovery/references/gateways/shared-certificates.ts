@@ -20,8 +20,8 @@ interface TlsServer {
 
 export const checkSharedCertificates: ConfigCheck = function* (sources) {
   /** Servers by workload, port and certificate, and by workload, port and DNS name of the certificate. */
-  const byCertificate = new Map<string, TlsServer>();
-  const byName = new Map<string, TlsServer>();
+  const serverByCertificate = new Map<string, TlsServer>();
+  const serverByName = new Map<string, TlsServer>();
   for (const config of sources.configs.Gateway) {
     yield undefined;
     if (!isWritten(config)) continue;
@@ -32,20 +32,20 @@ export const checkSharedCertificates: ConfigCheck = function* (sources) {
       const certificate = certificateText(tlsServer);
       if (certificate === undefined) continue;
       const key = `${listenerKey} ${certificate}`;
-      const same = byCertificate.get(key);
-      const other = same ?? coveringHost(tlsServer, listenerKey, byName);
+      const sameCertificateServer = serverByCertificate.get(key);
+      const other = sameCertificateServer ?? coveringHost(tlsServer, listenerKey, serverByName);
       if (other !== undefined && !isContained(tlsServer, other))
-        yield warningAbout(tlsServer, other, same !== undefined);
-      if (same === undefined) byCertificate.set(key, tlsServer);
+        yield warningAbout(tlsServer, other, sameCertificateServer !== undefined);
+      if (sameCertificateServer === undefined) serverByCertificate.set(key, tlsServer);
       for (const name of namesOf(tlsServer, sources))
-        if (!byName.has(`${listenerKey} ${name}`)) byName.set(`${listenerKey} ${name}`, tlsServer);
+        if (!serverByName.has(`${listenerKey} ${name}`)) serverByName.set(`${listenerKey} ${name}`, tlsServer);
     }
   }
 };
 
-function warningAbout({ config, server, index }: TlsServer, other: TlsServer, isSame: boolean) {
+function warningAbout({ config, server, index }: TlsServer, other: TlsServer, isSameGateway: boolean) {
   const otherServerText = `server ${other.server.port.name || other.server.port.number} of Gateway ${other.config.namespace}/${other.config.name}`;
-  const coverage = isSame
+  const coverage = isSameGateway
     ? `the certificate is also that of ${otherServerText}`
     : `the certificate of ${otherServerText} covers a host of this server`;
   return {
@@ -74,12 +74,12 @@ function certificateText({ config: { namespace }, server: { tls } }: TlsServer):
 function coveringHost(
   { hosts }: TlsServer,
   listenerKey: string,
-  byName: ReadonlyMap<string, TlsServer>,
+  serverByName: ReadonlyMap<string, TlsServer>,
 ): TlsServer | undefined {
   for (const host of hosts) {
     const names = host.startsWith('*.') ? [host] : [host, `*${host.slice(Math.max(0, host.indexOf('.')))}`];
     for (const name of names) {
-      const overlappingServer = byName.get(`${listenerKey} ${name}`);
+      const overlappingServer = serverByName.get(`${listenerKey} ${name}`);
       if (overlappingServer !== undefined) return overlappingServer;
     }
   }
@@ -88,8 +88,8 @@ function coveringHost(
 
 /** Whether all hosts of one server are hosts of the other, so that only one serves them. */
 function isContained(a: TlsServer, b: TlsServer): boolean {
-  const [fewer, more] = a.hosts.length < b.hosts.length ? [a, b] : [b, a];
-  return fewer.hosts.every((host) => more.hosts.includes(host));
+  const [smallerServer, largerServer] = a.hosts.length < b.hosts.length ? [a, b] : [b, a];
+  return smallerServer.hosts.every((host) => largerServer.hosts.includes(host));
 }
 
 const namesOfSecret = new WeakMap<Secret, readonly string[]>();

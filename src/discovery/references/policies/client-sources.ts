@@ -37,14 +37,16 @@ export function namespacesOf({
 }: Pick<CheckSources, 'configs' | 'known'>): ReadonlySet<string> | undefined {
   if (!known.isComplete('Namespace')) return undefined;
   // A connected workload can have a namespace that exists in no cluster.
-  const connected = [...(known.connected ?? [])].map(({ shape }) => shape.configNamespace);
+  const connectedNamespaces = [...(known.connected ?? [])].map(({ shape }) => shape.configNamespace);
   const workloadNamespaces = [...configs.Pod, ...configs.WorkloadEntry].map(({ namespace }) => namespace);
-  return new Set([...configs.Namespace.map(({ name }) => name), ...workloadNamespaces, ...connected]);
+  return new Set([...configs.Namespace.map(({ name }) => name), ...workloadNamespaces, ...connectedNamespaces]);
 }
 
-function correctionOf(written: string, namespaces: ReadonlySet<string>): string {
-  const near = nearestName(written, namespaces);
-  return near === undefined ? 'correct the name, or create the namespace' : `write ${near}, or create the namespace`;
+function correctionOf(writtenNamespace: string, namespaces: ReadonlySet<string>): string {
+  const nearest = nearestName(writtenNamespace, namespaces);
+  return nearest === undefined
+    ? 'correct the name, or create the namespace'
+    : `write ${nearest}, or create the namespace`;
 }
 
 function* missingNamespaces(
@@ -66,18 +68,18 @@ interface NamedNamespace {
 }
 
 function* namedIn({ rules }: AuthorizationPolicy): Generator<NamedNamespace> {
-  const listed = (values: readonly string[] = [], path: string, isExcluded: boolean): NamedNamespace[] =>
+  const namespacesAt = (values: readonly string[] = [], path: string, isExcluded: boolean): NamedNamespace[] =>
     values.map((name, index) => ({ name, field: `${path}[${index}]`, isExcluded }));
   for (const [rule, { from = [], when = [] }] of rules.entries()) {
     for (const [sourceIndex, { namespaces, notNamespaces }] of from.entries()) {
       const path = `spec.rules[${rule}].from[${sourceIndex}].source`;
-      yield* listed(namespaces, `${path}.namespaces`, false);
-      yield* listed(notNamespaces, `${path}.notNamespaces`, true);
+      yield* namespacesAt(namespaces, `${path}.namespaces`, false);
+      yield* namespacesAt(notNamespaces, `${path}.notNamespaces`, true);
     }
     for (const [conditionIndex, { key, values, notValues }] of when.entries()) {
       if (key !== 'source.namespace') continue;
-      yield* listed(values, `spec.rules[${rule}].when[${conditionIndex}].values`, false);
-      yield* listed(notValues, `spec.rules[${rule}].when[${conditionIndex}].notValues`, true);
+      yield* namespacesAt(values, `spec.rules[${rule}].when[${conditionIndex}].values`, false);
+      yield* namespacesAt(notValues, `spec.rules[${rule}].when[${conditionIndex}].notValues`, true);
     }
   }
 }
@@ -109,9 +111,9 @@ function unmatchedLabels(
   if (workloads.get(sourceNamespace)?.selectsAny(sourceLabels) || !known.isComplete('Pod', sourceNamespace)) {
     return undefined;
   }
-  const where = sourceNamespace === '' ? 'of the mesh' : `of namespace ${sourceNamespace}`;
+  const scopeText = sourceNamespace === '' ? 'of the mesh' : `of namespace ${sourceNamespace}`;
   return {
     ...{ code: 'SOURCE_NOT_FOUND', config, field: `${field}.sourceLabels` },
-    message: `no workload ${where} has the labels ${labelsText(sourceLabels)}, so the match applies to no request: correct the labels, or the labels of the pods`,
+    message: `no workload ${scopeText} has the labels ${labelsText(sourceLabels)}, so the match applies to no request: correct the labels, or the labels of the pods`,
   };
 }

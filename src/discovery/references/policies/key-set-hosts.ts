@@ -17,7 +17,7 @@ export const checkKeySetHosts: ConfigCheck = function* (sources) {
 const effect = 'so the keys cannot be fetched and tokens of this issuer are rejected (401)';
 
 function problemOf(
-  { hostname, port: written, protocol }: URL,
+  { hostname, port: writtenPort, protocol }: URL,
   { hosts }: CheckSources,
 ): Pick<ConfigWarning, 'code' | 'message'> | undefined {
   // Hosts outside the cluster domain may be resolved elsewhere.
@@ -28,7 +28,7 @@ function problemOf(
       message: `no service has the host ${hostname}, ${effect}: correct the name, or create the Service`,
     };
   const numbers = hosts.of(hostname).flatMap(({ ports }) => ports.map(({ number }) => number));
-  const port = Number(written) || (protocol === 'http:' ? 80 : 443);
+  const port = Number(writtenPort) || (protocol === 'http:' ? 80 : 443);
   if (numbers.length === 0 || numbers.includes(port)) return undefined;
   return {
     code: 'PORT_NOT_FOUND',

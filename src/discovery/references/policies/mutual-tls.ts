@@ -36,11 +36,11 @@ export const checkMutualTls: ConfigCheck = function* (sources) {
       );
       if (conflictingServer === undefined) continue;
       const { policy, server } = conflictingServer;
-      const [rejected, accepted] =
+      const [rejectedMode, acceptedMode] =
         mode === 'ISTIO_MUTUAL' ? ['mutual TLS', 'DISABLE'] : [mode === 'DISABLE' ? 'plaintext' : 'this TLS', 'STRICT'];
       yield {
         ...{ code: 'MTLS_CONFLICT', config, field },
-        message: `clients of ${server.host} send ${rejected}, and PeerAuthentication ${policy.namespace}/${policy.name} (${accepted}) rejects it: ${advice(mode)}`,
+        message: `clients of ${server.host} send ${rejectedMode}, and PeerAuthentication ${policy.namespace}/${policy.name} (${acceptedMode}) rejects it: ${advice(mode)}`,
         other: { config: policy },
       };
     }
@@ -126,14 +126,15 @@ function* hostsWithin(
   rules: HostsByNamespace,
   { context, hosts }: CheckSources,
 ): Generator<string | undefined> {
-  const isOfMesh = namespace === context.mesh.rootNamespace;
+  const isMeshWide = namespace === context.mesh.rootNamespace;
   const seenServices = new Set<string>();
   for (const service of hosts.within(wildcard).slice(0, maxServices)) {
     yield undefined;
     const { hostname, namespace: owner } = service;
-    const isTaken = isOfMesh && owner !== namespace && mostSpecific(hostname, rules.get(owner) ?? none) !== undefined;
+    const isOverridden =
+      isMeshWide && owner !== namespace && mostSpecific(hostname, rules.get(owner) ?? none) !== undefined;
     const narrowest = mostSpecific(hostname, rules.get(namespace) ?? none) ?? wildcard;
-    if (isTaken || narrowest !== wildcard || seenServices.has(hostname)) continue;
+    if (isOverridden || narrowest !== wildcard || seenServices.has(hostname)) continue;
     seenServices.add(hostname);
     yield hostname;
   }

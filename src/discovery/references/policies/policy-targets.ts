@@ -59,7 +59,7 @@ function missingTarget(
   const target = targetKinds[`${group}/${kind}`];
   if (target === undefined) return undefined;
   const namespace = target === 'GatewayClass' ? '' : config.namespace;
-  const targetObject = byName(configs[target] as readonly Config[]).get(`${namespace}/${name}`);
+  const targetObject = objectByName(configs[target] as readonly Config[]).get(`${namespace}/${name}`);
   if (targetObject !== undefined)
     return target === 'KubernetesGateway' ? foreignGateway(config, field, targetObject, configs) : undefined;
   if (target === 'GatewayClass' && name === defaultClass) return undefined;
@@ -78,7 +78,7 @@ function foreignGateway(
   { GatewayClass }: Pick<ConfigSet, 'GatewayClass'>,
 ): ConfigWarning | undefined {
   const { gatewayClassName } = gateway.spec as { gatewayClassName: string };
-  const gatewayClass = byName(GatewayClass).get(`/${gatewayClassName}`);
+  const gatewayClass = objectByName(GatewayClass).get(`/${gatewayClassName}`);
   if (gatewayClass === undefined || (gatewayClass.spec as GatewayClass).controllerName === controllerName)
     return undefined;
   return {
@@ -94,18 +94,18 @@ function missingSection(
   { name, sectionName }: { readonly name: string; readonly sectionName?: string },
   { configs }: CheckSources,
 ): ConfigWarning | undefined {
-  const service = byName(configs.Service).get(`${config.namespace}/${name}`) as
+  const service = objectByName(configs.Service).get(`${config.namespace}/${name}`) as
     | ConfigSet['Service'][number]
     | undefined;
   if (service === undefined || sectionName === undefined) return undefined;
   const names = service.spec.spec.ports.map((port) => port.name);
   if (names.includes(sectionName)) return undefined;
-  const listed = names.filter((portName) => portName !== '').join(', ') || 'none has a name';
+  const namesText = names.filter((portName) => portName !== '').join(', ') || 'none has a name';
   return {
     ...{ code: 'TARGET_NOT_FOUND', config, field },
-    message: `Service ${config.namespace}/${name} has no port named ${sectionName} (its ports: ${listed}), so the object does not apply there and connections to the port are plaintext: correct the name`,
+    message: `Service ${config.namespace}/${name} has no port named ${sectionName} (its ports: ${namesText}), so the object does not apply there and connections to the port are plaintext: correct the name`,
     other: { config: service, field: 'spec.ports' },
   };
 }
 
-const byName = memoizeByObject((objects: readonly Config[]) => objectsByName(objects));
+const objectByName = memoizeByObject((objects: readonly Config[]) => objectsByName(objects));

@@ -51,9 +51,9 @@ export const checkProviderServices: ConfigCheck = function* (sources) {
 
 /** Location, with the index in the provider's file if known, because a mesh configuration can be merged from several files. */
 function placeOf(name: string, { spec }: Config): string {
-  const { extensionProviders: written } = spec as { extensionProviders?: unknown };
-  const index = Array.isArray(written)
-    ? written.findIndex((writtenProvider) => isObject(writtenProvider) && writtenProvider.name === name)
+  const { extensionProviders: writtenProviders } = spec as { extensionProviders?: unknown };
+  const index = Array.isArray(writtenProviders)
+    ? writtenProviders.findIndex((writtenProvider) => isObject(writtenProvider) && writtenProvider.name === name)
     : -1;
   return `extensionProviders[${index === -1 ? JSON.stringify(name) : index}]`;
 }
@@ -88,11 +88,11 @@ interface ProviderProblem extends Pick<ConfigWarning, 'code' | 'message' | 'fiel
 
 /** @param namespace of the clients; empty for any */
 function problemOf(
-  { service: written, port }: ProviderAddress,
+  { service: writtenService, port }: ProviderAddress,
   namespace: string,
   { context, hosts }: CheckSources,
 ): ProviderProblem | undefined {
-  const { host, isProvidedBy } = providerService(written, namespace, context);
+  const { host, isProvidedBy } = providerService(writtenService, namespace, context);
   if (!hosts.isKnown(host)) return undefined;
   const problem = (field: string, reason: string): ProviderProblem => ({
     ...{ code: 'PROVIDER_UNREACHABLE', field, reason },
@@ -106,7 +106,7 @@ function problemOf(
       (namespace === '' || isExportedTo(providerService.exportTo, providerService.namespace, namespace)),
   );
   // A service in the namespace of a client may provide it.
-  if (provided.length === 0 && namespace === '' && !written.includes('/')) return undefined;
+  if (provided.length === 0 && namespace === '' && !writtenService.includes('/')) return undefined;
   if (provided.length === 0)
     return problem(
       'service',
@@ -116,8 +116,8 @@ function problemOf(
     providerService.ports.filter(({ protocol }) => protocol !== 'UDP'),
   );
   if (ports.some(({ number }) => number === port)) return undefined;
-  const listed = [...new Set(ports.map(({ number }) => number))].join(', ');
-  return problem('port', `${host} has no port ${port} (its ports: ${listed})`);
+  const numbersText = [...new Set(ports.map(({ number }) => number))].join(', ');
+  return problem('port', `${host} has no port ${port} (its ports: ${numbersText})`);
 }
 
 function* defaultsOf({ context: { mesh }, meshConfig }: CheckSources): Generator<ConfigWarning> {

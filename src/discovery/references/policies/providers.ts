@@ -19,8 +19,8 @@ export const checkProviders: ConfigCheck = function* ({ context, configs, known 
     if (context.mesh.invalidProviders?.includes(name)) {
       // `validate` reports the invalid provider itself.
       if (known.areOfFiles) return undefined;
-      const invalid = `the extension provider ${name} of the mesh configuration is invalid and ignored, so ${effect}: correct its settings`;
-      return { code: 'PROVIDER_NOT_FOUND', config, field, message: invalid };
+      const invalidText = `the extension provider ${name} of the mesh configuration is invalid and ignored, so ${effect}: correct its settings`;
+      return { code: 'PROVIDER_NOT_FOUND', config, field, message: invalidText };
     }
     const message = `the mesh configuration has no extension provider ${name} (${list}), so ${effect}: add it to extensionProviders, or correct the name`;
     return { code: 'PROVIDER_NOT_FOUND', config, field, message };

@@ -48,10 +48,13 @@ function unapplied(
   if (service === undefined || namespace === mesh.rootNamespace) return undefined;
   if (services.some((candidate) => candidate.namespace === namespace)) return undefined;
   const exportTo = exportSet(namespace, spec.exportTo, mesh.defaultDestinationRuleExportTo, mesh);
-  const isOwn = isExportedTo(exportTo, namespace, namespace);
-  if (isOwn && spec.exportTo === undefined) return undefined;
-  if (isOwn && spec.exportTo!.every((exportedTo) => exportedTo === '.' || exportedTo === namespace)) return undefined;
-  const recipients = isOwn ? `only to clients of namespace ${namespace}, regardless of exportTo` : 'to no client';
+  const isExportedToOwn = isExportedTo(exportTo, namespace, namespace);
+  if (isExportedToOwn && spec.exportTo === undefined) return undefined;
+  if (isExportedToOwn && spec.exportTo!.every((exportedTo) => exportedTo === '.' || exportedTo === namespace))
+    return undefined;
+  const recipients = isExportedToOwn
+    ? `only to clients of namespace ${namespace}, regardless of exportTo`
+    : 'to no client';
   return {
     ...{ code: 'RULE_NOT_APPLIED', config, field: 'spec.exportTo' },
     message: `the rule applies ${recipients}: ${spec.host} is a host of namespace ${service.namespace}; move the rule to ${service.namespace} for all clients, or set exportTo to ["."]`,

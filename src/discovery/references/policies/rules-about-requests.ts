@@ -16,9 +16,9 @@ export const checkRulesAboutRequests: ConfigCheck = function* ({ configs, known 
   for (const config of policies) {
     yield undefined;
     const { selector = {}, rules, action } = config.spec;
-    const selecting = services.of(config.namespace, selector);
-    if (selecting.length >= maxSelectingServices || !known.isComplete('Service', config.namespace)) continue;
-    const ports = selecting.flatMap((service) => workloadPorts(service, listening));
+    const selectingServices = services.of(config.namespace, selector);
+    if (selectingServices.length >= maxSelectingServices || !known.isComplete('Service', config.namespace)) continue;
+    const ports = selectingServices.flatMap((service) => workloadPorts(service, listening));
     for (const [index, rule] of rules.entries()) {
       if (!needsRequests(rule)) continue;
       const rulePorts = portsOf(rule);

@@ -33,7 +33,7 @@ const workloadSelector = ({
     labels: ('labels' in selector && typeof selector.labels === 'object' ? selector.labels : selector) as Labels,
   };
 
-const selecting: readonly (readonly [KindName, SelectorOf])[] = [
+const selectorsByKind: readonly (readonly [KindName, SelectorOf])[] = [
   ...(['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry', 'WasmPlugin'] as const).map(
     (kind) => [kind, policySelector as SelectorOf] as const,
   ),
@@ -50,7 +50,7 @@ export const checkSelectors: ConfigCheck = function* (sources) {
   const workloads = haveSelectors(sources)
     ? yield* workloadsByNamespace(sources)
     : new Map<string, LabelIndex<SelectableWorkload>>();
-  for (const [kind, selectorOf] of selecting) {
+  for (const [kind, selectorOf] of selectorsByKind) {
     const oldest = new Map<string, Config>();
     for (const config of sources.configs[kind] as readonly Config<never>[]) {
       yield undefined;
@@ -72,7 +72,7 @@ export const checkSelectors: ConfigCheck = function* (sources) {
 
 function haveSelectors({ configs, known }: CheckSources): boolean {
   if (known.areOfFiles || configs.Gateway.length > 0) return true;
-  return selecting.some(([kind, selectorOf]) =>
+  return selectorsByKind.some(([kind, selectorOf]) =>
     (configs[kind] as readonly Config<never>[]).some(({ spec }) => selectorOf(spec) !== undefined),
   );
 }
@@ -133,15 +133,15 @@ function* gatewaysWithoutWorkloads(
   for (const config of configs.Gateway) {
     yield undefined;
     const { selector: labels } = config.spec;
-    const isOfService = config.annotations[gatewayServiceAnnotation] !== undefined;
-    if (!isWritten(config) || isOfService || Object.keys(labels).length === 0) continue;
+    const isServiceGateway = config.annotations[gatewayServiceAnnotation] !== undefined;
+    if (!isWritten(config) || isServiceGateway || Object.keys(labels).length === 0) continue;
     const namespace = isScoped ? config.namespace : '';
     if (workloads.get(namespace)?.selectsAny(labels)) continue;
     if (!known.isComplete(isScoped ? 'Pod' : 'GatewayPod', namespace)) continue;
-    const where = isScoped ? `of namespace ${namespace}` : 'of the mesh';
+    const scopeText = isScoped ? `of namespace ${namespace}` : 'of the mesh';
     yield {
       ...{ code: 'WORKLOAD_NOT_FOUND', config, field: 'spec.selector' },
-      message: `no workload ${where} has the labels ${labelsText(labels)}, so no gateway serves these servers: correct the selector, or the labels of the gateway's pods`,
+      message: `no workload ${scopeText} has the labels ${labelsText(labels)}, so no gateway serves these servers: correct the selector, or the labels of the gateway's pods`,
     };
   }
 }
@@ -161,10 +161,10 @@ function unmatched(
   const namespace = isForMesh ? '' : config.namespace;
   if (!known.isComplete('Pod', namespace)) return undefined;
   if (workloads.get(namespace)?.selectsAny(labels)) return undefined;
-  const where = isForMesh ? 'of the mesh' : `of namespace ${config.namespace}`;
+  const scopeText = isForMesh ? 'of the mesh' : `of namespace ${config.namespace}`;
   return {
     ...{ code: 'WORKLOAD_NOT_FOUND', config, field },
-    message: `no workload ${where} has the labels ${labelsText(labels)}, so the object has no effect: correct the labels, or the labels of the pods`,
+    message: `no workload ${scopeText} has the labels ${labelsText(labels)}, so the object has no effect: correct the labels, or the labels of the pods`,
   };
 }
 
@@ -175,10 +175,10 @@ export function labelsText(labels: Labels): string {
 }
 
 function conflict(config: Config, other: Config, selector: Selector | undefined): ConfigWarning {
-  const selected = selector === undefined ? 'all workloads of the namespace' : 'the same workloads';
+  const selectedText = selector === undefined ? 'all workloads of the namespace' : 'the same workloads';
   return {
     ...{ code: 'SELECTOR_CONFLICT', config, field: selector?.field ?? 'spec' },
-    message: `${config.kind} ${other.namespace}/${other.name} applies to ${selected} and is older, so this object has no effect: merge the two`,
+    message: `${config.kind} ${other.namespace}/${other.name} applies to ${selectedText} and is older, so this object has no effect: merge the two`,
     other: { config: other },
   };
 }

@@ -27,12 +27,12 @@ const checkedContexts: readonly string[] = ['GATEWAY', 'SIDECAR_OUTBOUND'];
 const otherTargets: readonly string[] = ['BOOTSTRAP', 'EXTENSION_CONFIG'];
 
 export function* unappliedPatches(sources: CheckSourcesOfFiles): Generator<ConfigWarning> {
-  const generated = new Set<string>();
+  const generatedNames = new Set<string>();
   for (const config of sources.configs.EnvoyFilter) {
     if (config.standsFor !== undefined || config.spec.targetRefs !== undefined) continue;
-    const selected = selectedTypes(config, sources);
+    const nodeTypes = selectedTypes(config, sources);
     for (const [index, patch] of config.spec.configPatches.entries()) {
-      const otherType = typeWithoutContext(patch, selected);
+      const otherType = typeWithoutContext(patch, nodeTypes);
       if (otherType !== undefined) {
         yield {
           code: 'PATCH_NOT_APPLIED',
@@ -44,7 +44,7 @@ export function* unappliedPatches(sources: CheckSourcesOfFiles): Generator<Confi
       if (!isChecked(patch)) continue;
       const proxies = patch.match.context === 'GATEWAY' ? gatewaysOf(config, sources) : sidecarsOf(config, sources);
       if (proxies.length === 0 || proxies.length > maxProxies) continue;
-      for (const proxy of proxies) generate(proxy, sources, generated);
+      for (const proxy of proxies) generate(proxy, sources, generatedNames);
       const { applied, problem } = patchStatus(patch);
       if (applied && problem === undefined) continue;
       const field = `spec.configPatches[${index}]`;
@@ -65,14 +65,14 @@ export function unappliedText(proxies: string): string {
 /**
  * Returns the type of all selected proxies if it does not fit the context of the patch.
  *
- * @param selected types of the selected proxies; `undefined` if one is unknown
+ * @param nodeTypes types of the selected proxies; `undefined` if one is unknown
  */
 export function typeWithoutContext(
   { match: { context } }: EnvoyPatch,
-  selected: ReadonlySet<NodeType> | undefined,
+  nodeTypes: ReadonlySet<NodeType> | undefined,
 ): NodeType | undefined {
-  if (selected?.size !== 1 || context === 'ANY' || context === 'WAYPOINT') return undefined;
-  const [type] = selected;
+  if (nodeTypes?.size !== 1 || context === 'ANY' || context === 'WAYPOINT') return undefined;
+  const [type] = nodeTypes;
   return (context === 'GATEWAY') === (type === 'router') ? undefined : type;
 }
 
@@ -159,10 +159,10 @@ function sidecarsOf({ namespace, spec }: Config<EnvoyFilter>, { context }: Check
 }
 
 /** Patches record whether they were applied. */
-function generate(proxy: GivenProxy, { context }: CheckSourcesOfFiles, generated: Set<string>): void {
+function generate(proxy: GivenProxy, { context }: CheckSourcesOfFiles, generatedNames: Set<string>): void {
   const key = JSON.stringify(proxy);
-  if (generated.has(key)) return;
-  generated.add(key);
+  if (generatedNames.has(key)) return;
+  generatedNames.add(key);
   const shape = shapeOfProxy(proxy, context);
   if (shape === undefined) return;
   buildClusters(shape, context);

@@ -43,17 +43,18 @@ export function* addressConflicts(services: readonly Service[]): Generator<Addre
         const portUser = { service, protocol };
         if (protocol === 'UDP' || (isShared && (isHttp(protocol) || isTls(protocol) || protocol === 'unsupported')))
           continue;
-        const older = first.get(key);
+        const olderOwner = first.get(key);
         if (isHttp(protocol)) {
-          if (older !== undefined && meets(older, portUser)) yield conflict(portUser, older, address, port);
+          if (olderOwner !== undefined && meets(olderOwner, portUser))
+            yield conflict(portUser, olderOwner, address, port);
           else if (!http.has(key)) http.set(key, portUser);
           continue;
         }
-        if (older === undefined) {
+        if (olderOwner === undefined) {
           first.set(key, portUser);
           const requests = http.get(key);
           if (requests !== undefined && meets(requests, portUser)) yield conflict(requests, portUser, address, port);
-        } else if (meets(older, portUser)) yield conflict(portUser, older, address, port);
+        } else if (meets(olderOwner, portUser)) yield conflict(portUser, olderOwner, address, port);
       }
     }
   }
@@ -111,6 +112,6 @@ export function conflictText(conflict: AddressConflict, { features }: Pick<PushC
   if (!isUnspecified(address)) {
     return `connections to ${address}:${port} go to ${winner.hostname} and not to ${service.hostname} (${protocol}): set different addresses`;
   }
-  const where = features.autoAllocate ? ', except at proxies with DNS capture (ISTIO_META_DNS_CAPTURE)' : '';
-  return `connections to port ${port} go to ${winner.hostname} and not to ${service.hostname} (${protocol}), because both have no address${where}: set different addresses or ports`;
+  const exceptionText = features.autoAllocate ? ', except at proxies with DNS capture (ISTIO_META_DNS_CAPTURE)' : '';
+  return `connections to port ${port} go to ${winner.hostname} and not to ${service.hostname} (${protocol}), because both have no address${exceptionText}: set different addresses or ports`;
 }

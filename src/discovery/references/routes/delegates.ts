@@ -6,9 +6,9 @@ import { exportSet, isExportedTo } from '../../../model/services/visibility.ts';
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
 
 export const checkDelegates: ConfigCheck = function* (sources) {
-  const byName = new Map<string, Config<VirtualService>>();
+  const delegateByName = new Map<string, Config<VirtualService>>();
   for (const config of sources.configs.VirtualService) {
-    byName.set(`${config.namespace}/${config.name}`, config);
+    delegateByName.set(`${config.namespace}/${config.name}`, config);
     yield undefined;
   }
   for (const config of sources.configs.VirtualService) {
@@ -17,7 +17,7 @@ export const checkDelegates: ConfigCheck = function* (sources) {
     for (const [index, root] of (config.spec.http ?? []).entries()) {
       if (root.delegate === undefined) continue;
       const { name, namespace = config.namespace } = root.delegate;
-      const delegate = byName.get(`${namespace}/${name}`);
+      const delegate = delegateByName.get(`${namespace}/${name}`);
       const reason = unusable(config, delegate, `${namespace}/${name}`, sources);
       if (reason !== undefined) {
         const message = `${reason.problem}, so the route has no effect: ${reason.advice}`;

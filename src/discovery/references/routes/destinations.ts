@@ -56,14 +56,14 @@ export function* destinationsOf({ http = [], tls = [], tcp = [] }: VirtualServic
 
 function warningOf(
   config: Config,
-  { host: written, port, subset }: Destination,
+  { host: destinationHost, port, subset }: Destination,
   field: string,
   ports: readonly number[],
   subsets: SubsetsOfHosts,
   sources: CheckSources,
 ): ConfigWarning | undefined {
   const { context, hosts, known } = sources;
-  const host = context.hostNames.qualified(written, config.namespace);
+  const host = context.hostNames.qualified(destinationHost, config.namespace);
   if (hosts.isMissing(host)) {
     const message = `no service has the host ${host}, so requests for it fail (503): ${hosts.correctionOf(host)}`;
     return { code: 'HOST_NOT_FOUND', config, field: `${field}.host`, message };
@@ -72,15 +72,15 @@ function warningOf(
   if (service === undefined) return hiddenWarning(config, host, field, sources);
   if (isAlias(service)) return undefined;
   const numbers = service.ports.map(({ number }) => number);
-  const listed = numbers.join(', ');
+  const numbersText = numbers.join(', ');
   if (port !== undefined && !numbers.includes(port.number)) {
-    const message = `${host} has no port ${port.number}, so requests for it fail (503): choose one of ${listed}`;
+    const message = `${host} has no port ${port.number}, so requests for it fail (503): choose one of ${numbersText}`;
     return { code: 'PORT_NOT_FOUND', config, field: `${field}.port.number`, message };
   }
   const unmatched =
     port === undefined && numbers.length > 1 && ports.find((portNumber) => !numbers.includes(portNumber));
   if (unmatched) {
-    const message = `${host} has the ports ${listed} and not the gateway's port ${unmatched}, so requests fail (503): add port.number`;
+    const message = `${host} has the ports ${numbersText} and not the gateway's port ${unmatched}, so requests fail (503): add port.number`;
     return { code: 'PORT_NOT_CHOSEN', config, field, message };
   }
   if (subset === undefined || subsets.has(service.hostname, subset) || !known.isComplete('DestinationRule'))
@@ -102,8 +102,8 @@ function hiddenWarning(
   if (hidden === undefined || config.kind !== 'VirtualService') return undefined;
   const { namespace, spec } = config as Config<VirtualService>;
   const { exportTo, gateways = ['mesh'] } = spec;
-  const exported = exportSet(namespace, exportTo, context.mesh.defaultVirtualServiceExportTo, context.mesh);
-  if (!gateways.includes('mesh') || !isExportedTo(exported, namespace, namespace)) return undefined;
+  const exportNamespaces = exportSet(namespace, exportTo, context.mesh.defaultVirtualServiceExportTo, context.mesh);
+  if (!gateways.includes('mesh') || !isExportedTo(exportNamespaces, namespace, namespace)) return undefined;
   const routed = spec.hosts.flatMap((writtenHost) => hosts.of(context.hostNames.qualified(writtenHost, namespace)));
   if (!routed.some((routedService) => routedService.namespace === namespace)) return undefined;
   const other = objectOfService(hidden, configs);
@@ -136,7 +136,7 @@ function subsetWarning(
 
 function listenerPorts(
   { namespace, spec: { gateways = [] } }: Config<VirtualService>,
-  byName: ReadonlyMap<string, readonly number[]>,
+  portsByName: ReadonlyMap<string, readonly number[]>,
 ): readonly number[] {
-  return gateways.flatMap((name) => byName.get(name.includes('/') ? name : `${namespace}/${name}`) ?? []);
+  return gateways.flatMap((name) => portsByName.get(name.includes('/') ? name : `${namespace}/${name}`) ?? []);
 }

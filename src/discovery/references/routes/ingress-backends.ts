@@ -29,7 +29,7 @@ function warningOf(
   config: Config<Ingress>,
   field: string,
   { service: backend }: IngressBackend,
-  knownPorts: Map<string, BackendPorts>,
+  portsByBackend: Map<string, BackendPorts>,
   { context, hosts }: CheckSources,
 ): ConfigWarning | undefined {
   if (backend === undefined) return undefined;
@@ -40,8 +40,8 @@ function warningOf(
     const message = `there is no Service ${config.namespace}/${backend.name}, so ${effect}: correct the name, or create the Service`;
     return { code: 'HOST_NOT_FOUND', config, field: `${field}.name`, message };
   }
-  const ports = knownPorts.get(host) ?? portsOf(hosts.of(host));
-  knownPorts.set(host, ports);
+  const ports = portsByBackend.get(host) ?? portsOf(hosts.of(host));
+  portsByBackend.set(host, ports);
   if (!ports.areKnown) return undefined;
   const { advice } = ports;
   if (number !== undefined) {

@@ -22,16 +22,16 @@ export const checkMergedRules: ConfigCheck = function* ({ context, configs }) {
     if (!isWritten(config) || spec.workloadSelector !== undefined) continue;
     const host = context.hostNames.qualified(spec.host, namespace);
     const key = `${namespace} ${host}`;
-    const older: OlderRules = first.get(key) ?? { subsets: new Map() };
-    first.set(key, older);
+    const olderRules: OlderRules = first.get(key) ?? { subsets: new Map() };
+    first.set(key, olderRules);
     for (const [index, { name }] of (spec.subsets ?? []).entries()) {
-      const other = older.subsets.get(name);
-      if (other === undefined) older.subsets.set(name, config);
+      const other = olderRules.subsets.get(name);
+      if (other === undefined) olderRules.subsets.set(name, config);
       else yield lostSubset(config, index, name, other);
     }
     if (spec.trafficPolicy === undefined) continue;
-    if (older.holder === undefined) older.holder = config;
-    else if (areShared(older.holder, config, context)) yield lostPolicy(config, older.holder, host);
+    if (olderRules.holder === undefined) olderRules.holder = config;
+    else if (areShared(olderRules.holder, config, context)) yield lostPolicy(config, olderRules.holder, host);
   }
 };
 
@@ -44,14 +44,14 @@ function lostSubset(config: Rule, index: number, name: string, other: Rule): Con
   };
 }
 
-function lostPolicy(config: Rule, holder: Rule, host: string): ConfigWarning {
+function lostPolicy(config: Rule, policyHolder: Rule, host: string): ConfigWarning {
   const { portLevelSettings, ...otherSettings } = config.spec.trafficPolicy!;
   const isPortsOnly = portLevelSettings !== undefined && Object.keys(otherSettings).length === 0;
   const field = isPortsOnly ? 'trafficPolicy.portLevelSettings' : 'trafficPolicy';
   return {
     ...{ code: 'TRAFFIC_POLICY_LOST', config, field: `spec.${field}` },
-    message: `is not applied to ${host}: of several rules of a host only the trafficPolicy of the oldest one that has any applies, of DestinationRule ${holder.namespace}/${holder.name}; move it there`,
-    other: { config: holder, field: 'spec.trafficPolicy' },
+    message: `is not applied to ${host}: of several rules of a host only the trafficPolicy of the oldest one that has any applies, of DestinationRule ${policyHolder.namespace}/${policyHolder.name}; move it there`,
+    other: { config: policyHolder, field: 'spec.trafficPolicy' },
   };
 }
 

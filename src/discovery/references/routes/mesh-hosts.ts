@@ -5,22 +5,22 @@ import type { Service } from '../../../model/services/service.ts';
 import type { KnownObjects } from '../known-objects.ts';
 
 export class MeshHosts {
-  readonly #byHost: ReadonlyMap<string, readonly Service[]>;
+  readonly #servicesByHost: ReadonlyMap<string, readonly Service[]>;
   /**
    * Services by wildcards that match their hosts (`*.test` for `a.test`), in all namespaces (key ` *.test`) and per namespace (key `shop *.test`).
    */
-  readonly #byWildcard: ReadonlyMap<string, readonly Service[]>;
+  readonly #servicesByWildcard: ReadonlyMap<string, readonly Service[]>;
   readonly #suffix: string;
   readonly #knownObjects: KnownObjects;
 
   private constructor(
-    byHost: ReadonlyMap<string, readonly Service[]>,
-    byWildcard: ReadonlyMap<string, readonly Service[]>,
+    servicesByHost: ReadonlyMap<string, readonly Service[]>,
+    servicesByWildcard: ReadonlyMap<string, readonly Service[]>,
     domain: string,
     knownObjects: KnownObjects,
   ) {
-    this.#byHost = byHost;
-    this.#byWildcard = byWildcard;
+    this.#servicesByHost = servicesByHost;
+    this.#servicesByWildcard = servicesByWildcard;
     this.#suffix = `.svc.${domain}`;
     this.#knownObjects = knownObjects;
   }
@@ -30,31 +30,31 @@ export class MeshHosts {
     domain: string,
     knownObjects: KnownObjects,
   ): Generator<undefined, MeshHosts> {
-    const byHost = new Map<string, Service[]>();
-    const byWildcard = new Map<string, Service[]>();
+    const servicesByHost = new Map<string, Service[]>();
+    const servicesByWildcard = new Map<string, Service[]>();
     for (const service of services) {
       yield undefined;
-      const same = byHost.get(service.hostname);
-      if (same !== undefined) same.push(service);
-      else byHost.set(service.hostname, [service]);
+      const hostServices = servicesByHost.get(service.hostname);
+      if (hostServices !== undefined) hostServices.push(service);
+      else servicesByHost.set(service.hostname, [service]);
       for (const host of widerHosts(service.hostname)) {
         for (const key of [` ${host}`, `${service.namespace} ${host}`]) {
-          const within = byWildcard.get(key);
-          if (within === undefined) byWildcard.set(key, [service]);
-          else within.push(service);
+          const wildcardServices = servicesByWildcard.get(key);
+          if (wildcardServices === undefined) servicesByWildcard.set(key, [service]);
+          else wildcardServices.push(service);
         }
       }
     }
-    return new MeshHosts(byHost, byWildcard, domain, knownObjects);
+    return new MeshHosts(servicesByHost, servicesByWildcard, domain, knownObjects);
   }
 
   /** Services in all namespaces, oldest first. */
   of(host: string): readonly Service[] {
-    return this.#byHost.get(host) ?? [];
+    return this.#servicesByHost.get(host) ?? [];
   }
 
   get all(): Iterable<readonly Service[]> {
-    return this.#byHost.values();
+    return this.#servicesByHost.values();
   }
 
   /**
@@ -63,42 +63,42 @@ export class MeshHosts {
    * @param namespace absent for all
    */
   within(wildcard: string, namespace = ''): readonly Service[] {
-    return this.#byWildcard.get(`${namespace} ${wildcard}`) ?? [];
+    return this.#servicesByWildcard.get(`${namespace} ${wildcard}`) ?? [];
   }
 
   /** Whether no service has the host or matches the wildcard. Partial wildcards (`*x.test`) are never missing. */
   isMissing(host: string): boolean {
-    if (this.#byHost.has(host)) return false;
+    if (this.#servicesByHost.has(host)) return false;
     if (this.#fullNameOf(host) !== undefined || this.#nearDomainOf(host) !== undefined) return true;
     if (!this.isKnown(host)) return false;
     if (!isWildcard(host)) return true;
-    return host === '*' || host.startsWith('*.') ? !this.#byWildcard.has(` ${host}`) : false;
+    return host === '*' || host.startsWith('*.') ? !this.#servicesByWildcard.has(` ${host}`) : false;
   }
 
   correctionOf(host: string): string {
-    const full = this.#fullNameOf(host);
-    if (full !== undefined) return `write ${full}, because names with a dot are not completed`;
-    const near = this.#nearDomainOf(host);
-    return `${near === undefined ? 'correct the name' : `write ${near}`}, or create the Service or ServiceEntry`;
+    const fullName = this.#fullNameOf(host);
+    if (fullName !== undefined) return `write ${fullName}, because names with a dot are not completed`;
+    const nearDomain = this.#nearDomainOf(host);
+    return `${nearDomain === undefined ? 'correct the name' : `write ${nearDomain}`}, or create the Service or ServiceEntry`;
   }
 
   /** Finds the Kubernetes Service that a host with a misspelt domain (`api.shop.svc.cluster.lokal`) probably means. Returns its host. */
   #nearDomainOf(host: string): string | undefined {
     const [service, namespace, ...domain] = host.split('.');
-    const full = `${service}.${namespace}${this.#suffix}`;
+    const fullName = `${service}.${namespace}${this.#suffix}`;
     const isNear = nearestName(`.${domain.join('.')}`, [this.#suffix]) !== undefined;
-    return isNear && full !== host && this.#byHost.has(full) ? full : undefined;
+    return isNear && fullName !== host && this.#servicesByHost.has(fullName) ? fullName : undefined;
   }
 
   /** Host of the Kubernetes Service for the short names `api.shop` and `api.shop.svc`. */
   #fullNameOf(host: string): string | undefined {
     const domain = this.#suffix.slice('.svc'.length);
-    return [`${host}${this.#suffix}`, `${host}${domain}`].find((full) => this.#byHost.has(full));
+    return [`${host}${this.#suffix}`, `${host}${domain}`].find((fullName) => this.#servicesByHost.has(fullName));
   }
 
   /** Whether the configs would contain a service with this host. */
   isKnown(host: string): boolean {
-    if (this.#byHost.has(host)) return true;
+    if (this.#servicesByHost.has(host)) return true;
     const namespace = this.namespaceOf(host);
     return namespace === undefined
       ? this.#knownObjects.isComplete('ServiceEntry')

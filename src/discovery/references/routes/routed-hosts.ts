@@ -4,9 +4,9 @@ import { type ConfigCheck, isWritten } from '../config-warning.ts';
 export const checkRoutedHosts: ConfigCheck = function* ({ context, configs, hosts }) {
   for (const config of configs.VirtualService) {
     yield undefined;
-    const { hosts: written, gateways = ['mesh'] } = config.spec;
+    const { hosts: writtenHosts, gateways = ['mesh'] } = config.spec;
     if (!isWritten(config) || !gateways.includes('mesh')) continue;
-    for (const [index, writtenHost] of written.entries()) {
+    for (const [index, writtenHost] of writtenHosts.entries()) {
       const host = context.hostNames.qualified(writtenHost, config.namespace);
       // Hosts outside the cluster domain may be resolved elsewhere, or occur only as a header.
       if (hosts.namespaceOf(host) === undefined || !hosts.isMissing(host)) continue;

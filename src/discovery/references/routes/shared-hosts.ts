@@ -18,27 +18,27 @@ export function* sharedHosts({
   configs,
 }: Pick<CheckSources, 'context' | 'configs'>): Generator<SharedHost | undefined> {
   const oldest = new Map<string, Config<VirtualService>>();
-  const seenFrom = new Map<string, ReadonlyMap<string, number>>();
+  const visibleFromByHost = new Map<string, ReadonlyMap<string, number>>();
   const placeFrom = (namespace: string, other: Config<VirtualService>): number | undefined => {
-    const services = seenFrom.get(namespace) ?? placesOf(context.virtualServicesFor('mesh', namespace));
-    seenFrom.set(namespace, services);
+    const services = visibleFromByHost.get(namespace) ?? placesOf(context.virtualServicesFor('mesh', namespace));
+    visibleFromByHost.set(namespace, services);
     return services.get(`${other.namespace}/${other.name}`);
   };
   for (const newer of configs.VirtualService) {
     yield undefined;
     const { hosts, gateways = ['mesh'] } = newer.spec;
     if (!gateways.includes('mesh')) continue;
-    for (const written of hosts) {
-      const host = context.hostNames.qualified(written, newer.namespace);
-      const older = oldest.get(host);
-      if (older === undefined) {
+    for (const writtenHost of hosts) {
+      const host = context.hostNames.qualified(writtenHost, newer.namespace);
+      const olderService = oldest.get(host);
+      if (olderService === undefined) {
         oldest.set(host, newer);
         continue;
       }
-      const ruleIndex = placeFrom(older.namespace, newer);
+      const ruleIndex = placeFrom(olderService.namespace, newer);
       if (ruleIndex === undefined) continue;
-      const isNewerFirst = ruleIndex < (placeFrom(older.namespace, older) ?? -1);
-      yield { host, older, newer, overridden: isNewerFirst ? 'older' : 'newer' };
+      const isNewerFirst = ruleIndex < (placeFrom(olderService.namespace, olderService) ?? -1);
+      yield { host, older: olderService, newer, overridden: isNewerFirst ? 'older' : 'newer' };
     }
   }
 }
@@ -65,5 +65,5 @@ export const checkSharedHosts: ConfigCheck = function* (sources) {
 };
 
 function hostIndex({ namespace, spec }: Config<VirtualService>, host: string, { context }: CheckSources): number {
-  return spec.hosts.findIndex((written) => context.hostNames.qualified(written, namespace) === host);
+  return spec.hosts.findIndex((writtenHost) => context.hostNames.qualified(writtenHost, namespace) === host);
 }

@@ -15,10 +15,10 @@ export const checkSidecarHosts: ConfigCheck = function* (sources) {
     if (!isWritten(config)) continue;
     for (const [index, listener] of (config.spec.egress ?? []).entries()) {
       const imported: Imported[] = [];
-      for (const [hostIndex, written] of listener.hosts.entries()) {
+      for (const [hostIndex, writtenHost] of listener.hosts.entries()) {
         yield undefined;
-        if (written.startsWith('~')) continue;
-        const importedHost = importedBy(config, written, importedByHost, sources);
+        if (writtenHost.startsWith('~')) continue;
+        const importedHost = importedBy(config, writtenHost, importedByHost, sources);
         imported.push(importedHost);
         yield hostWarning(config, `spec.egress[${index}].hosts[${hostIndex}]`, importedHost, sources);
       }
@@ -44,35 +44,35 @@ interface Imported {
 /** @param importedByHost cache by namespace of the clients, namespace and host, because many Sidecars import the same hosts */
 function importedBy(
   config: Config<Sidecar>,
-  written: string,
+  writtenHost: string,
   importedByHost: Map<string, Imported>,
   sources: CheckSources,
 ): Imported {
   const { hosts, context } = sources;
-  const slash = written.indexOf('/');
-  const host = written.slice(slash + 1);
+  const slash = writtenHost.indexOf('/');
+  const host = writtenHost.slice(slash + 1);
   // A Sidecar in the root namespace applies to clients of all namespaces.
-  const isOfMesh = config.namespace === context.mesh.rootNamespace;
-  const writtenNamespace = written.slice(0, slash);
-  const namespace = writtenNamespace !== '.' ? writtenNamespace : isOfMesh ? '*' : config.namespace;
+  const isMeshWide = config.namespace === context.mesh.rootNamespace;
+  const writtenNamespace = writtenHost.slice(0, slash);
+  const namespace = writtenNamespace !== '.' ? writtenNamespace : isMeshWide ? '*' : config.namespace;
   // `ns/*` also imports future services, so it is never reported.
   if (host === '*')
     return { host, namespace, service: undefined, exported: undefined, ports: undefined, isComplete: false };
   const key = `${config.namespace} ${namespace} ${host}`;
-  const cached = importedByHost.get(key);
-  if (cached !== undefined) return cached;
+  const cachedImport = importedByHost.get(key);
+  if (cachedImport !== undefined) return cachedImport;
   const isWide = isWildcard(host);
   const isWithin = (candidate: Service): boolean => namespace === '*' || candidate.namespace === namespace;
   const isExported = (candidate: Service): boolean =>
-    isOfMesh || isExportedTo(candidate.exportTo, candidate.namespace, config.namespace);
+    isMeshWide || isExportedTo(candidate.exportTo, candidate.namespace, config.namespace);
   const services = isWide
     ? hosts.within(host, namespace === '*' ? undefined : namespace)
     : hosts.of(host).filter(isWithin);
-  const exported = isWide ? [] : services.filter(isExported);
-  const hasPorts = exported.length > 0 && !exported.some(isAlias);
+  const exportedServices = isWide ? [] : services.filter(isExported);
+  const hasPorts = exportedServices.length > 0 && !exportedServices.some(isAlias);
   const importedHost = {
-    ...{ host, namespace, service: services[0], exported: exported[0] ?? services.find(isExported) },
-    ports: hasPorts ? new Set(exported.flatMap(({ ports }) => ports.map(({ number }) => number))) : undefined,
+    ...{ host, namespace, service: services[0], exported: exportedServices[0] ?? services.find(isExported) },
+    ports: hasPorts ? new Set(exportedServices.flatMap(({ ports }) => ports.map(({ number }) => number))) : undefined,
     isComplete: isComplete(host, namespace, sources),
   };
   importedByHost.set(key, importedHost);
@@ -82,20 +82,20 @@ function importedBy(
 function isComplete(host: string, namespace: string, { context, hosts, known }: CheckSources): boolean {
   const suffix = `.svc.${context.domain}`;
   const anywhere = namespace === '*' ? undefined : namespace;
-  if (!isWildcard(host)) return hosts.isKnown(host) && (hosts.namespaceOf(host) === undefined || isServiceKnown());
+  if (!isWildcard(host)) return hosts.isKnown(host) && (hosts.namespaceOf(host) === undefined || isKnownService());
   // Partial wildcards are not checked.
   if (!host.startsWith('*.')) return false;
   const owner = host.endsWith(suffix) ? host.slice(2, -suffix.length).split('.').at(-1) : undefined;
   return (
-    known.isComplete('ServiceEntry', anywhere) && (!isOfCluster() || known.isComplete('Service', owner || anywhere))
+    known.isComplete('ServiceEntry', anywhere) && (!isClusterHost() || known.isComplete('Service', owner || anywhere))
   );
 
-  function isOfCluster(): boolean {
+  function isClusterHost(): boolean {
     return isHostWithin(host, `*${suffix}`) || isHostWithin(`*${suffix}`, host);
   }
 
   /** Whether the Service is known, or a ServiceEntry for its host in another namespace. */
-  function isServiceKnown(): boolean {
+  function isKnownService(): boolean {
     return namespace === '*' || namespace === hosts.namespaceOf(host) || known.isComplete('Service', namespace);
   }
 }
@@ -117,18 +117,20 @@ function hostWarning(
       hidden,
     );
   }
-  const [full] = hosts.of(context.hostNames.qualified(host, namespace === '*' ? config.namespace : namespace));
-  if (isShortName(host) && full !== undefined)
+  const [qualifiedService] = hosts.of(
+    context.hostNames.qualified(host, namespace === '*' ? config.namespace : namespace),
+  );
+  if (isShortName(host) && qualifiedService !== undefined)
     return warning(
-      `${host} is the host of no service, so it imports nothing: short names are not completed here, write ${full.hostname}`,
-      full,
+      `${host} is the host of no service, so it imports nothing: short names are not completed here, write ${qualifiedService.hostname}`,
+      qualifiedService,
     );
   if (!isSure) return undefined;
-  const [elsewhere] = isWildcard(host) ? hosts.within(host) : hosts.of(host);
-  if (elsewhere !== undefined)
+  const [otherService] = isWildcard(host) ? hosts.within(host) : hosts.of(host);
+  if (otherService !== undefined)
     return warning(
-      `no service of namespace ${namespace} has the host ${host}, so it imports nothing: it is a host of namespace ${elsewhere.namespace}`,
-      elsewhere,
+      `no service of namespace ${namespace} has the host ${host}, so it imports nothing: it is a host of namespace ${otherService.namespace}`,
+      otherService,
     );
   return warning(
     `no service has the host ${host}, so it imports nothing: correct the name, or create the Service or ServiceEntry`,
@@ -143,8 +145,8 @@ function portWarning(
   imported: readonly Imported[],
 ): ConfigWarning | undefined {
   if (port === undefined || port.number === 0 || port.protocol === 'HTTP_PROXY') return undefined;
-  const isKnown = imported.every(({ ports }) => ports !== undefined && !ports.has(port.number));
-  if (!isKnown || imported.length === 0) return undefined;
+  const arePortsKnown = imported.every(({ ports }) => ports !== undefined && !ports.has(port.number));
+  if (!arePortsKnown || imported.length === 0) return undefined;
   const numbers = new Set(imported.flatMap(({ ports = [] }) => [...ports]));
   return {
     ...{ code: 'PORT_NOT_FOUND', config, field: `spec.egress[${index}].port.number` },

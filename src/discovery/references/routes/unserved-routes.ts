@@ -79,8 +79,8 @@ function serverPorts(
 ): readonly RoutedPort[] {
   const hosts = config.spec.hosts.flatMap((host) => [host, context.hostNames.qualified(host, config.namespace)]);
   return gateway.spec.servers.flatMap((server, index) => {
-    const isServed = server.hosts.some((written) => {
-      const [namespace, host] = written.includes('/') ? written.split('/', 2) : ['*', written];
+    const isServed = server.hosts.some((writtenHost) => {
+      const [namespace, host] = writtenHost.includes('/') ? writtenHost.split('/', 2) : ['*', writtenHost];
       const isFor = namespace === '*' || (namespace === '.' ? gateway.namespace : namespace) === config.namespace;
       return isFor && hosts.some((gatewayHost) => hostsOverlap(gatewayHost, host!));
     });
@@ -110,8 +110,8 @@ function servicePorts(
   { context, configs, hosts }: CheckSources,
 ): readonly RoutedPort[] | undefined {
   const routedPorts: RoutedPort[] = [];
-  for (const written of config.spec.hosts) {
-    const host = context.hostNames.qualified(written, config.namespace);
+  for (const writtenHost of config.spec.hosts) {
+    const host = context.hostNames.qualified(writtenHost, config.namespace);
     const services = hosts.of(host);
     if (isWildcard(host) || services.length === 0 || services.some(isAlias)) return undefined;
     for (const service of services) {
@@ -151,13 +151,13 @@ const neededBy: Readonly<Record<RouteList, string>> = {
 
 function listWarning(config: Config<VirtualService>, list: RouteList, ports: readonly RoutedPort[]): ConfigWarning {
   const texts = [...new Set(ports.map(({ text }) => text))];
-  const listed = texts.slice(0, maxPorts).join(', ') + (texts.length > maxPorts ? ', …' : '');
+  const listText = texts.slice(0, maxPorts).join(', ') + (texts.length > maxPorts ? ', …' : '');
   const lists = [...new Set(ports.flatMap((port) => port.lists))];
   const advice = lists.length === 0 ? '' : `write ${lists.join(' or ')} routes, or `;
   const other = ports.find(({ place }) => place !== undefined)?.place;
   return {
     ...{ code: 'ROUTE_NOT_APPLIED', config, field: `spec.${list}` },
-    message: `${list} routes need ${neededBy[list]}, and ${listed}, so these routes have no effect: ${advice}correct the protocol there`,
+    message: `${list} routes need ${neededBy[list]}, and ${listText}, so these routes have no effect: ${advice}correct the protocol there`,
     ...(other && { other }),
   };
 }

@@ -13,11 +13,11 @@ export function isInjected(
   { Namespace }: Pick<CheckSources['configs'], 'Namespace'>,
 ): boolean | undefined {
   if (pod.labels['security.istio.io/tlsMode'] === 'istio') return true;
-  const written = pod.labels[injectName] ?? pod.annotations[injectName];
-  if (written !== undefined) return written === 'true';
-  const { labels = {} } = byName(Namespace).get(pod.namespace) ?? {};
+  const injectValue = pod.labels[injectName] ?? pod.annotations[injectName];
+  if (injectValue !== undefined) return injectValue === 'true';
+  const { labels = {} } = configByName(Namespace).get(pod.namespace) ?? {};
   if (labels['istio-injection'] !== undefined) return labels['istio-injection'] === 'enabled';
   return labels[revisionLabel] === undefined ? undefined : true;
 }
 
-const byName = memoizeByObject((all: readonly Config[]) => new Map(all.map((config) => [config.name, config])));
+const configByName = memoizeByObject((all: readonly Config[]) => new Map(all.map((config) => [config.name, config])));

@@ -18,26 +18,26 @@ export interface ServiceListening {
 
 export class ListeningPorts {
   readonly #pods: PodsOfServices;
-  readonly #knownObjects: KnownObjects;
-  readonly #cached = new Map<Config<KubernetesService>, ServiceListening>();
-  #seenCount = 0;
+  readonly #checkedObjects: KnownObjects;
+  readonly #cachedListening = new Map<Config<KubernetesService>, ServiceListening>();
+  #podCount = 0;
 
-  constructor(configs: CheckSources['configs'], knownObjects: KnownObjects) {
+  constructor(configs: CheckSources['configs'], checkedObjects: KnownObjects) {
     this.#pods = new PodsOfServices(configs);
-    this.#knownObjects = knownObjects;
+    this.#checkedObjects = checkedObjects;
   }
 
   of(service: Config<KubernetesService>): ServiceListening {
-    const cached = this.#cached.get(service) ?? this.#read(service);
-    this.#cached.set(service, cached);
-    return cached;
+    const listening = this.#cachedListening.get(service) ?? this.#read(service);
+    this.#cachedListening.set(service, listening);
+    return listening;
   }
 
   #read(service: Config<KubernetesService>): ServiceListening {
-    const isKnown = this.#seenCount <= maxPods && this.#knownObjects.isComplete('Pod', service.namespace);
-    const selected = isKnown ? (this.#pods.selectedBy(service) as readonly Config<KubernetesPod>[]) : [];
-    this.#seenCount += selected.length;
-    const declared = selected.flatMap(containerPortsOf);
+    const arePodsKnown = this.#podCount <= maxPods && this.#checkedObjects.isComplete('Pod', service.namespace);
+    const selectedPods = arePodsKnown ? (this.#pods.selectedBy(service) as readonly Config<KubernetesPod>[]) : [];
+    this.#podCount += selectedPods.length;
+    const declared = selectedPods.flatMap(containerPortsOf);
     const targets = new Map<number, readonly number[]>();
     for (const { port, targetPort = port, protocol } of service.spec.spec.ports) {
       const namedPorts = declared.filter(

@@ -61,8 +61,8 @@ function portsOfPolicy(config: Config<PeerAuthentication>): NamedPorts {
   const numbers = Object.keys(selector).length === 0 ? [] : Object.keys(portLevelMtls);
   return {
     ...{ config, selector },
-    ports: numbers.map((written) => ({
-      ...{ number: Number(written), field: `spec.portLevelMtls.${written}`, effect },
+    ports: numbers.map((portNumber) => ({
+      ...{ number: Number(portNumber), field: `spec.portLevelMtls.${portNumber}`, effect },
     })),
   };
 }
@@ -81,9 +81,9 @@ function portsOfSidecar(config: Config<Sidecar>): NamedPorts {
 /** `ports`, `notPorts`, and the condition `destination.port` of each rule. */
 function portsOfRules(config: Config<AuthorizationPolicy>, rootNamespace: string): NamedPorts {
   const { selector = {}, targetRefs, rules } = config.spec;
-  const isOfMesh = config.namespace === rootNamespace && Object.keys(selector).length === 0;
-  if (targetRefs !== undefined || isOfMesh) return { config, selector, ports: [] };
-  const listed = (values: readonly string[] = [], path: string, effect: string) =>
+  const isMeshWide = config.namespace === rootNamespace && Object.keys(selector).length === 0;
+  if (targetRefs !== undefined || isMeshWide) return { config, selector, ports: [] };
+  const listedValues = (values: readonly string[] = [], path: string, effect: string) =>
     values.map((value, index) => ({ number: Number(value), field: `${path}[${index}]`, effect }));
   const matchEffect = 'it matches no request';
   const exclusionEffect = 'it excludes no request';
@@ -91,16 +91,16 @@ function portsOfRules(config: Config<AuthorizationPolicy>, rootNamespace: string
     ...to.flatMap((operation, index) => {
       const path = `spec.rules[${rule}].to[${index}].operation`;
       return [
-        ...listed(operation.ports, `${path}.ports`, matchEffect),
-        ...listed(operation.notPorts, `${path}.notPorts`, exclusionEffect),
+        ...listedValues(operation.ports, `${path}.ports`, matchEffect),
+        ...listedValues(operation.notPorts, `${path}.notPorts`, exclusionEffect),
       ];
     }),
     ...when.flatMap(({ key, values, notValues }, index) => {
       const path = `spec.rules[${rule}].when[${index}]`;
       if (key !== 'destination.port') return [];
       return [
-        ...listed(values, `${path}.values`, matchEffect),
-        ...listed(notValues, `${path}.notValues`, exclusionEffect),
+        ...listedValues(values, `${path}.values`, matchEffect),
+        ...listedValues(notValues, `${path}.notValues`, exclusionEffect),
       ];
     }),
   ]);

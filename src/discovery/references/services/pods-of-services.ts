@@ -9,7 +9,7 @@ type Configs = Pick<CheckSources['configs'], 'Pod' | 'Service' | 'ServiceEntry'>
 
 export class PodsOfServices {
   readonly #configs: Configs;
-  #byNamespace: ReadonlyMap<string, LabelIndex<Config>> | undefined;
+  #podsByNamespace: ReadonlyMap<string, LabelIndex<Config>> | undefined;
 
   constructor(configs: Configs) {
     this.#configs = configs;
@@ -23,8 +23,8 @@ export class PodsOfServices {
   selectedBy({ namespace, spec }: Config<KubernetesService>): readonly Config[] {
     const { selector = {} } = spec.spec;
     if (Object.keys(selector).length === 0) return [];
-    this.#byNamespace ??= indexed(this.#configs.Pod);
-    return this.#byNamespace.get(namespace)?.selectedBy(selector) ?? [];
+    this.#podsByNamespace ??= indexed(this.#configs.Pod);
+    return this.#podsByNamespace.get(namespace)?.selectedBy(selector) ?? [];
   }
 
   /** `undefined` for another cluster or a ServiceEntry. */

@@ -13,22 +13,22 @@ interface DeclaredPort {
 }
 
 export const checkPortNames: ConfigCheck = function* ({ configs }) {
-  const byName = new Map<string, DeclaredPort>();
-  const byNumber = new Map<string, DeclaredPort>();
+  const portByName = new Map<string, DeclaredPort>();
+  const portByNumber = new Map<string, DeclaredPort>();
   for (const config of configs.ServiceEntry) {
     yield undefined;
     if (!isWritten(config)) continue;
     for (const host of config.spec.hosts) {
       for (const [index, { name, number, protocol }] of config.spec.ports.entries()) {
         const port = { config, number, protocol, index };
-        const namedPort = firstOf(byName, `${config.namespace} ${host} ${name}`, port);
+        const namedPort = firstOf(portByName, `${config.namespace} ${host} ${name}`, port);
         if (namedPort.number !== number && namedPort.config !== config)
           yield {
             ...{ code: 'PORT_NAME_CONFLICT', config, field: `spec.ports[${index}].name` },
             message: `${host} has the port name ${name} for port ${number} and, in ${entryText(namedPort)}, for port ${namedPort.number}, so connections to one port reach endpoints of the other: give each port its own name`,
             other: { config: namedPort.config, field: `spec.ports[${namedPort.index}].name` },
           };
-        const numbered = firstOf(byNumber, `${config.namespace} ${host} ${number}`, port);
+        const numbered = firstOf(portByNumber, `${config.namespace} ${host} ${number}`, port);
         if (numbered.protocol !== protocol && numbered.config !== config)
           yield {
             ...{ code: 'PORT_PROTOCOL_CONFLICT', config, field: `spec.ports[${index}].protocol` },

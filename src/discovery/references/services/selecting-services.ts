@@ -7,8 +7,8 @@ type Labels = Readonly<Record<string, string>>;
 export const maxSelectingServices = 100;
 
 export class SelectingServices {
-  readonly #byLabel = new Map<string, Config<KubernetesService>[]>();
-  readonly #byNamespace = new Map<string, Config<KubernetesService>[]>();
+  readonly #servicesByLabel = new Map<string, Config<KubernetesService>[]>();
+  readonly #servicesByNamespace = new Map<string, Config<KubernetesService>[]>();
 
   private constructor() {}
 
@@ -17,8 +17,8 @@ export class SelectingServices {
     for (const service of services) {
       yield undefined;
       const texts = labelTexts(service.namespace, service.spec.spec.selector);
-      for (const text of texts) addBounded(result.#byLabel, text, service);
-      if (texts.length > 0) addBounded(result.#byNamespace, service.namespace, service);
+      for (const text of texts) addBounded(result.#servicesByLabel, text, service);
+      if (texts.length > 0) addBounded(result.#servicesByNamespace, service.namespace, service);
     }
     return result;
   }
@@ -32,8 +32,8 @@ export class SelectingServices {
     const selects = labelTexts(namespace, selector);
     const candidates =
       selects.length === 0
-        ? (this.#byNamespace.get(namespace) ?? [])
-        : selects.flatMap((text) => this.#byLabel.get(text) ?? []);
+        ? (this.#servicesByNamespace.get(namespace) ?? [])
+        : selects.flatMap((text) => this.#servicesByLabel.get(text) ?? []);
     return [...new Set(candidates)].filter(({ spec }) => areCompatible(selector, spec.spec.selector ?? {}));
   }
 }

@@ -20,19 +20,19 @@ export const checkTargetPorts: ConfigCheck = function* ({ context, configs, know
     if (config === undefined || namedPorts.length === 0 || !known.isComplete('Pod', config.namespace)) continue;
     const count = countByService.get(config.namespace) ?? 0;
     if (count > maxPods) continue;
-    const selected = pods.of(service) as readonly Config<KubernetesPod>[];
-    countByService.set(config.namespace, count + selected.length);
+    const selectedPods = pods.of(service) as readonly Config<KubernetesPod>[];
+    countByService.set(config.namespace, count + selectedPods.length);
     // A template without containers is incomplete.
-    if (selected.length === 0 || selected.some(({ spec }) => spec.spec.containers.length === 0)) continue;
+    if (selectedPods.length === 0 || selectedPods.some(({ spec }) => spec.spec.containers.length === 0)) continue;
     const endpoints = context.endpointsOf(service.hostname, service.namespace);
     const withEndpoints = new Set(endpoints.map(({ servicePortName }) => servicePortName));
-    const ports = selected.flatMap(containerPortsOf);
+    const ports = selectedPods.flatMap(containerPortsOf);
     const targets = new Set(ports.map(({ name, protocol }) => `${protocol} ${name}`));
     for (const port of namedPorts) {
       // A WorkloadEntry may have the port.
       if (withEndpoints.has(port.name) || targets.has(`${port.protocol} ${port.targetPort}`)) continue;
       const warning = warningOf(config, port, ports);
-      const [pod] = selected;
+      const [pod] = selectedPods;
       // A Pod template in files has no location.
       const hasPlace = !known.areOfFiles || pod!.source !== undefined;
       yield hasPlace ? { ...warning, other: { config: pod!, field: 'spec.containers' } } : warning;
@@ -51,19 +51,19 @@ function warningOf(
   { name, port, targetPort, protocol }: KubernetesServicePort,
   ports: readonly KubernetesContainerPort[],
 ): ConfigWarning {
-  const isOfOther = ports.some((servicePort) => servicePort.name === targetPort);
+  const isOtherPortName = ports.some((servicePort) => servicePort.name === targetPort);
   const names = [
     ...new Set(ports.filter((servicePort) => servicePort.name !== '').map((servicePort) => servicePort.name)),
   ];
-  const listed = names.length === 0 ? 'none has a name' : names.slice(0, maxNames).join(', ');
-  const why = isOfOther
+  const namesText = names.length === 0 ? 'none has a name' : names.slice(0, maxNames).join(', ');
+  const reason = isOtherPortName
     ? `the port ${targetPort} of the selected pods is not ${protocol}`
-    : `no container of the selected pods has a port named ${targetPort} (their ports: ${listed})`;
+    : `no container of the selected pods has a port named ${targetPort} (their ports: ${namesText})`;
   const index = config.spec.spec.ports.findIndex(
     (servicePort) => servicePort.port === port && servicePort.name === name,
   );
   return {
     ...{ code: 'PORT_NOT_FOUND', config, field: `spec.ports[${index}].targetPort` },
-    message: `${why}, so port ${port} has no endpoints and requests for it fail (503): correct the name, or add it to the container`,
+    message: `${reason}, so port ${port} has no endpoints and requests for it fail (503): correct the name, or add it to the container`,
   };
 }

@@ -12,12 +12,12 @@ export function* workloadsByNamespace({
   configs,
   known: { connected = [] },
 }: Pick<CheckSources, 'configs' | 'known'>): Generator<undefined, WorkloadsByNamespace> {
-  const found = new Map<string, LabelIndex<SelectableWorkload>>([['', new LabelIndex()]]);
+  const indexByNamespace = new Map<string, LabelIndex<SelectableWorkload>>([['', new LabelIndex()]]);
   const add = (namespace: string, id: string, labels: Labels): void => {
-    const index = found.get(namespace) ?? new LabelIndex<SelectableWorkload>();
-    found.set(namespace, index);
+    const index = indexByNamespace.get(namespace) ?? new LabelIndex<SelectableWorkload>();
+    indexByNamespace.set(namespace, index);
     index.put(id, { labels });
-    found.get('')!.put(`${namespace}/${id}`, { labels });
+    indexByNamespace.get('')!.put(`${namespace}/${id}`, { labels });
   };
   for (const { namespace, name, labels } of configs.Pod) {
     yield undefined;
@@ -32,5 +32,5 @@ export function* workloadsByNamespace({
     yield undefined;
     add(shape.configNamespace, `proxy ${count++}`, shape.labels);
   }
-  return found;
+  return indexByNamespace;
 }

@@ -10,11 +10,11 @@ process.removeAllListeners('warning');
 const { WASI } = process.getBuiltinModule('node:wasi');
 const { module } = workerData as GoTemplateWork;
 // Discards output: Go prints a stack trace when it runs out of memory, which the template's error already reports.
-const nowhere = openSync(devNull, 'w');
+const nullFile = openSync(devNull, 'w');
 const wasi = new WASI({
   // Go packages read the program name.
   ...{ version: 'preview1', args: ['go-templates'], env: {}, preopens: {} },
-  ...{ stdout: nowhere, stderr: nowhere },
+  ...{ stdout: nullFile, stderr: nullFile },
 });
 const instance = await instantiate(module, wasi.getImportObject());
 wasi.initialize(instance);

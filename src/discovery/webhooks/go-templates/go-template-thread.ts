@@ -79,7 +79,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
   render(call: GoTemplateCall): Promise<Decoded<string>> {
     const { maxWaiting } = this.#limits;
     if (this.#jobs.length >= maxWaiting)
-      return Promise.resolve(failed(call, `was not executed: ${maxWaiting} others wait; try again`));
+      return Promise.resolve(failedCall(call, `was not executed: ${maxWaiting} others wait; try again`));
     const { promise, resolve } = Promise.withResolvers<Decoded<string>>();
     this.#jobs.push({ call, settle: resolve });
     void this.#work();
@@ -89,7 +89,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
   /** Rejects queued executions. */
   async close(): Promise<void> {
     for (const { call, settle } of this.#jobs.splice(0))
-      settle(failed(call, 'was not executed: the program is shutting down'));
+      settle(failedCall(call, 'was not executed: the program is shutting down'));
     await this.#end();
   }
 
@@ -102,7 +102,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
         settle(await this.#execute(call));
       } catch (error) {
         await this.#end();
-        settle(failed(call, messageOf(error)));
+        settle(failedCall(call, messageOf(error)));
       }
     }
     this.#isBusy = false;
@@ -111,15 +111,15 @@ export class GoTemplateThread implements GoTemplateRenderer {
   /** @throws Error if the thread must be replaced */
   async #execute(call: GoTemplateCall): Promise<Decoded<string>> {
     const { renderMs, maxOutputBytes } = this.#limits;
-    this.#worker ??= await this.#begin();
+    this.#worker ??= await this.#startWorker();
     const request = { ...call, environment: {}, maxOutput: maxOutputBytes };
     this.#worker.postMessage(JSON.stringify(request));
     const message = await this.#next(this.#worker, renderMs, `did not end within ${renderMs} ms`);
     if ('output' in message) return E.right(message.output);
-    return failed(call, 'error' in message ? message.error : 'has no output');
+    return failedCall(call, 'error' in message ? message.error : 'has no output');
   }
 
-  async #begin(): Promise<Worker> {
+  async #startWorker(): Promise<Worker> {
     const { startMs } = this.#limits;
     this.#module ??= this.#compiled();
     const module = await this.#module.catch((error: unknown) => {
@@ -147,16 +147,16 @@ export class GoTemplateThread implements GoTemplateRenderer {
       const timer = setTimeout(() => end(() => reject(new Error(timeoutMessage))), limitMs);
       const onMessage = (message: GoTemplateMessage): void => end(() => resolve(message));
       // Go and V8 have several error messages for exceeded memory, none of which mentions the limit.
-      const ended = (how: string): void =>
-        end(() => reject(new Error(`ended its thread, which has ${maxMebibytes} MiB of memory: ${how}`)));
-      const broken = (error: unknown): void => ended(messageOf(error));
-      const exited = (code: number): void => ended(`exit code ${code}`);
-      const end = (settle: () => void): void => {
+      const onEnded = (description: string): void =>
+        end(() => reject(new Error(`ended its thread, which has ${maxMebibytes} MiB of memory: ${description}`)));
+      const onError = (error: unknown): void => onEnded(messageOf(error));
+      const onExit = (code: number): void => onEnded(`exit code ${code}`);
+      const end = (settleCall: () => void): void => {
         clearTimeout(timer);
-        worker.off('message', onMessage).off('error', broken).off('exit', exited);
-        settle();
+        worker.off('message', onMessage).off('error', onError).off('exit', onExit);
+        settleCall();
       };
-      worker.on('message', onMessage).on('error', broken).on('exit', exited);
+      worker.on('message', onMessage).on('error', onError).on('exit', onExit);
     });
   }
 
@@ -168,6 +168,6 @@ export class GoTemplateThread implements GoTemplateRenderer {
   }
 }
 
-function failed({ name }: GoTemplateCall, message: string): Decoded<never> {
+function failedCall({ name }: GoTemplateCall, message: string): Decoded<never> {
   return fail(`templates.${name}`, violation.malformed(message));
 }

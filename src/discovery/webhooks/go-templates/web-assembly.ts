@@ -49,8 +49,8 @@ export function withMemoryLimit(module: Uint8Array, maxMebibytes: number): Uint8
       if (count.value !== 1 || flags.value !== 0 || minimum.end !== end)
         throw new Error('must have one memory without a maximum');
       if (minimum.value > maximum) throw new Error(`needs ${minimum.value / pagesOfMebibyte} MiB of memory`);
-      const limits = [...encoded(1), 1, ...encoded(minimum.value), ...encoded(maximum)];
-      const section = [memorySection, ...encoded(limits.length), ...limits];
+      const limits = [...encodeVarint(1), 1, ...encodeVarint(minimum.value), ...encodeVarint(maximum)];
+      const section = [memorySection, ...encodeVarint(limits.length), ...limits];
       const result = new Uint8Array(module.length + section.length - (end - start));
       result.set(module.subarray(0, start));
       result.set(section, start);
@@ -74,10 +74,10 @@ function numberAt(bytes: Uint8Array, start: number): { readonly value: number; r
   throw new Error('is not WebAssembly');
 }
 
-function encoded(value: number): number[] {
+function encodeVarint(value: number): number[] {
   const bytes: number[] = [];
-  for (let remaining = value; ; remaining = Math.floor(remaining / 128)) {
-    if (remaining < 128) return [...bytes, remaining];
-    bytes.push((remaining % 128) + 128);
+  for (let rest = value; ; rest = Math.floor(rest / 128)) {
+    if (rest < 128) return [...bytes, rest];
+    bytes.push((rest % 128) + 128);
   }
 }

@@ -19,10 +19,10 @@ export function authorize(
   const names = readNodeNames(node);
   if (E.isLeft(names)) return { reason: names.left };
   const { namespace, serviceAccount } = names.right;
-  const [identity, ...more] = identities;
+  const [identity, ...otherIdentities] = identities;
   const workload = workloadIdentityOf(identity!);
   const isNode =
-    more.length === 0 &&
+    otherIdentities.length === 0 &&
     workload?.namespace === namespace &&
     (serviceAccount === '' || workload.serviceAccount === serviceAccount);
   if (isNode) return { identity };

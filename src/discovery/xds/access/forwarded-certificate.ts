@@ -42,8 +42,8 @@ export function forwardedCertificate(networks: readonly string[], trustDomain: (
       const problem = certificateProblem(valuesOf(element, 'cert'), uris);
       if (problem !== undefined) return { failure: `the forwarded certificate ${problem}` };
       // An X.509-SVID has one URI, so a certificate with several URIs identifies no client, even if only one has this trust domain.
-      const isOfMesh = uris.length === 1 && workloadIdentityOf(uris[0]!)?.trustDomain === trustDomain();
-      return isOfMesh
+      const isMeshIdentity = uris.length === 1 && workloadIdentityOf(uris[0]!)?.trustDomain === trustDomain();
+      return isMeshIdentity
         ? { identities: uris }
         : { failure: 'the forwarded certificate must have exactly one URI, the SPIFFE ID of a workload of the mesh' };
     },
@@ -68,9 +68,9 @@ function valuesOf(element: string, key: string): string[] {
 
 /** Returns why the certificate is not a valid X.509-SVID. The proxy verifies the chain, but possibly not the rules of SVIDs. */
 function certificateProblem(forwarded: readonly string[], uris: readonly string[]): string | undefined {
-  const [first, ...more] = forwarded;
+  const [first, ...otherElements] = forwarded;
   if (first === undefined) return undefined;
-  if (more.length > 0) return 'occurs more than once in the header';
+  if (otherElements.length > 0) return 'occurs more than once in the header';
   try {
     const [leaf] = readCertificates(decodeURIComponent(first));
     const violations = spiffeViolations(leaf!);
@@ -83,16 +83,16 @@ function certificateProblem(forwarded: readonly string[], uris: readonly string[
 
 function splitOutsideQuotes(text: string, separator: string): string[] {
   const segments: string[] = [];
-  let begin = 0;
+  let startIndex = 0;
   let isQuoted = false;
   for (let charIndex = 0; charIndex < text.length; charIndex++) {
     if (text[charIndex] === '\\' && isQuoted) charIndex++;
     else if (text[charIndex] === '"') isQuoted = !isQuoted;
     else if (text[charIndex] === separator && !isQuoted) {
-      segments.push(text.slice(begin, charIndex));
-      begin = charIndex + 1;
+      segments.push(text.slice(startIndex, charIndex));
+      startIndex = charIndex + 1;
     }
   }
   // If a quote is not closed, no element is reliable.
-  return isQuoted ? [] : [...segments, text.slice(begin)];
+  return isQuoted ? [] : [...segments, text.slice(startIndex)];
 }

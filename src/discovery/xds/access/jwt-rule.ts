@@ -9,13 +9,13 @@ import { FetchedKeys, type IssuerKeys, localKeys } from './issuer-keys.ts';
 export function parseJwtRule(text: string): TokenRule {
   const rule = parsed(text);
   const { issuer, audiences } = rule;
-  if (typeof issuer !== 'string' || issuer === '') throw invalid('"issuer" must be a non-empty string');
+  if (typeof issuer !== 'string' || issuer === '') throw invalidRule('"issuer" must be a non-empty string');
   if (
     !Array.isArray(audiences) ||
     audiences.length === 0 ||
     !audiences.every((audience) => typeof audience === 'string')
   ) {
-    throw invalid('"audiences" must be a list of strings with at least one entry');
+    throw invalidRule('"audiences" must be a list of strings with at least one entry');
   }
   return { issuer, audiences, keys: keysIn(rule, issuer) };
 }
@@ -25,10 +25,10 @@ function keysIn(rule: Record<string, unknown>, issuer: string): IssuerKeys {
   const uri = rule.jwks_uri ?? rule.jwksUri;
   const { jwks } = rule;
   if (jwks !== undefined) return inline(jwks);
-  if (uri !== undefined && !isHttp(uri)) throw invalid('"jwks_uri" must be an http:// or https:// URL');
+  if (uri !== undefined && !isHttp(uri)) throw invalidRule('"jwks_uri" must be an http:// or https:// URL');
   if (isHttp(uri)) return new FetchedKeys({ address: { kind: 'keys', url: uri } });
   if (!isHttp(issuer))
-    throw invalid(
+    throw invalidRule(
       'set "jwks_uri" or "jwks": "issuer" is not an http:// or https:// URL, so its keys cannot be discovered',
     );
   return new FetchedKeys({ address: { kind: 'issuer', url: issuer } });
@@ -40,7 +40,7 @@ function inline(jwks: unknown): IssuerKeys {
     if (!isObject(keySet) || !Array.isArray(keySet.keys) || keySet.keys.length === 0) throw new Error('it has no keys');
     return localKeys(keySet);
   } catch (error) {
-    throw invalid(`"jwks" is not a JSON Web Key Set: ${messageOf(error)}`);
+    throw invalidRule(`"jwks" is not a JSON Web Key Set: ${messageOf(error)}`);
   }
 }
 
@@ -55,10 +55,10 @@ function parsed(text: string): Record<string, unknown> {
   } catch {
     // The error is thrown below.
   }
-  throw invalid('must be a JSON object');
+  throw invalidRule('must be a JSON object');
 }
 
-function invalid(message: string): ChartpilotError {
+function invalidRule(message: string): ChartpilotError {
   return new ChartpilotError('FLAG_INVALID', `JWT_RULE: ${message}`, {
     hint: 'write it as {"issuer": "https://…", "jwks_uri": "https://…", "audiences": ["istio-ca"]}',
   });

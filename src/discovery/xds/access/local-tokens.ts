@@ -49,14 +49,14 @@ export function localTokenKey(file: string): KeyObject {
 function createKey(file: string): void {
   makeFolder(dirname(file), 0o700);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const beside = `${file}.${process.pid}.new`;
-  writePrivateFile(beside, privateKey.export({ format: 'pem', type: 'pkcs8' }) as string);
+  const draftPath = `${file}.${process.pid}.new`;
+  writePrivateFile(draftPath, privateKey.export({ format: 'pem', type: 'pkcs8' }) as string);
   try {
-    linkSync(beside, file);
+    linkSync(draftPath, file);
   } catch (error) {
     if (!isSystemError(error, 'EEXIST')) throw error;
   } finally {
-    rmSync(beside, { force: true });
+    rmSync(draftPath, { force: true });
   }
 }
 

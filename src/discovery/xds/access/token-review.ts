@@ -41,7 +41,7 @@ const maxWaitMs = 10_000;
 const maxSubject = 400;
 const clusterHeader = 'clusterid';
 /** Placeholder, because the request has a timeout. */
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const idOfToken = 'authentication.kubernetes.io/credential-id';
 
 export function tokenReview(options: TokenReviewOptions): Authenticator {
@@ -57,10 +57,10 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
   const queueReview = (server: Reviewer, token: string, host: string): Promise<Authentication> => {
     const tasks = reviews.get(server) ?? newTasks();
     reviews.set(server, tasks);
-    const until = performance.now() + maxWaitMs;
+    const deadline = performance.now() + maxWaitMs;
     return tasks.do<Authentication>({
       key: shareOf(host, token),
-      run: async (settle) => settle(performance.now() > until ? tooMany : await review(server, token)),
+      run: async (settle) => settle(performance.now() > deadline ? tooMany : await review(server, token)),
       reject: () => tooMany,
     });
   };
@@ -69,13 +69,13 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
     async authenticate(peer): Promise<Authentication> {
       const bearerToken = tokenOf(peer);
       if ('failure' in bearerToken) return bearerToken;
-      const foreign = [...new Set(peer.metadata(clusterHeader))].filter(
+      const foreignClusters = [...new Set(peer.metadata(clusterHeader))].filter(
         (cluster) => !options.clusters.includes(cluster),
       );
-      const [cluster, ...more] = foreign;
+      const [cluster, ...otherClusters] = foreignClusters;
       const server = cluster === undefined ? options.server : options.remoteServer?.(cluster);
-      if (server === undefined || more.length > 0)
-        return { failure: `unknown cluster ${JSON.stringify(foreign.join().slice(0, 100))}` };
+      if (server === undefined || otherClusters.length > 0)
+        return { failure: `unknown cluster ${JSON.stringify(foreignClusters.join().slice(0, 100))}` };
       return queueReview(server, bearerToken.token, peer.host);
     },
   };
@@ -111,7 +111,7 @@ async function reviewed(server: Reviewer, token: string, { audience }: TokenRevi
   const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec };
   const { status } = await server.request(
     { method: 'POST', resource: tokenReviews, body, timeoutMs: reviewTimeoutMs },
-    never,
+    neverAborted,
   );
   return status;
 }

@@ -13,8 +13,8 @@ export function workloadsOfMesh(authenticator: Authenticator, trustDomains: () =
       const result = await authenticator.authenticate(peer);
       if ('failure' in result) return result;
       const domains = trustDomains();
-      const isOfMesh = (uri: string): boolean => domains.includes(workloadIdentityOf(uri)?.trustDomain ?? '');
-      const identities = result.identities.filter(isOfMesh);
+      const isMeshUri = (uri: string): boolean => domains.includes(workloadIdentityOf(uri)?.trustDomain ?? '');
+      const identities = result.identities.filter(isMeshUri);
       return identities.length > 0
         ? { identities }
         : { failure: `the identity must be of trust domain ${domains.join(' or ')}` };

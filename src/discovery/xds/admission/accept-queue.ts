@@ -47,7 +47,7 @@ export class AcceptQueue<C extends WaitingConnection> {
   readonly #random: () => number;
   readonly #queues = new Map<string, Waiting<C>[]>();
   /** Time at which the slowdown ends, by address. */
-  readonly #slow = new Map<string, number>();
+  readonly #slowUntilByGroup = new Map<string, number>();
   #count = 0;
   #turnCount = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -59,10 +59,10 @@ export class AcceptQueue<C extends WaitingConnection> {
   }
 
   /**
-   * @param begin not called if the connection is closed first
+   * @param onBegin not called if the connection is closed first
    * @returns false if this connection was closed because the queue is full
    */
-  add(group: string, connection: C, begin: () => void): boolean {
+  add(group: string, connection: C, onBegin: () => void): boolean {
     const { maxTotal, slowFactor } = this.#limits;
     const maxWaiting = this.#limits.maxWaiting / (this.#isSlow(group) ? slowFactor : 1);
     const queue = this.#queues.get(group) ?? [];
@@ -71,20 +71,20 @@ export class AcceptQueue<C extends WaitingConnection> {
       return false;
     }
     this.#queues.set(group, queue);
-    queue.push({ connection, begin });
+    queue.push({ connection, begin: onBegin });
     this.#count++;
     connection.once('close', () => this.#leave(group, connection));
     this.#wake();
     if (queue.length <= maxWaiting) return true;
-    const { connection: evicted } = queue[Math.floor(this.#random() * queue.length)]!;
-    this.#leave(group, evicted);
-    evicted.destroy();
-    return evicted !== connection;
+    const { connection: evictedConnection } = queue[Math.floor(this.#random() * queue.length)]!;
+    this.#leave(group, evictedConnection);
+    evictedConnection.destroy();
+    return evictedConnection !== connection;
   }
 
   /** Call when an accepted connection has sent too much. */
   slowDown(group: string): void {
-    setNewest(this.#slow, group, performance.now() + this.#limits.slowMs, maxSlow);
+    setNewest(this.#slowUntilByGroup, group, performance.now() + this.#limits.slowMs, maxSlow);
   }
 
   clear(): void {
@@ -117,16 +117,16 @@ export class AcceptQueue<C extends WaitingConnection> {
   }
 
   #isSlow(group: string): boolean {
-    const until = this.#slow.get(group);
-    if (until === undefined) return false;
-    if (performance.now() < until) return true;
-    this.#slow.delete(group);
+    const slowUntil = this.#slowUntilByGroup.get(group);
+    if (slowUntil === undefined) return false;
+    if (performance.now() < slowUntil) return true;
+    this.#slowUntilByGroup.delete(group);
     return false;
   }
 
   #leave(group: string, connection: C): void {
     const queue = this.#queues.get(group) ?? [];
-    const queueIndex = queue.findIndex((waiting) => waiting.connection === connection);
+    const queueIndex = queue.findIndex((entry) => entry.connection === connection);
     if (queueIndex < 0) return;
     queue.splice(queueIndex, 1);
     this.#count--;

@@ -34,7 +34,7 @@ const maxUnidentifiedOfAddress = 1_000;
 const reservedForReconnects = 200;
 /** Maximum number of waiting streams for all addresses, and of additional ones for addresses with known nodes. */
 const maxWaiting = 10_000;
-const reservedForKnown = 2_000;
+const reservedForKnownNodes = 2_000;
 const maxRejected = 10_000;
 const noop = (): void => {};
 
@@ -100,17 +100,17 @@ export function createAdmission(options: AdmissionOptions): Admission {
 class FairAdmission implements Admission {
   readonly #spacingMs: number;
   readonly #now: () => number;
-  readonly #known: KnownNodes;
+  readonly #nodeMemory: KnownNodes;
   readonly #options: AdmissionOptions;
   readonly #slots: Slots;
   #isQueued = false;
   #waitingCount = 0;
   /** Queues of known nodes, of addresses with known nodes, and of other addresses. */
-  readonly #knownNodes: AddressQueue = new Map();
-  readonly #knownAddresses: AddressQueue = new Map();
+  readonly #nodeQueue: AddressQueue = new Map();
+  readonly #addressQueue: AddressQueue = new Map();
   readonly #unknownAddresses: AddressQueue = new Map();
   /** Oldest first. Streams that no longer wait are removed only when they are the oldest. */
-  #waiting: WaitingStream[] = [];
+  #waitingStreams: WaitingStream[] = [];
   /** Waiting streams whose first request is read ahead, oldest first. */
   readonly #readAhead = new Set<WaitingStream>();
   readonly #nextWithPriority = new Map<string, WaitingStream>();
@@ -130,8 +130,8 @@ class FairAdmission implements Admission {
     this.#options = options;
     this.#spacingMs = perSecond > 0 ? 1_000 / perSecond : 0;
     this.#now = now;
-    this.#known = known;
-    this.#slots = new Slots(slots, now, () => this.#waiting.length > 0 && this.#reschedule());
+    this.#nodeMemory = known;
+    this.#slots = new Slots(slots, now, () => this.#waitingStreams.length > 0 && this.#reschedule());
   }
 
   get waiting(): number {
@@ -146,42 +146,42 @@ class FairAdmission implements Admission {
     this.#slots.resize(slots);
   }
 
-  admit(peer: string, begin: (admitted: Admitted) => void, refuse: () => void, readNode?: NodeReader): () => void {
+  admit(peer: string, onAdmitted: (admitted: Admitted) => void, refuse: () => void, readNode?: NodeReader): () => void {
     const group = groupOfPeer(peer);
-    const isKnown = this.#known.hasAny(group);
-    const queue = isKnown ? this.#knownAddresses : this.#unknownAddresses;
+    const isKnownGroup = this.#nodeMemory.hasAny(group);
+    const queue = isKnownGroup ? this.#addressQueue : this.#unknownAddresses;
     const queued = queue.get(group) ?? [];
     const time = this.#now();
-    const round = queued.filter((other) => other.peer === peer).length;
-    const isFirst = round === 0 && !this.#unidentifiedByPeer.has(peer);
-    const maxOfAddress = maxUnidentifiedOfAddress + (isFirst && isKnown ? reservedForReconnects : 0);
-    const maxOfAll = maxWaiting + (isKnown ? reservedForKnown : 0);
-    const since = round === 0 ? (this.#rejectedSince.get(peer) ?? time) : time;
+    const peerRound = queued.filter((other) => other.peer === peer).length;
+    const isFirst = peerRound === 0 && !this.#unidentifiedByPeer.has(peer);
+    const maxOfAddress = maxUnidentifiedOfAddress + (isFirst && isKnownGroup ? reservedForReconnects : 0);
+    const maxOfAll = maxWaiting + (isKnownGroup ? reservedForKnownNodes : 0);
+    const since = peerRound === 0 ? (this.#rejectedSince.get(peer) ?? time) : time;
     const stream: WaitingStream = {
       group,
       peer,
-      round,
+      round: peerRound,
       since,
       queuedAt: time,
-      begin,
+      begin: onAdmitted,
       refuse,
       queue,
       node: undefined,
       isDone: false,
     };
     // The stream may belong to a known node, so the length of the queue does not matter yet.
-    const mayBeKnown = isKnown && round === 0 && readNode !== undefined;
+    const mayBeKnownNode = isKnownGroup && peerRound === 0 && readNode !== undefined;
     if ((this.#unidentifiedByAddress.get(group) ?? 0) + queued.length >= maxOfAddress) this.#reject(stream);
-    else if (this.#waiting.length === 0 && this.#msUntilStart() === 0) this.#start(stream);
-    else if (this.#waiting.length >= maxOfAll) this.#reject(stream);
-    else if (!mayBeKnown && !this.#hasCapacityFor(stream)) this.#reject(stream);
+    else if (this.#waitingStreams.length === 0 && this.#msUntilStart() === 0) this.#start(stream);
+    else if (this.#waitingStreams.length >= maxOfAll) this.#reject(stream);
+    else if (!mayBeKnownNode && !this.#hasCapacityFor(stream)) this.#reject(stream);
     else {
       enqueue(stream);
-      this.#waiting.push(stream);
+      this.#waitingStreams.push(stream);
       this.#waitingCount++;
       this.#updateQueued();
       this.#wake();
-      if (round === 0 && readNode !== undefined) this.#startReadAhead(stream, readNode);
+      if (peerRound === 0 && readNode !== undefined) this.#startReadAhead(stream, readNode);
       return () => this.#remove(stream);
     }
     return noop;
@@ -190,12 +190,12 @@ class FairAdmission implements Admission {
   stop(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    for (const stream of this.#waiting.splice(0)) {
+    for (const stream of this.#waitingStreams.splice(0)) {
       if (stream.isDone) continue;
       this.#remove(stream);
       stream.refuse();
     }
-    for (const queue of [this.#knownNodes, this.#knownAddresses, this.#unknownAddresses]) queue.clear();
+    for (const queue of [this.#nodeQueue, this.#addressQueue, this.#unknownAddresses]) queue.clear();
     this.#readAhead.clear();
     this.#nextWithPriority.clear();
     this.#updateQueued();
@@ -217,7 +217,7 @@ class FairAdmission implements Admission {
     const queued = stream.queue.get(stream.group) ?? [];
     stream.node = node;
     stream.round = Math.max(stream.round, queued.filter((other) => other.node === node).length);
-    const isNext = this.#known.has(stream.group, node) && !this.#nextWithPriority.has(nodeKeyOf(stream));
+    const isNext = this.#nodeMemory.has(stream.group, node) && !this.#nextWithPriority.has(nodeKeyOf(stream));
     if (!isNext && !this.#hasCapacityFor(stream)) {
       this.#remove(stream);
       this.#reject(stream);
@@ -231,13 +231,13 @@ class FairAdmission implements Admission {
 
   #assignPriority(): void {
     const time = this.#now();
-    for (const [nodeKey, until] of this.#priorityUntil) if (until <= time) this.#priorityUntil.delete(nodeKey);
+    for (const [nodeKey, expiresAt] of this.#priorityUntil) if (expiresAt <= time) this.#priorityUntil.delete(nodeKey);
     for (const [nodeKey, stream] of this.#nextWithPriority) {
       if (this.#priorityUntil.has(nodeKey)) continue;
       this.#priorityUntil.set(nodeKey, Number.POSITIVE_INFINITY);
       this.#nextWithPriority.delete(nodeKey);
       dequeue(stream);
-      stream.queue = this.#knownNodes;
+      stream.queue = this.#nodeQueue;
       stream.round = 0;
       enqueue(stream);
     }
@@ -284,7 +284,7 @@ class FairAdmission implements Admission {
     dequeue(stream);
     this.#readAhead.delete(stream);
     if (this.#isNextWithPriority(stream)) this.#nextWithPriority.delete(nodeKeyOf(stream));
-    if (stream.queue === this.#knownNodes) this.#priorityUntil.delete(nodeKeyOf(stream));
+    if (stream.queue === this.#nodeQueue) this.#priorityUntil.delete(nodeKeyOf(stream));
   }
 
   #start(
@@ -293,14 +293,14 @@ class FairAdmission implements Admission {
   ): void {
     this.#nextStartMs = startMs + this.#spacingMs;
     this.#rejectedSince.delete(peer);
-    const admitted = this.#admit(group, peer);
+    const admission = this.#admit(group, peer);
     this.#options.onBegun?.();
     try {
-      begin(admitted);
+      begin(admission);
     } catch (error) {
       // The stream was closed, so it must not occupy a slot.
-      admitted.release();
-      admitted.identified();
+      admission.release();
+      admission.identified();
       letEscape(error);
     }
   }
@@ -345,25 +345,25 @@ class FairAdmission implements Admission {
     // After a delay of the event loop, admits all streams that are due.
     while (time >= this.#nextStartMs && this.#slots.freeInMs === 0) {
       this.#assignPriority();
-      const order = [this.#knownNodes, this.#knownAddresses, this.#unknownAddresses];
+      const order = [this.#nodeQueue, this.#addressQueue, this.#unknownAddresses];
       if (++this.#turnCount % turnOfUnknown === 0) order.reverse();
       const stream = order.map(nextStreamOf).find((first) => first !== undefined);
       if (stream === undefined) break;
       this.#remove(stream);
       moveAddressToEnd(stream);
-      if (stream.queue === this.#knownNodes) this.#priorityUntil.set(nodeKeyOf(stream), time + priorityIntervalMs);
+      if (stream.queue === this.#nodeQueue) this.#priorityUntil.set(nodeKeyOf(stream), time + priorityIntervalMs);
       this.#start(stream, this.#spacingMs > 0 ? this.#nextStartMs : time);
     }
     this.#rejectLate(time);
-    this.#waiting = this.#waiting.slice(this.#waiting.findIndex(({ isDone }) => !isDone) >>> 0);
+    this.#waitingStreams = this.#waitingStreams.slice(this.#waitingStreams.findIndex(({ isDone }) => !isDone) >>> 0);
     this.#updateQueued();
-    if (this.#waiting.length > 0) this.#wake();
+    if (this.#waitingStreams.length > 0) this.#wake();
   }
 
   #rejectLate(time: number): void {
     const isForSlot = this.#spacingMs === 0 || this.isFull;
     const oldestMs = time - (isForSlot ? maxWaitForSlotMs : maxWaitForRateMs);
-    for (const stream of this.#waiting) {
+    for (const stream of this.#waitingStreams) {
       if (stream.queuedAt >= oldestMs) return;
       if (stream.isDone) continue;
       this.#remove(stream);

@@ -52,13 +52,13 @@ const readShares = { known: 0.75, unknown: 0.5 } as const;
 
 export class ConnectionQueue {
   readonly #options: ConnectionQueueOptions;
-  readonly #knownTurns: TurnOrder = new Map();
+  readonly #knownGroupTurns: TurnOrder = new Map();
   readonly #unknownTurns: TurnOrder = new Map();
   /** Connections that are not read yet, oldest first. */
-  readonly #unread = { known: new Set<Entry>(), unknown: new Set<Entry>() };
+  readonly #unreadEntries = { known: new Set<Entry>(), unknown: new Set<Entry>() };
   readonly #readingSlots: Slots;
   /** Connections that are read and have sent nothing, by address, oldest first. */
-  readonly #silent = new Map<string, Set<Entry>>();
+  readonly #silentEntries = new Map<string, Set<Entry>>();
   readonly #counts = new Map<string, number>();
   readonly #entries = new Set<Entry>();
   readonly #slots: Slots;
@@ -66,7 +66,7 @@ export class ConnectionQueue {
   readonly #requestTurns = new RequestTurns();
   #ready = 0;
   #bytes = 0;
-  #begun = 0;
+  #begunCount = 0;
   #isBeginning = false;
   #isQueued = false;
   #timer: NodeJS.Timeout | undefined;
@@ -103,10 +103,10 @@ export class ConnectionQueue {
   /**
    * If a limit is reached, replaces a silent connection or closes this one.
    *
-   * @param begin sets the connection up; not called if it is closed first
+   * @param onBegin sets the connection up; not called if it is closed first
    * @returns false if the connection was closed
    */
-  add(group: string, socket: Socket, begin: () => void): boolean {
+  add(group: string, socket: Socket, onBegin: () => void): boolean {
     const { maxWaitMs } = this.#options;
     if (!this.#enforceLimits(group)) {
       // After destroy(), the system would keep the connection for a minute.
@@ -123,14 +123,14 @@ export class ConnectionQueue {
         socket.off('close', onClose);
         socket.setTimeout(0, onTimeout);
         this.#remove(entry);
-        begin();
+        onBegin();
       },
     };
     this.#entries.add(entry);
     this.#counts.set(group, (this.#counts.get(group) ?? 0) + 1);
     socket.once('close', onClose);
     socket.setTimeout(maxWaitMs, onTimeout);
-    this.#unread[this.#options.isKnown(group) ? 'known' : 'unknown'].add(entry);
+    this.#unreadEntries[this.#options.isKnown(group) ? 'known' : 'unknown'].add(entry);
     this.#readNext();
     return true;
   }
@@ -150,7 +150,7 @@ export class ConnectionQueue {
   }
 
   clear(): void {
-    for (const unread of Object.values(this.#unread)) unread.clear();
+    for (const unreadSet of Object.values(this.#unreadEntries)) unreadSet.clear();
     for (const entry of [...this.#entries]) this.#close(entry);
     clearTimeout(this.#timer);
     clearTimeout(this.#readTimer);
@@ -162,12 +162,12 @@ export class ConnectionQueue {
     const count = this.#counts.get(group) ?? 0;
     if (count >= maxPerAddress) return this.#closeSilent(group);
     if (this.#entries.size < maxTotal) return true;
-    const [oldest] = this.#silent.keys();
+    const [oldest] = this.#silentEntries.keys();
     return count === 0 && oldest !== undefined && this.#closeSilent(oldest);
   }
 
   #closeSilent(group: string): boolean {
-    const [oldest] = this.#silent.get(group) ?? [];
+    const [oldest] = this.#silentEntries.get(group) ?? [];
     if (oldest === undefined) return false;
     this.#close(oldest);
     return true;
@@ -175,7 +175,7 @@ export class ConnectionQueue {
 
   #readNext(): void {
     for (const kind of ['known', 'unknown'] as const) {
-      for (const entry of this.#unread[kind]) {
+      for (const entry of this.#unreadEntries[kind]) {
         if (this.#bytes >= this.#options.maxTotalBytes * readShares[kind]) break;
         const waitMs = this.#readingSlots.freeInMs;
         if (waitMs > 0) {
@@ -185,7 +185,7 @@ export class ConnectionQueue {
           }, Math.ceil(waitMs)).unref();
           return;
         }
-        this.#unread[kind].delete(entry);
+        this.#unreadEntries[kind].delete(entry);
         this.#awaitFirstBytes(entry);
       }
     }
@@ -195,8 +195,8 @@ export class ConnectionQueue {
     const { group, socket } = entry;
     const slot = this.#readingSlots.take();
     socket.once('close', () => slot.release());
-    const silent = this.#silent.get(group) ?? new Set();
-    this.#silent.set(group, silent.add(entry));
+    const silentEntries = this.#silentEntries.get(group) ?? new Set();
+    this.#silentEntries.set(group, silentEntries.add(entry));
     socket.on('readable', () => {
       const { readableLength } = socket;
       this.#bytes += readableLength - entry.bytes;
@@ -213,7 +213,7 @@ export class ConnectionQueue {
   }
 
   #enqueue(entry: Entry): void {
-    const turnOrder = this.#options.isKnown(entry.group) ? this.#knownTurns : this.#unknownTurns;
+    const turnOrder = this.#options.isKnown(entry.group) ? this.#knownGroupTurns : this.#unknownTurns;
     const entries = turnOrder.get(entry.group);
     if (entries === undefined) turnOrder.set(entry.group, [entry]);
     else entries.push(entry);
@@ -225,19 +225,19 @@ export class ConnectionQueue {
   /** @returns whether another connection may start */
   #beginNext(): boolean {
     if (!this.#mayBegin()) return false;
-    const order = [this.#knownTurns, this.#unknownTurns];
-    if (++this.#begun % turnOfUnknown === 0) order.reverse();
+    const order = [this.#knownGroupTurns, this.#unknownTurns];
+    if (++this.#begunCount % turnOfUnknown === 0) order.reverse();
     const turnOrder = order.find(({ size }) => size > 0)!;
     const [group, [entry]] = turnOrder.entries().next().value as [string, [Entry]];
     const entries = turnOrder.get(group)!;
     // Serves the address after all others.
     turnOrder.delete(group);
     turnOrder.set(group, entries);
-    this.#begin(entry);
+    this.#beginEntry(entry);
     return this.#ready > 0;
   }
 
-  #begin({ socket, begin }: Entry): void {
+  #beginEntry({ socket, begin }: Entry): void {
     socket.removeAllListeners('readable');
     const slot = this.#slots.take();
     this.#slotOf.set(socket, slot);
@@ -272,14 +272,14 @@ export class ConnectionQueue {
 
   #remove(entry: Entry): void {
     if (!this.#entries.delete(entry)) return;
-    for (const unread of Object.values(this.#unread)) unread.delete(entry);
+    for (const unreadSet of Object.values(this.#unreadEntries)) unreadSet.delete(entry);
     this.#bytes -= entry.bytes;
     const { group } = entry;
     const count = this.#counts.get(group)! - 1;
     if (count > 0) this.#counts.set(group, count);
     else this.#counts.delete(group);
     this.#removeSilent(entry);
-    for (const turnOrder of [this.#knownTurns, this.#unknownTurns]) {
+    for (const turnOrder of [this.#knownGroupTurns, this.#unknownTurns]) {
       const entries = turnOrder.get(group);
       const entryIndex = entries?.indexOf(entry) ?? -1;
       if (entries === undefined || entryIndex < 0) continue;
@@ -292,12 +292,12 @@ export class ConnectionQueue {
   }
 
   #isSilent(entry: Entry): boolean {
-    return this.#silent.get(entry.group)?.has(entry) === true;
+    return this.#silentEntries.get(entry.group)?.has(entry) === true;
   }
 
   #removeSilent(entry: Entry): void {
-    const silent = this.#silent.get(entry.group);
-    if (silent?.delete(entry) === true && silent.size === 0) this.#silent.delete(entry.group);
+    const silentEntries = this.#silentEntries.get(entry.group);
+    if (silentEntries?.delete(entry) === true && silentEntries.size === 0) this.#silentEntries.delete(entry.group);
   }
 
   #setQueued(isQueued: boolean): void {

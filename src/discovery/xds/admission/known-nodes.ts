@@ -18,7 +18,7 @@ export interface KnownNodesLimits {
   readonly maxTotal: number;
 }
 
-const knownNodesLimits: KnownNodesLimits = {
+const defaultLimits: KnownNodesLimits = {
   maxNew: 1_024,
   maxProven: 1_024,
   maxAddresses: 20_000,
@@ -53,7 +53,7 @@ export class KnownNodes {
   /** @param now monotonic clock in milliseconds */
   constructor(now: () => number, limits: Partial<KnownNodesLimits> = {}) {
     this.#now = now;
-    this.#limits = { ...knownNodesLimits, ...limits };
+    this.#limits = { ...defaultLimits, ...limits };
   }
 
   hasAny(group: string): boolean {

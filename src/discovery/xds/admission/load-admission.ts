@@ -56,11 +56,11 @@ export type FirstRequestReader = (seen: (first: FirstRequest) => void) => void;
 export class LoadAdmission {
   readonly #admission: Admission;
   /** `undefined` if a rate limits all streams. */
-  readonly #returning: Admission | undefined;
+  readonly #returningAdmission: Admission | undefined;
   readonly #actor: Actor<typeof streamAdmissionMachine>;
   readonly #options: LoadAdmissionOptions;
   #slots = initialSlots;
-  #begun = 0;
+  #begunCount = 0;
   #queuedAt: number | undefined;
   #logTimer: NodeJS.Timeout | undefined;
   #isLogged = false;
@@ -77,7 +77,7 @@ export class LoadAdmission {
         ...{ onChange, onBegun: () => this.#onStarted() },
       });
     this.#admission = newAdmission();
-    this.#returning = perSecond > 0 ? undefined : newAdmission();
+    this.#returningAdmission = perSecond > 0 ? undefined : newAdmission();
     const machine = streamAdmissionWithEffects({
       ...{ requests, proxies },
       isFull: () => [...this.#admissions, this.#ports].some((admissionStage) => admissionStage?.isFull === true),
@@ -104,11 +104,11 @@ export class LoadAdmission {
    */
   admit(
     { peer, isTrusted }: { readonly peer: string; readonly isTrusted: boolean },
-    begin: (admitted: Admitted) => void,
+    onAdmitted: (admitted: Admitted) => void,
     refuse: () => void,
     readFirst: FirstRequestReader,
   ): () => void {
-    const returning = isTrusted ? this.#returning : undefined;
+    const returningAdmission = isTrusted ? this.#returningAdmission : undefined;
     let isWaiting = true;
     let leave = (): void => {};
     const decided =
@@ -117,15 +117,15 @@ export class LoadAdmission {
         isWaiting = false;
         call(...args);
       };
-    const both = [decided(begin), decided(refuse)] as const;
+    const callbacks = [decided(onAdmitted), decided(refuse)] as const;
     const readNode: NodeReader = (onNode) =>
       readFirst(({ nodeId, isReturning }) => {
-        if (isReturning && isWaiting && returning !== undefined) {
+        if (isReturning && isWaiting && returningAdmission !== undefined) {
           leave();
-          leave = returning.admit(peer, ...both);
+          leave = returningAdmission.admit(peer, ...callbacks);
         } else if (nodeId !== undefined) onNode(nodeId);
       });
-    leave = this.#admission.admit(peer, ...both, readNode);
+    leave = this.#admission.admit(peer, ...callbacks, readNode);
     return () => {
       isWaiting = false;
       leave();
@@ -153,11 +153,11 @@ export class LoadAdmission {
   }
 
   get #admissions(): Admission[] {
-    return [this.#admission, ...(this.#returning === undefined ? [] : [this.#returning])];
+    return [this.#admission, ...(this.#returningAdmission === undefined ? [] : [this.#returningAdmission])];
   }
 
   get #waitingStreams(): number {
-    return this.#admission.waiting + (this.#returning?.waiting ?? 0);
+    return this.#admission.waiting + (this.#returningAdmission?.waiting ?? 0);
   }
 
   get #view(): AdmissionView {
@@ -171,7 +171,7 @@ export class LoadAdmission {
   }
 
   #onStarted(): void {
-    this.#begun++;
+    this.#begunCount++;
     if (this.#waitingStreams < maxWaitingStreams) this.#ports?.wake();
   }
 
@@ -188,7 +188,7 @@ export class LoadAdmission {
     if (isQueued === (this.#queuedAt !== undefined)) return;
     if (isQueued) {
       this.#queuedAt = performance.now();
-      this.#begun = 0;
+      this.#begunCount = 0;
       this.#logTimer = setTimeout(() => this.#logQueue(), loggedAfterMs).unref();
       this.#actor.send({ type: 'clients.queued' });
     } else {
@@ -210,6 +210,6 @@ export class LoadAdmission {
     if (!this.#isLogged) return;
     this.#isLogged = false;
     const seconds = Math.round((performance.now() - this.#queuedAt!) / 100) / 10;
-    this.#options.logger.info('admission.completed', { seconds, streams: this.#begun });
+    this.#options.logger.info('admission.completed', { seconds, streams: this.#begunCount });
   }
 }

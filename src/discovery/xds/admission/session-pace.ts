@@ -15,7 +15,7 @@ const periodMs = 10_000;
 const maxEvents = { ping: 1_000, remoteSettings: 100, stream: 5_000 } as const;
 
 const paced = new WeakSet<PacedSession>();
-const ended = new WeakSet<PacedSession>();
+const endedSessions = new WeakSet<PacedSession>();
 
 /** Closes the session when it exceeds a limit. Idempotent. */
 export function limitFrames(
@@ -42,15 +42,15 @@ export function limitFrames(
 }
 
 export function closeBusySession(session: PacedSession): void {
-  if (ended.has(session) || session.destroyed === true) return;
-  ended.add(session);
+  if (endedSessions.has(session) || session.destroyed === true) return;
+  endedSessions.add(session);
   session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   // Destroys the session only after written data was sent.
   setImmediate(() => session.destroy());
 }
 
 export function isEnded(session: PacedSession): boolean {
-  return ended.has(session) || session.destroyed === true;
+  return endedSessions.has(session) || session.destroyed === true;
 }
 
 /** Maximum number of concurrent streams of a session before its nodes are identified. */

@@ -36,10 +36,10 @@ function joinLast(buffers: Buffer[]): void {
   while (buffers.length > 1) {
     const [previousBuffer, last] = [buffers.at(-2)!, buffers.at(-1)!];
     if (previousBuffer.length > last.length || previousBuffer.length > maxFrameBytes) return;
-    const joined = Buffer.allocUnsafeSlow(previousBuffer.length + last.length);
-    joined.set(previousBuffer);
-    joined.set(last, previousBuffer.length);
-    buffers.splice(-2, 2, joined);
+    const joinedBuffer = Buffer.allocUnsafeSlow(previousBuffer.length + last.length);
+    joinedBuffer.set(previousBuffer);
+    joinedBuffer.set(last, previousBuffer.length);
+    buffers.splice(-2, 2, joinedBuffer);
   }
 }
 

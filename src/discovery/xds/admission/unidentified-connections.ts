@@ -128,20 +128,20 @@ export class UnidentifiedConnections {
   /**
    * Accepts, queues or closes a new connection.
    *
-   * @param begin sets the connection up; `isSuspect` is true if its address is throttled
+   * @param onAdmitted sets the connection up; `isSuspect` is true if its address is throttled
    */
-  admit(socket: Socket, begin: (isSuspect: boolean) => void): void {
+  admit(socket: Socket, onAdmitted: (isSuspect: boolean) => void): void {
     // Socket errors are ignored here, because `close` follows.
     socket.on('error', () => socket.destroy());
     const { pace, known, refused } = this.#options;
     const group = addressGroup(socket.remoteAddress);
     if (!pace.isThrottled(group)) {
       this.#enqueue(socket, group, () => {
-        if (this.#track(socket, group)) begin(false);
+        if (this.#track(socket, group)) onAdmitted(false);
       });
     } else if (known.hasAny(group)) {
       const onTurn = (): void => {
-        if (this.#track(socket, group)) begin(true);
+        if (this.#track(socket, group)) onAdmitted(true);
       };
       if (!this.#acceptQueue.add(group, socket, onTurn)) refused('address held off');
     } else {
@@ -251,11 +251,11 @@ export class UnidentifiedConnections {
     for (const connection of this.#tracked.values()) if (connection.group === group) this.#closeIfBusy(connection);
   }
 
-  #enqueue(socket: Socket, group: string, take: () => void): void {
+  #enqueue(socket: Socket, group: string, onTurn: () => void): void {
     const { bounds, limits, refused } = this.#options;
     // If the limit is reached, `bounds` closes another connection or rejects this one.
-    if (bounds.size + this.queue.size >= limits.maxConnections) take();
-    else if (!this.queue.add(group, socket, take)) refused('too many connections');
+    if (bounds.size + this.queue.size >= limits.maxConnections) onTurn();
+    else if (!this.queue.add(group, socket, onTurn)) refused('too many connections');
   }
 
   #track(socket: Socket, group: string): boolean {

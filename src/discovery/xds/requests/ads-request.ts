@@ -87,7 +87,7 @@ export class RequestReader {
       knownVersions: noNames,
       rejection: null,
     };
-    const knownVersions = new Map<string, string>();
+    const clientVersions = new Map<string, string>();
     const namesByField = { subscribe: this.#gathered(), unsubscribe: this.#gathered() };
     let node: Uint8Array | undefined;
     const exceedsNames = !readWithin(bytes, (field, reader, start) => {
@@ -98,8 +98,8 @@ export class RequestReader {
           this.#lists.read(bytes, start, this.#maxNames),
         );
       else if (field === 5) {
-        readKnown(reader.bytes(), knownVersions);
-        if (knownVersions.size > this.#maxNames) throw new TooManyNames();
+        readVersions(reader.bytes(), clientVersions);
+        if (clientVersions.size > this.#maxNames) throw new TooManyNames();
       } else if (field === 6) request.nonce = beginningOf(reader.bytes(), maxTextBytes.nonce);
       else if (field === 7) request.rejection = readStatusMessage(reader.bytes());
       else return false;
@@ -108,9 +108,9 @@ export class RequestReader {
     if (exceedsNames) return { request, node, exceedsNames };
     request.subscribe = namesByField.subscribe.all();
     request.unsubscribe = namesByField.unsubscribe.all();
-    if (knownVersions.size > 0) {
-      request.known = this.#lists.shared([...knownVersions.keys()]);
-      request.knownVersions = request.known.map((name) => knownVersions.get(name)!);
+    if (clientVersions.size > 0) {
+      request.known = this.#lists.shared([...clientVersions.keys()]);
+      request.knownVersions = request.known.map((name) => clientVersions.get(name)!);
     }
     return { request, node, exceedsNames };
   }
@@ -234,20 +234,20 @@ function firstField(bytes: Uint8Array, fieldNumber: number): Uint8Array | undefi
 }
 
 /** Calls `take` with each field and the field's start. `take` reads the field and returns true, or leaves it unread. */
-function readFields(bytes: Uint8Array, take: (field: number, reader: BinaryReader, start: number) => boolean): void {
+function readFields(bytes: Uint8Array, onField: (field: number, reader: BinaryReader, start: number) => boolean): void {
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {
     const start = reader.pos;
     const [field, wireType] = reader.tag();
     // All relevant fields are length-delimited (wire type 2).
-    if (wireType !== 2 || !take(field, reader, start)) reader.skip(wireType, field);
+    if (wireType !== 2 || !onField(field, reader, start)) reader.skip(wireType, field);
   }
 }
 
 /** @returns false if there are too many names */
-function readWithin(...[bytes, take]: Parameters<typeof readFields>): boolean {
+function readWithin(...[bytes, onField]: Parameters<typeof readFields>): boolean {
   try {
-    readFields(bytes, take);
+    readFields(bytes, onField);
     return true;
   } catch (error) {
     if (error instanceof TooManyNames) return false;
@@ -256,7 +256,7 @@ function readWithin(...[bytes, take]: Parameters<typeof readFields>): boolean {
 }
 
 /** Reads an entry of `initial_resource_versions`. */
-function readKnown(bytes: Uint8Array, knownVersions: Map<string, string>): void {
+function readVersions(bytes: Uint8Array, clientVersions: Map<string, string>): void {
   let name = '';
   let version = '';
   readFields(bytes, (field, reader) => {
@@ -265,7 +265,7 @@ function readKnown(bytes: Uint8Array, knownVersions: Map<string, string>): void 
     else return false;
     return true;
   });
-  knownVersions.set(name, version);
+  clientVersions.set(name, version);
 }
 
 function readString(bytes: Uint8Array, fieldNumber: number, maxBytes: number): string {

@@ -20,11 +20,11 @@ const minListBytes = 8 * 1024;
 /** Only type and nonce come after the names. */
 const maxTailBytes = 4 * 1024;
 
-const omitted = new WeakMap<ArrayBufferLike, WireNames>();
+const omittedRuns = new WeakMap<ArrayBufferLike, WireNames>();
 
 /** Names of a message that are omitted from its bytes. */
 export function omittedFrom(message: Uint8Array): WireNames | undefined {
-  return omitted.get(message.buffer);
+  return omittedRuns.get(message.buffer);
 }
 
 /** A message whose names so far are equal to a previous list. */
@@ -81,19 +81,19 @@ export class KnownRuns implements MessageDecoder {
     const message = Buffer.allocUnsafeSlow(run.head.length + tail.length);
     message.set(run.head);
     message.set(tail, run.head.length);
-    omitted.set(message.buffer, names);
-    const more = data.subarray(start + now + tailData.length);
-    return more.length === 0 ? [message] : [message, ...this.write(more)];
+    omittedRuns.set(message.buffer, names);
+    const laterBytes = data.subarray(start + now + tailData.length);
+    return laterBytes.length === 0 ? [message] : [message, ...this.write(laterBytes)];
   }
 
   /** Call when the list differs, before anything after the names is consumed. */
-  #passOn({ head, names, at }: Run, more: Buffer): Buffer[] {
+  #passOn({ head, names, at }: Run, laterBytes: Buffer): Buffer[] {
     this.#run = undefined;
-    const knownBytes = names.bytes.subarray(0, at);
+    const repeatedBytes = names.bytes.subarray(0, at);
     this.#decoder.write(head);
     // Passes a separate view, because the decoder keeps parts until the message is complete.
-    this.#decoder.write(Buffer.from(knownBytes.buffer, knownBytes.byteOffset, knownBytes.byteLength));
-    return this.#decoder.write(more);
+    this.#decoder.write(Buffer.from(repeatedBytes.buffer, repeatedBytes.byteOffset, repeatedBytes.byteLength));
+    return this.#decoder.write(laterBytes);
   }
 }
 

@@ -35,8 +35,8 @@ export class RequestIntake {
     call.once('readable', this.#peekListener);
   }
 
-  /** @param take processes a request; must not throw */
-  begin(take: (bytes: Buffer) => void): void {
+  /** @param onMessage processes a request; must not throw */
+  begin(onMessage: (bytes: Buffer) => void): void {
     const call = this.#call;
     this.#pace();
     if (this.#peekListener !== undefined) call.off('readable', this.#peekListener);
@@ -46,7 +46,7 @@ export class RequestIntake {
         this.#isBusy = false;
         this.#readOn();
       };
-      this.#workTurns.run(() => take(bytes), bytes.length, next);
+      this.#workTurns.run(() => onMessage(bytes), bytes.length, next);
     });
     // Reading ahead has paused the call.
     if (this.#peekListener !== undefined) call.resume();

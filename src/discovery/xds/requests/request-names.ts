@@ -29,14 +29,14 @@ const maxInternedNameLength = 512;
 
 /** Shared by all streams of a server. */
 export class RequestNameLists {
-  readonly #byBytes = keepRecentlyUsed<string, WireNames>(
+  readonly #namesByBytes = keepRecentlyUsed<string, WireNames>(
     maxKeptBytes,
     ({ bytes, names }) => bytes.length + names.length * nameBytes + listBytes,
   );
   /** Recent lists, newest first. */
   #latest: readonly WireNames[] = [];
   /** Weak references, so that unused lists are garbage-collected. */
-  readonly #byNames = new WeakValues<readonly string[]>();
+  readonly #sharedLists = new WeakValues<readonly string[]>();
   /** Interned, because thousands of lists contain the same names. */
   readonly #names = new Map<string, string>();
 
@@ -53,11 +53,11 @@ export class RequestNameLists {
 
   #read(fields: Uint8Array): WireNames {
     const key = digest(fields);
-    let cachedRun = this.#byBytes.get(key);
+    let cachedRun = this.#namesByBytes.get(key);
     if (cachedRun === undefined) {
       // Copies the bytes, because a view would keep the whole message in memory.
       cachedRun = { bytes: keptConcat([fields]), names: this.shared(this.#decode(fields)) };
-      this.#byBytes.set(key, cachedRun);
+      this.#namesByBytes.set(key, cachedRun);
     }
     return cachedRun;
   }
@@ -65,13 +65,13 @@ export class RequestNameLists {
   /** Interns these names, sorted and without duplicates. */
   shared(names: readonly string[]): readonly string[] {
     if (names.length === 0) return noNames;
-    const sorted = [...new Set(names)].sort();
+    const sortedNames = [...new Set(names)].sort();
     // Names contain no line break; otherwise the length prevents a wrong match.
-    const key = digest(Buffer.from(`${sorted.length}\n${sorted.join('\n')}`));
-    const cachedNames = this.#byNames.get(key);
+    const key = digest(Buffer.from(`${sortedNames.length}\n${sortedNames.join('\n')}`));
+    const cachedNames = this.#sharedLists.get(key);
     if (cachedNames !== undefined) return cachedNames;
-    this.#byNames.set(key, sorted);
-    return sorted;
+    this.#sharedLists.set(key, sortedNames);
+    return sortedNames;
   }
 
   #decode(fields: Uint8Array): string[] {
@@ -124,9 +124,7 @@ function endOfRun(bytes: Uint8Array, start: number, maxNames: number): number {
 }
 
 /** Whether exactly these consecutive fields start here. */
-export function isRun(bytes: Uint8Array, start: number, knownRun: Uint8Array): boolean {
-  const end = start + knownRun.length;
-  return (
-    end <= bytes.length && bytes[end] !== bytes[start] && Buffer.compare(knownRun, bytes.subarray(start, end)) === 0
-  );
+export function isRun(bytes: Uint8Array, start: number, run: Uint8Array): boolean {
+  const end = start + run.length;
+  return end <= bytes.length && bytes[end] !== bytes[start] && Buffer.compare(run, bytes.subarray(start, end)) === 0;
 }

@@ -27,7 +27,7 @@ export interface WorkTurns {
 
 /** Round-robin queue for all streams of a server. */
 export class RequestTurns implements WorkTurns {
-  #waiting: Piecework[] = [];
+  #waitingWork: Piecework[] = [];
   /** Work that has completed its step in this round. */
   #next: Piecework[] = [];
   readonly #slices = new Slices(() => this.#runSlice());
@@ -56,12 +56,12 @@ export class RequestTurns implements WorkTurns {
   stop(): void {
     this.#slices.stop();
     if (this.#endOfTurn !== undefined) clearImmediate(this.#endOfTurn);
-    this.#waiting = [];
+    this.#waitingWork = [];
     this.#next = [];
   }
 
   get size(): number {
-    return this.#waiting.length + this.#next.length;
+    return this.#waitingWork.length + this.#next.length;
   }
 
   get #isIdle(): boolean {
@@ -81,11 +81,11 @@ export class RequestTurns implements WorkTurns {
 
   /** Uses two lists, because removing the first element of a long list takes time in proportion to its length. */
   #runSlice(): boolean {
-    if (this.#waiting.length === 0) {
-      this.#waiting = this.#next.reverse();
+    if (this.#waitingWork.length === 0) {
+      this.#waitingWork = this.#next.reverse();
       this.#next = [];
     }
-    const work = this.#waiting.pop();
+    const work = this.#waitingWork.pop();
     if (work?.() === true) this.#next.push(work);
     return !this.#isIdle;
   }
@@ -101,13 +101,13 @@ function fenced(work: Piecework): boolean {
 }
 
 function doAndRest(work: () => void, next: (() => void) | undefined): void {
-  const started = performance.now();
+  const startedAt = performance.now();
   try {
     work();
   } catch (error) {
     letEscape(error);
   }
-  const tookMs = performance.now() - started;
+  const tookMs = performance.now() - startedAt;
   if (next === undefined) return;
   if (tookMs <= turnMs) next();
   else setTimeout(next, tookMs * restFactor);

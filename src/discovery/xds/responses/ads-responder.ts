@@ -42,7 +42,7 @@ type ResponseSet = ResourceSet | undefined | 'failed';
 export class AdsResponder implements GatedStream {
   readonly #options: AdsResponderOptions;
   readonly #context: StreamContext;
-  readonly #sent = new Map<string, SentResources>();
+  readonly #sentByType = new Map<string, SentResources>();
   #client: KnownClient | undefined;
   /** Waiting orders, at most one per type, because the exchange waits for each outcome. */
   #orders: WaitingOrder[] = [];
@@ -52,18 +52,18 @@ export class AdsResponder implements GatedStream {
   #wasRefusedSecrets = false;
   /** Removal times, computed on first use. */
   #removal: RemovalTimes | undefined;
-  readonly #gate: RolloutGate | undefined;
+  readonly #rolloutGate: RolloutGate | undefined;
 
   constructor(options: AdsResponderOptions) {
     this.#options = options;
     this.#context = options.context;
-    if (options.context.makeBeforeBreak !== undefined) this.#gate = new RolloutGate(this);
+    if (options.context.makeBeforeBreak !== undefined) this.#rolloutGate = new RolloutGate(this);
   }
 
   /** `undefined` for gRPC clients, which request clusters after routes and use no route before its clusters. */
   get gate(): RolloutGate | undefined {
     const { node } = this.#client ?? {};
-    return node !== undefined && isProxyless(node.metadata) ? undefined : this.#gate;
+    return node !== undefined && isProxyless(node.metadata) ? undefined : this.#rolloutGate;
   }
 
   get unflushedBytes(): number {
@@ -76,11 +76,11 @@ export class AdsResponder implements GatedStream {
   }
 
   get typesSent(): Iterable<string> {
-    return this.#sent.keys();
+    return this.#sentByType.keys();
   }
 
   resourcesSent(typeUrl: string): number {
-    return this.#sent.get(typeUrl)?.count ?? 0;
+    return this.#sentByType.get(typeUrl)?.count ?? 0;
   }
 
   get references(): ResourceReferences {
@@ -166,7 +166,7 @@ export class AdsResponder implements GatedStream {
     if (resources !== undefined && this.#client !== undefined)
       this.#context.makeBeforeBreak?.departed.add(this.#client.node, resources, this.now());
     this.#orders = [];
-    this.#sent.clear();
+    this.#sentByType.clear();
     this.#client = undefined;
   }
 
@@ -216,12 +216,12 @@ export class AdsResponder implements GatedStream {
         observer.generated?.(typeUrl, ms);
         return set;
       }
-      const started = performance.now();
-      const more = this.#tryGet(typeUrl, () => preparation.piece());
-      if (more === false) set = this.#tryGet(typeUrl, () => preparation.result());
-      else if (more === 'failed') set = more;
+      const startedAt = performance.now();
+      const hasMore = this.#tryGet(typeUrl, () => preparation.piece());
+      if (hasMore === false) set = this.#tryGet(typeUrl, () => preparation.result());
+      else if (hasMore === 'failed') set = hasMore;
       if (set !== 'building') gateSteps = this.#gateSteps(order, set);
-      ms += performance.now() - started;
+      ms += performance.now() - startedAt;
       // Comparing and writing is a separate step: a list of thousands takes milliseconds.
       return 'building';
     });
@@ -229,15 +229,15 @@ export class AdsResponder implements GatedStream {
 
   /** @param buildSlice runs one step, and returns the resource set when it is complete */
   #inTurns(order: ResponseOrder, buildSlice: () => ResponseSet | 'building'): WaitingOrder {
-    const waiting: WaitingOrder = { order, set: 'building' };
+    const waitingOrder: WaitingOrder = { order, set: 'building' };
     this.#context.turns.begin(() => {
       if (this.#client === undefined) return false;
-      waiting.set = buildSlice();
-      if (waiting.set === 'building') return true;
+      waitingOrder.set = buildSlice();
+      if (waitingOrder.set === 'building') return true;
       this.#options.runGuarded(() => this.#sendDue());
       return false;
     });
-    return waiting;
+    return waitingOrder;
   }
 
   #gateSteps(order: ResponseOrder, set: ResponseSet): Steps<void> | undefined {
@@ -281,19 +281,19 @@ export class AdsResponder implements GatedStream {
       this.#skip(typeUrl, set ?? 'not served');
       return;
     }
-    const prepared = this.gate === undefined ? { order, set } : this.gate.prepare(order, set);
-    if (prepared === undefined) {
+    const preparedResponse = this.gate === undefined ? { order, set } : this.gate.prepare(order, set);
+    if (preparedResponse === undefined) {
       this.#skip(typeUrl, 'held');
       return;
     }
-    const selection = this.sentOf(typeUrl).take(prepared.order, prepared.set);
+    const selection = this.sentOf(typeUrl).take(preparedResponse.order, preparedResponse.set);
     if (selection === undefined) {
       this.#skip(typeUrl, 'unchanged');
       return;
     }
     if (typeUrl === clusterType && this.#context.rules.resendsEndpoints)
       this.sentOf(endpointType).forget(selection.changed);
-    this.#respond(prepared.order, prepared.set.version, selection);
+    this.#respond(preparedResponse.order, preparedResponse.set.version, selection);
   }
 
   /** One-shot responses are not recorded as sent. */
@@ -309,8 +309,10 @@ export class AdsResponder implements GatedStream {
       return;
     }
     result
-      .catch((error: unknown) => this.#failed(typeUrl, error))
-      .then((later) => this.#client !== undefined && this.#options.runGuarded(() => this.#sendOnce(order, later)));
+      .catch((error: unknown) => this.#reportFailure(typeUrl, error))
+      .then(
+        (laterOrder) => this.#client !== undefined && this.#options.runGuarded(() => this.#sendOnce(order, laterOrder)),
+      );
   }
 
   #sendOnce(order: ResponseOrder, result: OneShotResponse | undefined | 'failed'): void {
@@ -326,9 +328,9 @@ export class AdsResponder implements GatedStream {
 
   /** Measures the call and reports errors. */
   #getMeasured<Answer>(typeUrl: string, getValue: () => Answer): Answer | 'failed' {
-    const started = performance.now();
+    const startedAt = performance.now();
     const result = this.#tryGet(typeUrl, getValue);
-    this.#context.observer.generated?.(typeUrl, performance.now() - started);
+    this.#context.observer.generated?.(typeUrl, performance.now() - startedAt);
     return result;
   }
 
@@ -336,11 +338,11 @@ export class AdsResponder implements GatedStream {
     try {
       return getValue();
     } catch (error) {
-      return this.#failed(typeUrl, error);
+      return this.#reportFailure(typeUrl, error);
     }
   }
 
-  #failed(typeUrl: string, error: unknown): 'failed' {
+  #reportFailure(typeUrl: string, error: unknown): 'failed' {
     const { observer, logger } = this.#context;
     const node = this.#client?.node.id ?? '';
     observer.sourceFailed?.(typeUrl, node, error);
@@ -388,7 +390,7 @@ export class AdsResponder implements GatedStream {
     // Counted first, because a write may be flushed before it returns.
     const length = bytesIn(frameParts);
     this.#unflushedBytes += length;
-    const started = performance.now();
+    const startedAt = performance.now();
     countSocketBytes(length);
     transport.send(frameParts, (error) => {
       this.#unflushedBytes -= length;
@@ -398,14 +400,14 @@ export class AdsResponder implements GatedStream {
         onBroken(error);
         return;
       }
-      observer.responseFlushed?.(head.typeUrl, performance.now() - started);
+      observer.responseFlushed?.(head.typeUrl, performance.now() - startedAt);
       if (this.#orders.length > 0) this.#options.runGuarded(() => this.#sendDue());
     });
     return length;
   }
 
-  #skip(typeUrl: string, why: ResponseSkipped['reason']): void {
-    this.#options.onReport({ type: 'response.skipped', typeUrl, reason: why, ...this.#awaits(typeUrl) });
+  #skip(typeUrl: string, reason: ResponseSkipped['reason']): void {
+    this.#options.onReport({ type: 'response.skipped', typeUrl, reason: reason, ...this.#awaits(typeUrl) });
   }
 
   #awaits(typeUrl: string): Pick<ResponseSkipped, 'awaits'> {
@@ -414,11 +416,11 @@ export class AdsResponder implements GatedStream {
   }
 
   sentOf(typeUrl: string): SentResources {
-    let sent = this.#sent.get(typeUrl);
-    if (sent === undefined) {
-      sent = new SentResources(this.#options.delta);
-      this.#sent.set(typeUrl, sent);
+    let sentResources = this.#sentByType.get(typeUrl);
+    if (sentResources === undefined) {
+      sentResources = new SentResources(this.#options.delta);
+      this.#sentByType.set(typeUrl, sentResources);
     }
-    return sent;
+    return sentResources;
   }
 }

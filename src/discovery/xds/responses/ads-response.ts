@@ -50,14 +50,14 @@ export interface ControlPlaneFields {
 
 /** @param identifier `ControlPlane.identifier` */
 export function encodeControlPlane(identifier: string): ControlPlaneFields {
-  const encoded = (number: number): Uint8Array => {
+  const encodeField = (number: number): Uint8Array => {
     const content = encodedLength(1, identifier);
     const writer = new WireWriter(keptBuffer(encodedLength(number, content)));
     writer.header(number, content);
     writer.text(1, identifier);
     return writer.finish();
   };
-  return { sotw: encoded(6), delta: encoded(7) };
+  return { sotw: encodeField(6), delta: encodeField(7) };
 }
 
 function textLength(number: number, text: string): number {
@@ -89,7 +89,7 @@ export class SharedBodies {
     sotw: keepRecentlyUsed<ResponseResources, Body>(maxKeptBytes / 2, bytesOf),
     delta: keepRecentlyUsed<ResponseResources, Body>(maxKeptBytes / 2, bytesOf),
   };
-  readonly #wholes = {
+  readonly #wholeMessages = {
     sotw: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([message]) => message.length),
     delta: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([message]) => message.length),
   };
@@ -98,40 +98,41 @@ export class SharedBodies {
 
   /** Frames in as few pieces as is efficient. */
   framesOf(resources: ResponseResources, delta: boolean): readonly Uint8Array[] {
-    if (countOf(resources) > 1) return this.#joinedMessage(resources, delta, () => this.#joined(resources, delta));
+    if (countOf(resources) > 1)
+      return this.#joinedMessage(resources, delta, () => this.#joinedFrames(resources, delta));
     for (const resource of resources.values())
       return this.#joinedMessage(resource, delta, () => frameOf(resource, delta));
     return [];
   }
 
-  #joined(resources: ResponseResources, delta: boolean): readonly Uint8Array[] {
+  #joinedFrames(resources: ResponseResources, delta: boolean): readonly Uint8Array[] {
     const bodies = this.#bodies[delta ? 'delta' : 'sotw'];
     let body = bodies.get(resources);
     if (body === undefined) {
-      body = joined(framesOf(resources, delta));
+      body = joinFrames(framesOf(resources, delta));
       bodies.set(resources, body);
     }
     return body.pieces;
   }
 
   /** Joins often-sent pieces. Rarely sent ones stay shared with other bodies. */
-  #joinedMessage(sent: Sent, delta: boolean, inPieces: () => readonly Uint8Array[]): readonly Uint8Array[] {
+  #joinedMessage(sentResources: Sent, delta: boolean, inPieces: () => readonly Uint8Array[]): readonly Uint8Array[] {
     const protocol = delta ? 'delta' : 'sotw';
-    const wholes = this.#wholes[protocol];
-    const cachedMessage = wholes.get(sent);
+    const cachedMessages = this.#wholeMessages[protocol];
+    const cachedMessage = cachedMessages.get(sentResources);
     if (cachedMessage !== undefined) return cachedMessage;
     const chunks = inPieces();
     if (chunks.length === 1) return chunks;
     const sendings = this.#sendings[protocol];
-    const times = (sendings.get(sent) ?? 0) + 1;
+    const times = (sendings.get(sentResources) ?? 0) + 1;
     if (times <= maxSendsInPieces) {
-      sendings.set(sent, times);
+      sendings.set(sentResources, times);
       return chunks;
     }
     // If an entry was evicted, joining again is worthwhile only after the same number of sends.
-    sendings.delete(sent);
+    sendings.delete(sentResources);
     const joinedMessage = [keptConcat(chunks)] as const;
-    wholes.set(sent, joinedMessage);
+    cachedMessages.set(sentResources, joinedMessage);
     return joinedMessage;
   }
 }
@@ -146,20 +147,20 @@ interface Body {
 const minPieceBytes = 4 * 1024;
 
 /** Joins small neighboring frames. */
-function joined(frames: readonly Uint8Array[]): Body {
+function joinFrames(frames: readonly Uint8Array[]): Body {
   const chunks: Uint8Array[] = [];
   let copied = 0;
-  let small: Uint8Array[] = [];
+  let smallFrames: Uint8Array[] = [];
   const join = (): void => {
-    if (small.length === 0) return;
-    const joinedChunk = keptConcat(small);
+    if (smallFrames.length === 0) return;
+    const joinedChunk = keptConcat(smallFrames);
     copied += joinedChunk.length;
     chunks.push(joinedChunk);
-    small = [];
+    smallFrames = [];
   };
   for (const frame of frames) {
     if (frame.length < minPieceBytes) {
-      small.push(frame);
+      smallFrames.push(frame);
       continue;
     }
     join();

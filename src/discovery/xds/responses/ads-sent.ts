@@ -62,7 +62,7 @@ const noResources: ResourceMap = new Map();
 
 export class SentResources {
   readonly #delta: boolean;
-  #sent: Sent = { resources: noResources, forgotten: noNames };
+  #sentState: Sent = { resources: noResources, forgotten: noNames };
   /** Keeps the outcome in memory for other streams. */
   #last: Outcome | undefined;
 
@@ -71,40 +71,43 @@ export class SentResources {
   }
 
   get count(): number {
-    return this.#sent.resources.size;
+    return this.#sentState.resources.size;
   }
 
   /** Resources of the client, if it accepted all responses. */
   get resources(): ResourceMap {
-    return this.#sent.resources;
+    return this.#sentState.resources;
   }
 
   get(name: string): EncodedResource | undefined {
-    return this.#sent.resources.get(name);
+    return this.#sentState.resources.get(name);
   }
 
   has(name: string): boolean {
-    return this.#sent.resources.has(name);
+    return this.#sentState.resources.has(name);
   }
 
   /** Whether unchanged resources must be sent again. */
   get hasForgotten(): boolean {
-    return this.#sent.forgotten.length > 0;
+    return this.#sentState.forgotten.length > 0;
   }
 
   /** Computed once for all streams with the same maps. */
   differenceTo(next: ResourceMap): ResourceDifference {
-    return stepOf(this.#sent.resources, next).difference;
+    return stepOf(this.#sentState.resources, next).difference;
   }
 
   /** Marks names that the next order for changes sends again. */
   forget(names: Names): void {
-    this.#sent = { resources: this.#sent.resources, forgotten: joinNames(this.#sent.forgotten, names) };
+    this.#sentState = { resources: this.#sentState.resources, forgotten: joinNames(this.#sentState.forgotten, names) };
   }
 
   /** Marks resources as sent that the client has from a previous stream. */
   adopt(resources: readonly EncodedResource[]): void {
-    this.#sent = { ...this.#sent, resources: LayeredResources.shared(this.#sent.resources, resources, []) };
+    this.#sentState = {
+      ...this.#sentState,
+      resources: LayeredResources.shared(this.#sentState.resources, resources, []),
+    };
   }
 
   /**
@@ -115,17 +118,17 @@ export class SentResources {
   take(order: ResponseOrder, set: ResourceSet): ResponseSelection | undefined {
     this.#last =
       order.has === undefined
-        ? outcomeOf(this.#sent, order, set.resources, this.#delta)
-        : resumeClient(this.#sent, order, order.has, set.resources);
-    this.#sent = this.#last.sent;
+        ? outcomeOf(this.#sentState, order, set.resources, this.#delta)
+        : resumeClient(this.#sentState, order, order.has, set.resources);
+    this.#sentState = this.#last.sent;
     return this.#last.selection;
   }
 }
 
-function joinNames(names: Names, more: Names): Names {
-  if (names === 'all' || more === 'all') return 'all';
-  if (names.length === 0) return more;
-  return more.length === 0 ? names : [...new Set([...names, ...more])];
+function joinNames(names: Names, otherNames: Names): Names {
+  if (names === 'all' || otherNames === 'all') return 'all';
+  if (names.length === 0) return otherNames;
+  return otherNames.length === 0 ? names : [...new Set([...names, ...otherNames])];
 }
 
 // ---- returning clients
@@ -138,10 +141,10 @@ function joinNames(names: Names, more: Names): Names {
 function resumeClient(
   { forgotten }: Sent,
   order: ResponseOrder,
-  knownResources: KnownResources,
+  clientResources: KnownResources,
   next: ResourceMap,
 ): Outcome {
-  const versions = new Map(knownResources.names.map((name, i) => [name, knownResources.versions[i]]));
+  const versions = new Map(clientResources.names.map((name, i) => [name, clientResources.versions[i]]));
   if (forgotten === 'all') versions.clear();
   else for (const name of forgotten) versions.delete(name);
   const outdatedResources: EncodedResource[] = [];
@@ -149,7 +152,7 @@ function resumeClient(
     if (versions.get(resource.name) !== resource.version) outdatedResources.push(resource);
   }
   const isAll = outdatedResources.length === next.size;
-  const removedNames = new Set(absent(order.names === '*' ? order.requested : order.names, next));
+  const removedNames = new Set(absentNames(order.names === '*' ? order.requested : order.names, next));
   const selection: ResponseSelection = {
     resources: isAll ? next : sharedPart(next, outdatedResources),
     removed: [...removedNames].sort(),
@@ -192,32 +195,32 @@ function outcomeOf({ resources, forgotten }: Sent, order: ResponseOrder, next: R
     if (cachedOutcome === undefined || cachedOutcome.delta !== delta || cachedOutcome.forgotten !== forgotten) continue;
     if (isSameOrder(cachedOutcome.order, order)) return cachedOutcome;
   }
-  const outcome: CachedOutcome = {
+  const newOutcome: CachedOutcome = {
     ...computeOutcome({ resources, forgotten }, order, next, difference, delta),
     forgotten,
     order,
     delta,
   };
   if (outcomes.length === maxOutcomes) outcomes.shift();
-  outcomes.push(new WeakRef(outcome));
-  return outcome;
+  outcomes.push(new WeakRef(newOutcome));
+  return newOutcome;
 }
 
 /** Difference between two maps, cached by pair. */
-export function differenceOf(previous: ResourceMap, after: ResourceMap): ResourceDifference {
-  return stepOf(previous, after).difference;
+export function differenceOf(previous: ResourceMap, current: ResourceMap): ResourceDifference {
+  return stepOf(previous, current).difference;
 }
 
-function stepOf(previous: ResourceMap, after: ResourceMap): Step {
+function stepOf(previous: ResourceMap, current: ResourceMap): Step {
   let nextOutcomes = steps.get(previous);
   if (nextOutcomes === undefined) {
     nextOutcomes = new WeakMap();
     steps.set(previous, nextOutcomes);
   }
-  let step = nextOutcomes.get(after);
+  let step = nextOutcomes.get(current);
   if (step === undefined) {
-    step = { difference: compare(previous, after), outcomes: [] };
-    nextOutcomes.set(after, step);
+    step = { difference: compare(previous, current), outcomes: [] };
+    nextOutcomes.set(current, step);
   }
   return step;
 }
@@ -233,45 +236,45 @@ function isSameOrder(order: ResponseOrder, other: ResponseOrder): boolean {
   );
 }
 
-function compare(previous: ResourceMap, after: ResourceMap): ResourceDifference {
+function compare(previous: ResourceMap, current: ResourceMap): ResourceDifference {
   const changedNames: string[] = [];
-  const added: string[] = [];
-  const removed: string[] = [];
-  if (previous === after) return { changed: changedNames, added, removed };
-  if (previous instanceof LayeredResources || after instanceof LayeredResources) {
-    const { difference } = stepOf(baseOf(previous), baseOf(after));
+  const addedNames: string[] = [];
+  const removedResources: string[] = [];
+  if (previous === current) return { changed: changedNames, added: addedNames, removed: removedResources };
+  if (previous instanceof LayeredResources || current instanceof LayeredResources) {
+    const { difference } = stepOf(baseOf(previous), baseOf(current));
     // Names can differ between the bases, or in the overrides of either map.
     for (const name of new Set([
       ...difference.changed,
       ...difference.removed,
-      ...namesBeside(previous),
-      ...namesBeside(after),
+      ...overlayNames(previous),
+      ...overlayNames(current),
     ])) {
-      const [previousResource, now] = [previous.get(name), after.get(name)];
+      const [previousResource, now] = [previous.get(name), current.get(name)];
       if (now === undefined) {
-        if (previousResource !== undefined) removed.push(name);
+        if (previousResource !== undefined) removedResources.push(name);
       } else if (previousResource !== now && previousResource?.version !== now.version) {
         changedNames.push(name);
-        if (previousResource === undefined) added.push(name);
+        if (previousResource === undefined) addedNames.push(name);
       }
     }
-    return { changed: changedNames, added, removed };
+    return { changed: changedNames, added: addedNames, removed: removedResources };
   }
-  for (const [name, resource] of after) {
+  for (const [name, resource] of current) {
     const previousResource = previous.get(name);
     if (previousResource === resource || previousResource?.version === resource.version) continue;
     changedNames.push(name);
-    if (previousResource === undefined) added.push(name);
+    if (previousResource === undefined) addedNames.push(name);
   }
-  for (const name of previous.keys()) if (!after.has(name)) removed.push(name);
-  return { changed: changedNames, added, removed };
+  for (const name of previous.keys()) if (!current.has(name)) removedResources.push(name);
+  return { changed: changedNames, added: addedNames, removed: removedResources };
 }
 
 function baseOf(resources: ResourceMap): ResourceMap {
   return resources instanceof LayeredResources ? resources.base : resources;
 }
 
-function namesBeside(resources: ResourceMap): readonly string[] {
+function overlayNames(resources: ResourceMap): readonly string[] {
   return resources instanceof LayeredResources ? [...resources.overrides.keys(), ...resources.without] : noNames;
 }
 
@@ -286,22 +289,27 @@ function computeOutcome(
 ): Outcome {
   if (order.all) return takeAll(order, next, difference, delta);
   // A SotW response of a wildcard type replaces all resources of the client.
-  if (!delta && !isByName(order.typeUrl)) return takeWhole(previous, order, next, difference);
+  if (!delta && !isByName(order.typeUrl)) return selectFullState(previous, order, next, difference);
   return takeSome(previous, order, next, difference, delta);
 }
 
 function takeAll(order: ResponseOrder, next: ResourceMap, difference: ResourceDifference, delta: boolean): Outcome {
   const orderedNames = order.names === '*' ? order.requested : order.names;
   const removedNames = delta
-    ? new Set([...absent(orderedNames, next), ...within(order.names, difference.removed)])
+    ? new Set([...absentNames(orderedNames, next), ...subscribedRemovals(order.names, difference.removed)])
     : noNames;
   const { added } = difference;
   const selection: ResponseSelection = { resources: next, removed: [...removedNames].sort(), changed: 'all', added };
   return { selection, sent: { resources: next, forgotten: noNames } };
 }
 
-function takeWhole(previous: Sent, order: ResponseOrder, next: ResourceMap, difference: ResourceDifference): Outcome {
-  const isNews = difference.changed.length > 0 || within(order.names, difference.removed).length > 0;
+function selectFullState(
+  previous: Sent,
+  order: ResponseOrder,
+  next: ResourceMap,
+  difference: ResourceDifference,
+): Outcome {
+  const isNews = difference.changed.length > 0 || subscribedRemovals(order.names, difference.removed).length > 0;
   // The remaining differences do not affect the client, so the new map also describes its resources.
   if (!isNews && order.requested.length === 0) return { selection: undefined, sent: { ...previous, resources: next } };
   const { changed, added } = difference;
@@ -317,23 +325,26 @@ function takeSome(
   delta: boolean,
 ): Outcome {
   const names = new Set(order.requested);
-  const removedNames = new Set(absent(order.requested, next));
+  const removedNames = new Set(absentNames(order.requested, next));
   if (order.changed) {
     for (const name of difference.changed) names.add(name);
     for (const name of previous.forgotten === 'all' ? next.keys() : previous.forgotten) names.add(name);
-    for (const name of within(order.names, difference.removed)) removedNames.add(name);
+    for (const name of subscribedRemovals(order.names, difference.removed)) removedNames.add(name);
   }
-  const chosen = [...names].flatMap((name) => next.get(name) ?? []);
-  const removed = delta ? [...removedNames].sort() : [];
-  const sent = order.changed
+  const chosenResources = [...names].flatMap((name) => next.get(name) ?? []);
+  const removedList = delta ? [...removedNames].sort() : [];
+  const nextSent = order.changed
     ? { resources: next, forgotten: noNames }
     : withSome(previous, order.requested, next, difference);
-  if (chosen.length === 0 && removed.length === 0 && order.requested.length === 0)
-    return { selection: undefined, sent };
+  if (chosenResources.length === 0 && removedList.length === 0 && order.requested.length === 0)
+    return { selection: undefined, sent: nextSent };
   // If all are chosen, uses the complete map, so that its frames are joined once for all streams.
-  const resources = chosen.length === next.size ? next : chosen;
+  const resources = chosenResources.length === next.size ? next : chosenResources;
   const { added } = difference;
-  return { selection: { resources, removed, changed: chosen.map(({ name }) => name), added }, sent };
+  return {
+    selection: { resources, removed: removedList, changed: chosenResources.map(({ name }) => name), added },
+    sent: nextSent,
+  };
 }
 
 /** Records a response to some names. Other resources of the client are unchanged. */
@@ -357,12 +368,12 @@ function withSome(previous: Sent, names: readonly string[], next: ResourceMap, d
 }
 
 /** Removed names that are still subscribed. */
-function within(subscribed: readonly string[] | '*', removed: readonly string[]): readonly string[] {
-  if (subscribed === '*' || removed.length === 0) return removed;
-  const subscribedNames = new Set(subscribed);
-  return removed.filter((name) => subscribedNames.has(name));
+function subscribedRemovals(subscription: readonly string[] | '*', allRemoved: readonly string[]): readonly string[] {
+  if (subscription === '*' || allRemoved.length === 0) return allRemoved;
+  const subscribedNames = new Set(subscription);
+  return allRemoved.filter((name) => subscribedNames.has(name));
 }
 
-function absent(names: readonly string[], resources: ResourceMap): string[] {
+function absentNames(names: readonly string[], resources: ResourceMap): string[] {
   return names.filter((name) => !resources.has(name));
 }

@@ -19,26 +19,26 @@ export class LayeredResources implements ResourceMap {
   readonly without: ReadonlySet<string>;
   readonly size: number;
 
-  private constructor(base: ResourceMap, overrides: ResourceMap, without: ReadonlySet<string>) {
+  private constructor(base: ResourceMap, overrides: ResourceMap, withoutNames: ReadonlySet<string>) {
     this.base = base;
     this.overrides = overrides;
-    this.without = without;
+    this.without = withoutNames;
     let { size } = base;
     for (const name of overrides.keys()) if (!base.has(name)) size++;
-    this.size = size - without.size;
+    this.size = size - withoutNames.size;
   }
 
   /**
    * Returns the base itself if nothing differs.
    *
    * @param overrides resources that equal those of the base are ignored
-   * @param without disjoint from `overrides`
+   * @param withoutNames disjoint from `overrides`
    * @param previous returned if it is equal
    */
   static over(
     base: ResourceMap,
     overrides: Iterable<EncodedResource>,
-    without: Iterable<string>,
+    withoutNames: Iterable<string>,
     previous?: ResourceMap,
   ): ResourceMap {
     const different = new Map(
@@ -46,29 +46,33 @@ export class LayeredResources implements ResourceMap {
         .filter((resource) => base.get(resource.name) !== resource)
         .map((resource) => [resource.name, resource]),
     );
-    const removedNames = new Set([...without].filter((name) => base.has(name)));
+    const removedNames = new Set([...withoutNames].filter((name) => base.has(name)));
     if (different.size === 0 && removedNames.size === 0) return base;
     const candidate = new LayeredResources(base, different, removedNames);
-    return previous instanceof LayeredResources && previous.#isSame(candidate) ? previous : candidate;
+    return previous instanceof LayeredResources && previous.#isEquivalentTo(candidate) ? previous : candidate;
   }
 
   /**
    * Like {@link over}, but equal differences from one base share a map while it is in use, so that results for this map are computed and encoded
    * once.
    */
-  static shared(base: ResourceMap, overrides: readonly EncodedResource[], without: readonly string[]): ResourceMap {
-    if (overrides.length + without.length === 0) return base;
+  static shared(
+    base: ResourceMap,
+    overrides: readonly EncodedResource[],
+    withoutNames: readonly string[],
+  ): ResourceMap {
+    if (overrides.length + withoutNames.length === 0) return base;
     const cachedLayers = layersOf(base);
-    const key = `${identityText(overrides)}\n${without.join('\n')}`;
+    const key = `${identityText(overrides)}\n${withoutNames.join('\n')}`;
     let layered = cachedLayers.get(key);
     if (layered === undefined) {
-      layered = LayeredResources.over(base, overrides, without);
+      layered = LayeredResources.over(base, overrides, withoutNames);
       cachedLayers.set(key, layered);
     }
     return layered;
   }
 
-  #isSame({ base, overrides, without }: LayeredResources): boolean {
+  #isEquivalentTo({ base, overrides, without }: LayeredResources): boolean {
     if (this.base !== base || this.overrides.size !== overrides.size || this.without.size !== without.size)
       return false;
     return (

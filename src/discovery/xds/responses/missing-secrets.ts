@@ -6,17 +6,17 @@ import type { SentResources } from './ads-sent.ts';
 /**
  * The order without names that neither exist nor were sent. `undefined` if no other name is ordered.
  *
- * @param sent resources of the client
+ * @param sentResources resources of the client
  */
 export function withoutMissing(
   order: ResponseOrder,
   { resources }: ResourceSet,
-  sent: SentResources,
+  sentResources: SentResources,
 ): ResponseOrder | undefined {
-  const isKnown = (name: string): boolean => resources.has(name) || sent.has(name);
+  const isAvailable = (name: string): boolean => resources.has(name) || sentResources.has(name);
   const { all, changed } = order;
-  const requestedNames = order.requested.filter(isKnown);
-  const names = order.names === '*' ? order.names : order.names.filter(isKnown);
+  const requestedNames = order.requested.filter(isAvailable);
+  const names = order.names === '*' ? order.names : order.names.filter(isAvailable);
   if (names.length === order.names.length && requestedNames.length === order.requested.length) return order;
   const isNothing = all ? resources.size === 0 && names.length === 0 : !changed && requestedNames.length === 0;
   return isNothing ? undefined : { ...order, names, requested: requestedNames };

@@ -4,8 +4,7 @@ const varintBase = 128;
 
 function varintLength(value: number): number {
   let length = 1;
-  for (let remaining = Math.floor(value / varintBase); remaining > 0; remaining = Math.floor(remaining / varintBase))
-    length++;
+  for (let rest = Math.floor(value / varintBase); rest > 0; rest = Math.floor(rest / varintBase)) length++;
   return length;
 }
 
@@ -26,13 +25,13 @@ export function keptBuffer(length: number): Buffer {
 }
 
 export function keptConcat(chunks: readonly Uint8Array[]): Buffer {
-  const joined = keptBuffer(chunks.reduce((sum, { length }) => sum + length, 0));
+  const joinedBuffer = keptBuffer(chunks.reduce((sum, { length }) => sum + length, 0));
   let position = 0;
   for (const chunk of chunks) {
-    joined.set(chunk, position);
+    joinedBuffer.set(chunk, position);
     position += chunk.length;
   }
-  return joined;
+  return joinedBuffer;
 }
 
 export class WireWriter {
@@ -79,11 +78,11 @@ export class WireWriter {
   }
 
   #varint(value: number): void {
-    let remaining = value;
-    while (remaining >= varintBase) {
-      this.#buffer[this.#position++] = (remaining % varintBase) + varintBase;
-      remaining = Math.floor(remaining / varintBase);
+    let rest = value;
+    while (rest >= varintBase) {
+      this.#buffer[this.#position++] = (rest % varintBase) + varintBase;
+      rest = Math.floor(rest / varintBase);
     }
-    this.#buffer[this.#position++] = remaining;
+    this.#buffer[this.#position++] = rest;
   }
 }

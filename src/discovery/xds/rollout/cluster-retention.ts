@@ -48,8 +48,8 @@ interface RetainedResponse {
 const namingTypes = [listenerType, routeType, extensionType];
 
 /** Union of two maps, cached by pair. */
-const unionOf = memoizeByPair((previous: ResourceMap, after: ResourceMap) =>
-  LayeredResources.shared(after, resourcesOf(previous, differenceOf(previous, after).removed), []),
+const unionOf = memoizeByPair((previous: ResourceMap, current: ResourceMap) =>
+  LayeredResources.shared(current, resourcesOf(previous, differenceOf(previous, current).removed), []),
 );
 
 export class ClusterRetention {
@@ -63,7 +63,7 @@ export class ClusterRetention {
   /** Unconfigured clusters of a previous stream, with the version that the client reported. */
   #brought: Map<string, string | undefined> | undefined;
   /** Set until the client acknowledges listeners or routes on this stream. */
-  #departed: DepartedResources | undefined;
+  #departedResources: DepartedResources | undefined;
 
   constructor(stream: RetainingStream) {
     this.#stream = stream;
@@ -77,46 +77,47 @@ export class ClusterRetention {
     set: ResourceSet,
     isHeldCluster: (cluster: string) => boolean,
   ): RetainedResponse {
-    const sent = this.#stream.sentOf(order.typeUrl);
+    const sentResources = this.#stream.sentOf(order.typeUrl);
     const isReturning = order.has !== undefined || order.returning !== undefined;
     if (isReturning) this.#hasPreviousStream ??= true;
     const last = isReturning ? this.#lastStream() : undefined;
-    const departed = order.returning === undefined ? undefined : last?.clusters;
-    const previous = departed ?? sent.resources;
+    const departedClusters = order.returning === undefined ? undefined : last?.clusters;
+    const previous = departedClusters ?? sentResources.resources;
     const unconfigured = differenceOf(previous, set.resources).removed;
-    const removed = departed === undefined ? unconfigured : unconfigured.filter(this.#usedOnLastStream(last!));
+    const removedNames =
+      departedClusters === undefined ? unconfigured : unconfigured.filter(this.#usedOnLastStream(last!));
     // Clusters of a previous stream, known by name only.
     const brought = isReturning ? order.requested.filter((name) => !set.resources.has(name)) : [];
-    if (removed.length + brought.length + rollout.retained.length === 0) {
+    if (removedNames.length + brought.length + rollout.retained.length === 0) {
       return { rollout, order, set, evicted: [] };
     }
     const next = this.#stream.rules.withRetained(
       rollout,
-      [...new Set([...removed, ...brought])],
+      [...new Set([...removedNames, ...brought])],
       (name) => set.resources.has(name),
       () => this.#use(isHeldCluster),
     );
     if (isReturning) {
       // Clusters that this stream has sent without a request are not from a previous one.
-      const isOfThis = (name: string): boolean => sent.has(name) && this.#brought?.has(name) !== true;
-      const namesOfOtherStreams = [...removed, ...brought].filter((name) => !isOfThis(name));
+      const isFromThisStream = (name: string): boolean => sentResources.has(name) && this.#brought?.has(name) !== true;
+      const namesOfOtherStreams = [...removedNames, ...brought].filter((name) => !isFromThisStream(name));
       this.#brought = broughtBy(order, namesOfOtherStreams);
     }
     const removable = removableClusters(next);
     for (const name of removable) this.#forgetVersion(name);
     const retainedResponse = withoutRemovable(next);
     const names = retainedResponse.retained.map(({ name }) => name);
-    const isAllKept = removable.length === 0 && names.length === unconfigured.length;
-    const resources = isAllKept
+    const isUnchangedSet = removable.length === 0 && names.length === unconfigured.length;
+    const resources = isUnchangedSet
       ? unionOf(previous, set.resources)
       : LayeredResources.shared(set.resources, resourcesOf(previous, names), []);
     const unasked = new Set(names);
-    const unseen = removable.filter((name) => !sent.has(name));
+    const unseen = removable.filter((name) => !sentResources.has(name));
     const requestedNames = [...order.requested.filter((name) => !unasked.has(name)), ...unseen];
-    const isSame = requestedNames.length === order.requested.length && unseen.length === 0;
+    const isUnchanged = requestedNames.length === order.requested.length && unseen.length === 0;
     return {
       rollout: retainedResponse,
-      order: isSame ? order : { ...order, requested: requestedNames },
+      order: isUnchanged ? order : { ...order, requested: requestedNames },
       set: { version: set.version, resources },
       evicted: evictedBetween(rollout, next),
     };
@@ -128,14 +129,14 @@ export class ClusterRetention {
    * @returns their names
    */
   returned({ resources }: ResourceSet): readonly string[] {
-    const sent = this.#stream.sentOf(clusterType);
-    const configured = [...(this.#brought ?? [])].filter(([name]) => resources.has(name));
-    const unchangedClusters = configured.flatMap(([name, version]) => {
+    const sentResources = this.#stream.sentOf(clusterType);
+    const configuredClusters = [...(this.#brought ?? [])].filter(([name]) => resources.has(name));
+    const unchangedClusters = configuredClusters.flatMap(([name, version]) => {
       this.#forgetVersion(name);
       const cluster = resources.get(name)!;
       return cluster.version === version ? [cluster] : [];
     });
-    if (unchangedClusters.length > 0) sent.adopt(unchangedClusters);
+    if (unchangedClusters.length > 0) sentResources.adopt(unchangedClusters);
     return unchangedClusters.map(({ name }) => name);
   }
 
@@ -161,21 +162,24 @@ export class ClusterRetention {
     },
   ): PreparedResponse {
     const isUnused = new Set(of.unused);
-    const leaving = [...this.#leaving(order, of.configured).filter((name) => !isUnused.has(name)), ...of.outdated];
-    const replaced = this.#namesOfReplacedTypes(order, set.resources);
-    if (retained.length + leaving.length + replaced.length === 0) return { order, set };
-    const sent = this.#stream.sentOf(order.typeUrl);
-    const names = new Set([...retained.map(({ name }) => name), ...leaving, ...replaced]);
-    const last = this.#departed?.assignments;
-    const keptResources = [...names].flatMap((name) => sent.get(name) ?? last?.get(name) ?? []);
-    const isUnseen = (name: string): boolean => !sent.has(name) && last?.has(name) !== true;
-    const isBrought = new Set([...leaving, ...this.#namesWithoutResponse(order, retained, set.resources)]);
-    const unknown = [...names].filter(
+    const leavingNames = [
+      ...this.#leavingNames(order, of.configured).filter((name) => !isUnused.has(name)),
+      ...of.outdated,
+    ];
+    const replacedNames = this.#namesOfReplacedTypes(order, set.resources);
+    if (retained.length + leavingNames.length + replacedNames.length === 0) return { order, set };
+    const sentResources = this.#stream.sentOf(order.typeUrl);
+    const names = new Set([...retained.map(({ name }) => name), ...leavingNames, ...replacedNames]);
+    const last = this.#departedResources?.assignments;
+    const retainedResources = [...names].flatMap((name) => sentResources.get(name) ?? last?.get(name) ?? []);
+    const isUnseen = (name: string): boolean => !sentResources.has(name) && last?.has(name) !== true;
+    const isBrought = new Set([...leavingNames, ...this.#namesWithoutResponse(order, retained, set.resources)]);
+    const unknownNames = [...names].filter(
       (name) => isUnseen(name) && (isBrought.has(name) || this.#brought?.has(name) === true),
     );
-    const resources = LayeredResources.shared(set.resources, keptResources, unknown);
+    const resources = LayeredResources.shared(set.resources, retainedResources, unknownNames);
     if (resources === set.resources) return { order, set };
-    return { order: withoutNames(order, unknown), set: { version: set.version, resources } };
+    return { order: omitNames(order, unknownNames), set: { version: set.version, resources } };
   }
 
   /**
@@ -185,7 +189,7 @@ export class ClusterRetention {
   outdatedForms(
     { requested: requestedNames }: ResponseOrder,
     resources: ResourceMap,
-    configured: () => ResourceMap | undefined,
+    configuredClusters: () => ResourceMap | undefined,
   ): readonly string[] {
     const { references } = this.#stream;
     const clusters = this.#stream.sentOf(clusterType);
@@ -193,10 +197,10 @@ export class ClusterRetention {
       const assignment = resources.get(name);
       return assignment !== undefined && references.isEmptyAssignment(assignment);
     };
-    const empty = requestedNames.filter((name) => clusters.has(name) && isEmpty(name));
-    const now = empty.length === 0 ? undefined : configured();
+    const emptyClusters = requestedNames.filter((name) => clusters.has(name) && isEmpty(name));
+    const now = emptyClusters.length === 0 ? undefined : configuredClusters();
     if (now === undefined) return [];
-    return empty.filter((name) => {
+    return emptyClusters.filter((name) => {
       const next = now.get(name);
       return next !== undefined && next !== clusters.get(name) && !references.fetchesEndpoints(next);
     });
@@ -210,28 +214,28 @@ export class ClusterRetention {
     if (!changed) return [];
     const { references } = this.#stream;
     const clusters = this.#stream.sentOf(clusterType);
-    const sent = this.#stream.sentOf(typeUrl);
-    return sent.differenceTo(resources).changed.filter((name) => {
+    const sentResources = this.#stream.sentOf(typeUrl);
+    return sentResources.differenceTo(resources).changed.filter((name) => {
       const assignment = resources.get(name)!;
-      if (!sent.has(name) || !references.isEmptyAssignment(assignment)) return false;
+      if (!sentResources.has(name) || !references.isEmptyAssignment(assignment)) return false;
       const cluster = clusters.get(name);
       return cluster !== undefined && !references.fetchesEndpoints(cluster);
     });
   }
 
   /** Clusters of a previous stream that were removed before the client requested their endpoints, and are not retained yet. */
-  #leaving(
+  #leavingNames(
     { all, requested: requestedNames, names }: ResponseOrder,
-    configured: () => ResourceMap | undefined,
+    configuredClusters: () => ResourceMap | undefined,
   ): readonly string[] {
     const requested = all ? names : requestedNames;
     if (this.#hasPreviousStream !== true || requested === '*' || requested.length === 0) return [];
     // A delta client requests the endpoints of all its clusters together, so later requests are for new clusters.
     if (this.#stream.isDelta && this.#stream.sentOf(endpointType).count > 0) return [];
     const clusters = this.#stream.sentOf(clusterType);
-    const now = configured();
+    const now = configuredClusters();
     if (now === undefined) return [];
-    const isUsed = this.#departed === undefined ? () => true : this.#usedOnLastStream(this.#departed);
+    const isUsed = this.#departedResources === undefined ? () => true : this.#usedOnLastStream(this.#departedResources);
     return requested.filter((name) => clusters.has(name) && !now.has(name) && isUsed(name));
   }
 
@@ -266,8 +270,8 @@ export class ClusterRetention {
 
   proven(typeUrl: string): void {
     this.#hasPreviousStream = false;
-    this.#departed = undefined;
-    if (this.#unacknowledged().every((each) => each === typeUrl)) this.#draining.begun();
+    this.#departedResources = undefined;
+    if (this.#unacknowledged().every((pendingType) => pendingType === typeUrl)) this.#draining.begun();
   }
 
   /**
@@ -276,28 +280,30 @@ export class ClusterRetention {
    */
   #usedOnLastStream({ clusters, assignments }: DepartedResources): (name: string) => boolean {
     const { references } = this.#stream;
-    const sent = this.#stream.sentOf(endpointType);
+    const sentResources = this.#stream.sentOf(endpointType);
     return (name) => {
       const cluster = clusters.get(name);
       if (cluster === undefined || !references.fetchesEndpoints(cluster)) return true;
       const { assignment } = references.usabilityOf(cluster);
-      const sentHere = sent.get(assignment);
+      const sentHere = sentResources.get(assignment);
       return assignments.has(assignment) || (sentHere !== undefined && !references.isEmptyAssignment(sentHere));
     };
   }
 
   /** Sent resources, including those of the previous stream until the client acknowledges listeners or routes. */
   resources(hasClusters: boolean): DepartedResources | undefined {
-    const clusters = hasClusters ? this.#stream.sentOf(clusterType).resources : this.#departed?.clusters;
+    const clusters = hasClusters ? this.#stream.sentOf(clusterType).resources : this.#departedResources?.clusters;
     if (clusters === undefined) return undefined;
-    const sent = this.#stream.sentOf(endpointType).resources;
-    const last = [...(this.#departed?.assignments.values() ?? [])].filter(({ name }) => !sent.has(name));
-    return { clusters, assignments: LayeredResources.shared(sent, last, []) };
+    const sentResources = this.#stream.sentOf(endpointType).resources;
+    const last = [...(this.#departedResources?.assignments.values() ?? [])].filter(
+      ({ name }) => !sentResources.has(name),
+    );
+    return { clusters, assignments: LayeredResources.shared(sentResources, last, []) };
   }
 
   #lastStream(): DepartedResources | undefined {
-    this.#departed ??= this.#stream.departedResources();
-    return this.#departed;
+    this.#departedResources ??= this.#stream.departedResources();
+    return this.#departedResources;
   }
 
   /**
@@ -313,10 +319,10 @@ export class ClusterRetention {
     const last = this.#lastStream()?.assignments;
     const removedNames = [...set.resources.keys()].filter((name) => !isConfigured(name));
     if (removedNames.length === 0) return { order, set };
-    const unknown = this.#stream.takesUnrequested ? removedNames.filter((name) => last?.has(name) !== true) : [];
+    const unknownNames = this.#stream.takesUnrequested ? removedNames.filter((name) => last?.has(name) !== true) : [];
     const removedResources = last === undefined ? [] : resourcesOf(last, removedNames);
-    const resources = LayeredResources.shared(set.resources, removedResources, unknown);
-    return { order: withoutNames(order, unknown), set: { version: set.version, resources } };
+    const resources = LayeredResources.shared(set.resources, removedResources, unknownNames);
+    return { order: omitNames(order, unknownNames), set: { version: set.version, resources } };
   }
 
   acknowledged(rollout: Rollout, typeUrl: string, isHeldCluster: (cluster: string) => boolean): Rollout {
@@ -382,14 +388,13 @@ function broughtBy({ has }: ResponseOrder, names: readonly string[]): Map<string
   return new Map(names.map((name) => [name, versions.get(name)]));
 }
 
-function withoutNames(order: ResponseOrder, excluded: readonly string[]): ResponseOrder {
-  if (excluded.length === 0) return order;
-  const isExcluded = new Set(excluded);
-  const withoutExcluded = (names: readonly string[]): readonly string[] =>
-    names.filter((name) => !isExcluded.has(name));
+function omitNames(order: ResponseOrder, excludedNames: readonly string[]): ResponseOrder {
+  if (excludedNames.length === 0) return order;
+  const isExcluded = new Set(excludedNames);
+  const omitExcluded = (names: readonly string[]): readonly string[] => names.filter((name) => !isExcluded.has(name));
   return {
     ...order,
-    requested: withoutExcluded(order.requested),
-    names: order.names === '*' ? order.names : withoutExcluded(order.names),
+    requested: omitExcluded(order.requested),
+    names: order.names === '*' ? order.names : omitExcluded(order.names),
   };
 }

@@ -18,19 +18,19 @@ interface Departed extends DepartedResources {
 }
 
 export class DepartedClusters {
-  readonly #keptMs: number;
+  readonly #retentionMs: number;
   readonly #clients = new Map<string, Departed>();
 
-  /** @param keptMs how long a client's resources are kept */
-  constructor(keptMs: number) {
-    this.#keptMs = keptMs;
+  /** @param retentionMs how long a client's resources are kept */
+  constructor(retentionMs: number) {
+    this.#retentionMs = retentionMs;
   }
 
   /** Maps are not copied, because many clients share them. */
   add(node: NodeIdentity, { clusters, assignments }: DepartedResources, now: number): void {
     const key = keyOf(node);
     this.#clients.delete(key);
-    this.#clients.set(key, { clusters, assignments, until: now + this.#keptMs });
+    this.#clients.set(key, { clusters, assignments, until: now + this.#retentionMs });
     for (const [oldest, { until }] of this.#clients) {
       if (until > now && this.#clients.size <= maxDepartedClients) break;
       this.#clients.delete(oldest);

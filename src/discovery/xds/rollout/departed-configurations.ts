@@ -45,7 +45,7 @@ export class DepartedConfigurations {
   readonly #stream: RoutedStream;
   readonly #drainingFetches: (name: string) => boolean;
   /** Kept names by type URL, as of the last order. */
-  #keptNames: Map<string, readonly string[]> | undefined;
+  #retainedNames: Map<string, readonly string[]> | undefined;
 
   constructor(stream: RoutedStream, drainingFetches: (name: string) => boolean) {
     this.#stream = stream;
@@ -54,10 +54,10 @@ export class DepartedConfigurations {
 
   /** Kept names that are still subscribed. */
   of(typeUrl: string): readonly string[] {
-    const keptNames = this.#keptNames?.get(typeUrl);
-    if (keptNames === undefined) return [];
-    const subscribed = new Set(this.#stream.watchOf(typeUrl)?.names);
-    return keptNames.filter((name) => subscribed.has(name));
+    const retainedNames = this.#retainedNames?.get(typeUrl);
+    if (retainedNames === undefined) return [];
+    const subscribedNames = new Set(this.#stream.watchOf(typeUrl)?.names);
+    return retainedNames.filter((name) => subscribedNames.has(name));
   }
 
   /**
@@ -66,33 +66,36 @@ export class DepartedConfigurations {
    */
   without(order: ResponseOrder, set: ResourceSet, isReturning: boolean): PreparedResponse | undefined {
     const { typeUrl } = order;
-    const sent = this.#stream.sentOf(typeUrl);
-    const departed = typeUrl === routeType ? departedRoutes(this.#stream, order, set) : missingExtensions(order, set);
+    const sentResources = this.#stream.sentOf(typeUrl);
+    const departedNames =
+      typeUrl === routeType ? departedRoutes(this.#stream, order, set) : missingExtensions(order, set);
     // A returning client keeps configurations of a previous stream until it requests them again.
-    const keptNames = new Set(this.#keptNames?.get(typeUrl));
-    for (const name of order.requested) keptNames.delete(name);
-    const names = departed.filter(
-      (name) => isReturning || sent.has(name) || keptNames.has(name) || this.#isOfFormerListener(typeUrl, name),
+    const retainedNames = new Set(this.#retainedNames?.get(typeUrl));
+    for (const name of order.requested) retainedNames.delete(name);
+    const names = departedNames.filter(
+      (name) =>
+        isReturning || sentResources.has(name) || retainedNames.has(name) || this.#isFromFormerListener(typeUrl, name),
     );
-    this.#keep(typeUrl, names);
-    return names.length === 0 ? { order, set } : withoutHeld(order, set, new Set(names), sent);
+    this.#keepNames(typeUrl, names);
+    return names.length === 0 ? { order, set } : withoutHeld(order, set, new Set(names), sentResources);
   }
 
   /**
    * Whether the configuration is fetched by a sent listener that is or will be replaced. If such a listener is still warming, the version without
    * hosts would activate it.
    */
-  #isOfFormerListener(typeUrl: string, name: string): boolean {
+  #isFromFormerListener(typeUrl: string, name: string): boolean {
     if (typeUrl !== routeType) return false;
     const { resources } = this.#stream.sentOf(listenerType);
     return fetchedBy(this.#stream.references)(resources).has(name) || this.#drainingFetches(name);
   }
 
-  #keep(typeUrl: string, names: readonly string[]): void {
+  #keepNames(typeUrl: string, names: readonly string[]): void {
     if (names.length > 0) {
-      this.#keptNames ??= new Map();
-      this.#keptNames.set(typeUrl, names);
-    } else if (this.#keptNames?.delete(typeUrl) === true && this.#keptNames.size === 0) this.#keptNames = undefined;
+      this.#retainedNames ??= new Map();
+      this.#retainedNames.set(typeUrl, names);
+    } else if (this.#retainedNames?.delete(typeUrl) === true && this.#retainedNames.size === 0)
+      this.#retainedNames = undefined;
   }
 }
 
@@ -100,8 +103,8 @@ function departedRoutes(stream: RoutedStream, order: ResponseOrder, set: Resourc
   const names = candidates(stream, order, set);
   const listeners = names.length === 0 ? undefined : stream.generated(listenerType)?.resources;
   if (listeners === undefined) return [];
-  const fetched = fetchedBy(stream.references)(listeners);
-  return names.filter((name) => !fetched.has(name));
+  const fetchedNames = fetchedBy(stream.references)(listeners);
+  return names.filter((name) => !fetchedNames.has(name));
 }
 
 /** Extension configurations to keep: in delta, Envoy fails the requests of a filter whose configuration was removed. */

@@ -41,14 +41,14 @@ export const maxListenerWarmingMs = 15_000;
 const noNames: readonly string[] = [];
 
 /** Listeners of the old map that the new one changes or removes. */
-const replacedNames = memoizeByPair((previous: ResourceMap, after: ResourceMap): readonly string[] => {
-  const { changed, removed } = differenceOf(previous, after);
+const replacedNames = memoizeByPair((previous: ResourceMap, current: ResourceMap): readonly string[] => {
+  const { changed, removed } = differenceOf(previous, current);
   return [...changed.filter((name) => previous.has(name)), ...removed];
 });
 
 export class DrainingListeners {
   readonly #stream: DrainingStream;
-  #replaced: ReplacedResources[] | undefined;
+  #replacedResources: ReplacedResources[] | undefined;
 
   constructor(stream: DrainingStream) {
     this.#stream = stream;
@@ -56,7 +56,7 @@ export class DrainingListeners {
 
   /** Call for a returning client: it may already drain some listeners, and the first responses replace others. */
   returning(): void {
-    if (this.#replaced?.some(({ previous }) => previous === undefined) === true) return;
+    if (this.#replacedResources?.some(({ previous }) => previous === undefined) === true) return;
     this.#add({ typeUrl: listenerType, previous: undefined, names: noNames, until: undefined });
   }
 
@@ -70,22 +70,23 @@ export class DrainingListeners {
     if (names.length > 0) this.#add({ typeUrl, previous, names, until: undefined });
   }
 
-  #add(replaced: ReplacedResources): void {
+  #add(replacedResources: ReplacedResources): void {
     this.#forgetDrained();
-    this.#replaced = [...(this.#replaced ?? []), replaced];
-    if (this.#replaced.length > maxReplacements) this.#replaced.splice(1, 1);
+    this.#replacedResources = [...(this.#replacedResources ?? []), replacedResources];
+    if (this.#replacedResources.length > maxReplacements) this.#replacedResources.splice(1, 1);
   }
 
   /** Call when the client has acknowledged everything that may name clusters. */
   begun(): void {
     this.#forgetDrained();
-    for (const replacedListener of this.#replaced ?? []) replacedListener.until ??= this.#stream.now() + this.#drainMs;
+    for (const replacedListener of this.#replacedResources ?? [])
+      replacedListener.until ??= this.#stream.now() + this.#drainMs;
   }
 
   #forgetDrained(): void {
     const now = this.#stream.now();
-    const drainingListeners = this.#replaced?.filter(({ until }) => until === undefined || until > now) ?? [];
-    this.#replaced = drainingListeners.length === 0 ? undefined : drainingListeners;
+    const drainingListeners = this.#replacedResources?.filter(({ until }) => until === undefined || until > now) ?? [];
+    this.#replacedResources = drainingListeners.length === 0 ? undefined : drainingListeners;
   }
 
   /** Drain time of a listener that is replaced now, as a multiple of the removal delay. */
@@ -101,7 +102,7 @@ export class DrainingListeners {
   fetches(routeConfiguration: string): boolean {
     this.#forgetDrained();
     const { references } = this.#stream;
-    return (this.#replaced ?? []).some(({ typeUrl, previous, names }) =>
+    return (this.#replacedResources ?? []).some(({ typeUrl, previous, names }) =>
       names.some((name) => {
         const listener = typeUrl === listenerType ? previous?.get(name) : undefined;
         return listener !== undefined && references.routeConfigurationsOf(listener).has(routeConfiguration);
@@ -111,12 +112,12 @@ export class DrainingListeners {
 
   naming(): (cluster: string) => boolean {
     this.#forgetDrained();
-    const replaced = this.#replaced ?? [];
-    if (replaced.length >= maxReplacements || replaced.some(({ previous }) => previous === undefined))
+    const replacedResources = this.#replacedResources ?? [];
+    if (replacedResources.length >= maxReplacements || replacedResources.some(({ previous }) => previous === undefined))
       return () => true;
     const { references } = this.#stream;
     return (cluster) =>
-      replaced.some(({ previous, names }) =>
+      replacedResources.some(({ previous, names }) =>
         names.some((name) => {
           const resource = previous?.get(name);
           return resource !== undefined && references.names(resource, cluster);

@@ -19,17 +19,17 @@ export function ofOrder(order: ResponseOrder, names: readonly string[], { resour
   );
 }
 
-function isNothingLeft(
+function isNothingToSend(
   order: ResponseOrder,
   resources: ReadonlyMap<string, EncodedResource>,
-  sent: SentResources,
+  sentResources: SentResources,
 ): boolean {
   const { all, requested: requestedNames, names } = order;
   if (requestedNames.length > 0) return false;
   // A SotW response without listeners would remove those of the client.
   if (all) return resources.size === 0 && (names === '*' || names.length === 0);
-  const { changed, removed } = sent.differenceTo(resources);
-  return changed.length === 0 && removed.length === 0 && !sent.hasForgotten;
+  const { changed, removed } = sentResources.differenceTo(resources);
+  return changed.length === 0 && removed.length === 0 && !sentResources.hasForgotten;
 }
 
 /** Replaces delayed resources by those of the client. `undefined` if nothing remains to send. */
@@ -37,27 +37,28 @@ export function withoutHeld(
   order: ResponseOrder,
   set: ResourceSet,
   heldNames: ReadonlySet<string>,
-  sent: SentResources,
+  sentResources: SentResources,
 ): PreparedResponse | undefined {
   const previous = new Map<string, EncodedResource>();
   for (const name of heldNames) {
-    const resource = sent.get(name);
+    const resource = sentResources.get(name);
     if (resource !== undefined) previous.set(name, resource);
   }
-  const absent = [...heldNames].filter((name) => !previous.has(name));
-  const left = (names: readonly string[]): readonly string[] => names.filter((name) => !heldNames.has(name));
+  const absentNames = [...heldNames].filter((name) => !previous.has(name));
+  const withoutHeldNames = (names: readonly string[]): readonly string[] =>
+    names.filter((name) => !heldNames.has(name));
   const { has } = order;
-  const names = order.names === '*' ? order.names : left(order.names);
-  const requestedNames = left(order.requested);
-  const resources = LayeredResources.shared(set.resources, [...previous.values()], absent);
-  if (isNothingLeft({ ...order, names, requested: requestedNames }, resources, sent)) return undefined;
+  const names = order.names === '*' ? order.names : withoutHeldNames(order.names);
+  const requestedNames = withoutHeldNames(order.requested);
+  const resources = LayeredResources.shared(set.resources, [...previous.values()], absentNames);
+  if (isNothingToSend({ ...order, names, requested: requestedNames }, resources, sentResources)) return undefined;
   const next: ResponseOrder = {
     ...order,
     names,
     requested: requestedNames,
     ...(has !== undefined && {
       has: {
-        names: left(has.names),
+        names: withoutHeldNames(has.names),
         versions: has.versions.filter((_, index) => !heldNames.has(has.names[index]!)),
       },
     }),

@@ -70,14 +70,14 @@ export class HeldResources {
    * @param unsent configured clusters that were not sent
    * @returns `undefined` if everything is delayed
    */
-  prepare(ordered: ResponseOrder, set: ResourceSet, unsent: readonly string[]): PreparedResponse | undefined {
-    const { typeUrl } = ordered;
+  prepare(originalOrder: ResponseOrder, set: ResourceSet, unsent: readonly string[]): PreparedResponse | undefined {
+    const { typeUrl } = originalOrder;
     const candidates = this.#candidates?.get(typeUrl);
     const blocking = new Set([...unusableClusters(this.#record.current), ...unsent]);
-    if (blocking.size === 0 && candidates === undefined) return { order: ordered, set };
-    const order = this.#withHeld(ordered);
-    const sent = this.#stream.sentOf(typeUrl);
-    const changedNames = ofOrder(order, sent.differenceTo(set.resources).changed, set);
+    if (blocking.size === 0 && candidates === undefined) return { order: originalOrder, set };
+    const order = this.#withHeldNames(originalOrder);
+    const sentResources = this.#stream.sentOf(typeUrl);
+    const changedNames = ofOrder(order, sentResources.differenceTo(set.resources).changed, set);
     const heldResources = changedNames.flatMap((name): HeldResource[] => {
       const clusters = this.#blocking(set.resources.get(name)!, blocking);
       return clusters.length === 0 ? [] : [{ typeUrl, name, clusters }];
@@ -87,16 +87,16 @@ export class HeldResources {
     // An older candidate whose clusters were sent takes precedence over a newer one whose clusters were not.
     if (awaitsUnsent && candidates !== undefined) {
       this.#setCandidates(typeUrl, { set: candidates.set, isOutdated: true });
-      const isHeld = new Set(heldResources.map(({ name }) => name));
-      const older = new Set(this.#heldNames(typeUrl).filter((name) => isHeld.has(name)));
-      const newer = heldResources.filter(({ name }) => !older.has(name));
-      this.#hold(order, newer, unsent, older);
-      return withoutHeld(order, set, new Set(heldResources.map(({ name }) => name)), sent);
+      const newHeldNames = new Set(heldResources.map(({ name }) => name));
+      const olderNames = new Set(this.#heldNames(typeUrl).filter((name) => newHeldNames.has(name)));
+      const newer = heldResources.filter(({ name }) => !olderNames.has(name));
+      this.#hold(order, newer, unsent, olderNames);
+      return withoutHeld(order, set, new Set(heldResources.map(({ name }) => name)), sentResources);
     }
     this.#setCandidates(typeUrl, heldResources.length === 0 ? undefined : { set, isOutdated: false });
     this.#hold(order, heldResources, unsent, new Set());
     if (heldResources.length === 0) return { order, set };
-    return withoutHeld(order, set, new Set(heldResources.map(({ name }) => name)), sent);
+    return withoutHeld(order, set, new Set(heldResources.map(({ name }) => name)), sentResources);
   }
 
   #heldNames(typeUrl: string): readonly string[] {
@@ -104,7 +104,7 @@ export class HeldResources {
   }
 
   /** Adds the delayed names to an order for some names, because all must come from one set. */
-  #withHeld(order: ResponseOrder): ResponseOrder {
+  #withHeldNames(order: ResponseOrder): ResponseOrder {
     if (order.all || order.changed) return order;
     const requestedNames = new Set([...order.requested, ...this.#heldNames(order.typeUrl)]);
     return requestedNames.size === order.requested.length ? order : { ...order, requested: [...requestedNames] };
@@ -119,18 +119,18 @@ export class HeldResources {
     order: ResponseOrder,
     heldResources: readonly HeldResource[],
     unsent: readonly string[],
-    keptNames: ReadonlySet<string>,
+    retainedNames: ReadonlySet<string>,
   ): void {
     const isPartial = !order.all && !order.changed;
     const requestedNames = new Set(order.requested);
-    const awaited = new Set(heldResources.flatMap(({ clusters }) => clusters));
+    const awaitedClusters = new Set(heldResources.flatMap(({ clusters }) => clusters));
     this.#record.update(
       this.#stream.rules.withHeld(
         this.#record.current,
         ({ typeUrl, name }) =>
-          typeUrl === order.typeUrl && !keptNames.has(name) && (!isPartial || requestedNames.has(name)),
+          typeUrl === order.typeUrl && !retainedNames.has(name) && (!isPartial || requestedNames.has(name)),
         heldResources,
-        unsent.filter((name) => awaited.has(name)),
+        unsent.filter((name) => awaitedClusters.has(name)),
       ),
       order.typeUrl,
     );
@@ -142,11 +142,11 @@ export class HeldResources {
     const candidates = this.#candidates?.get(typeUrl);
     const ready = new Set(readyResources(this.#record.current, typeUrl));
     if (candidates === undefined || ready.size === 0) return undefined;
-    const sent = this.#stream.sentOf(typeUrl);
+    const sentResources = this.#stream.sentOf(typeUrl);
     const { set } = candidates;
-    const subscribed = order.names === '*' ? undefined : new Set(order.names);
+    const subscribedNames = order.names === '*' ? undefined : new Set(order.names);
     const requestedNames = this.#stream.sharedNames(
-      [...ready].filter((name) => set.resources.has(name) && (subscribed?.has(name) ?? true)),
+      [...ready].filter((name) => set.resources.has(name) && (subscribedNames?.has(name) ?? true)),
     );
     this.#record.update(
       this.#stream.rules.withHeld(
@@ -162,12 +162,12 @@ export class HeldResources {
     if (candidates.isOutdated)
       this.#stream.takeRolloutEvent({ type: 'resources.ready', typeUrl, names: noNames, changed: true });
     if (requestedNames.length === 0) return undefined;
-    const { changed, removed } = sent.differenceTo(set.resources);
+    const { changed, removed } = sentResources.differenceTo(set.resources);
     const isAll = removed.length === 0 && changed.every((name) => ready.has(name));
     const resources = isAll
       ? set.resources
       : LayeredResources.shared(
-          sent.resources,
+          sentResources.resources,
           requestedNames.map((name) => set.resources.get(name)!),
           noNames,
         );

@@ -53,10 +53,10 @@ export class RolloutReports {
   report(previous: Rollout, current: () => Rollout): void {
     this.#count(previous, current());
     for (const report of retainedBetween(previous, current())) this.#stream.onReport(report);
-    const waiting = isWaiting(current());
-    if (waiting !== this.#isWaiting) {
-      this.#isWaiting = waiting;
-      this.#stream.observer.clustersAwaited?.(waiting);
+    const isStillWaiting = isWaiting(current());
+    if (isStillWaiting !== this.#isWaiting) {
+      this.#isWaiting = isStillWaiting;
+      this.#stream.observer.clustersAwaited?.(isStillWaiting);
     }
     const isAwaited = isLimitRunning(current());
     if (isAwaited !== this.#isAwaited) {

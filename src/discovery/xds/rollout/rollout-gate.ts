@@ -58,14 +58,14 @@ export interface GatedStream extends RetainingStream, WarmingStream, HoldingStre
 type ClusterSubscription = 'none' | 'all' | 'by name';
 
 const noNames: readonly string[] = [];
-const noHeld: Rollout['held'] = [];
+const noHeldResources: Rollout['held'] = [];
 
 export class RolloutGate {
   readonly #stream: GatedStream;
   readonly #retention: ClusterRetention;
   readonly #record: RolloutRecord;
   readonly #heldResources: HeldResources;
-  readonly #departed: DepartedConfigurations;
+  readonly #departedConfigurations: DepartedConfigurations;
   #subscription: ClusterSubscription = 'none';
   /** Whether the client has clusters and requests none on this stream, like an Envoy while one of them warms. */
   #isWarming = false;
@@ -74,7 +74,7 @@ export class RolloutGate {
   #updated: readonly string[] = noNames;
   /** Steps of the limit until more clusters that may block the ACK are given up. 0 means at the limit. */
   #searchSteps = 0;
-  #evicted = 0;
+  #evictedCount = 0;
   /** Consecutive steps in which nothing could be sent. */
   #blockedSteps = 0;
 
@@ -83,7 +83,7 @@ export class RolloutGate {
     this.#retention = new ClusterRetention(stream);
     this.#record = new RolloutRecord(stream);
     this.#heldResources = new HeldResources(stream, this.#record);
-    this.#departed = new DepartedConfigurations(stream, (name) => this.#retention.drainingFetches(name));
+    this.#departedConfigurations = new DepartedConfigurations(stream, (name) => this.#retention.drainingFetches(name));
   }
 
   get rollout(): Rollout {
@@ -91,7 +91,7 @@ export class RolloutGate {
   }
 
   get evicted(): number {
-    return this.#evicted;
+    return this.#evictedCount;
   }
 
   heldVersion(typeUrl: string): string | undefined {
@@ -99,7 +99,8 @@ export class RolloutGate {
   }
 
   waits(typeUrl: string): readonly RolloutWait[] {
-    if (typeUrl !== clusterType) return [...heldOf(this.rollout, typeUrl), ...keptOf(this.#departed.of(typeUrl))];
+    if (typeUrl !== clusterType)
+      return [...heldOf(this.rollout, typeUrl), ...keptOf(this.#departedConfigurations.of(typeUrl))];
     if (isIdle(this.rollout)) return [];
     const { delayMs } = this.#stream.removal;
     const naming = this.#retention.naming((cluster) => this.#heldResources.names(cluster));
@@ -124,11 +125,15 @@ export class RolloutGate {
     if (this.#subscription !== 'by name') yield* readingRoutes(this.#stream, order, set);
     const { changed } = this.#stream.sentOf(typeUrl).differenceTo(resources);
     const { references } = this.#stream;
-    const isKnown = this.#clustersVersion !== '' || has !== undefined;
+    const hasClusterList = this.#clustersVersion !== '' || has !== undefined;
     if (typeUrl === clusterType) {
       const isSearching = this.#isSearchingFor(order);
       const isFirst = this.#clustersVersion === '';
-      yield* readingClusters(this.#stream, this.#record.current, resources, { isKnown, isFirst, isSearching });
+      yield* readingClusters(this.#stream, this.#record.current, resources, {
+        isKnown: hasClusterList,
+        isFirst,
+        isSearching,
+      });
     }
     if (isGated(typeUrl) && this.#record.current.newClusters.length > 0)
       yield* readingNames(references, resources, changed);
@@ -146,9 +151,9 @@ export class RolloutGate {
       this.#record.update(withUnknownClusters(this.#record.current), typeUrl);
     }
     const isOnlyReady = !order.all && !order.changed && order.requested.length === 0;
-    const prepared = isOnlyReady ? this.#heldResources.release(order) : this.#withoutDeparted(order, set);
-    if (prepared !== undefined) this.#retention.replacing(typeUrl, prepared.set.resources);
-    return prepared;
+    const preparedResponse = isOnlyReady ? this.#heldResources.release(order) : this.#prepareDeparted(order, set);
+    if (preparedResponse !== undefined) this.#retention.replacing(typeUrl, preparedResponse.set.resources);
+    return preparedResponse;
   }
 
   /** Call before the outcome of the response is reported. */
@@ -174,14 +179,14 @@ export class RolloutGate {
   #onClustersAcknowledged(request: AdsRequest, watch: Watch | undefined): void {
     const { rules } = this.#stream;
     const { current } = this.#record;
-    const sent = this.#stream.sentOf(clusterType).resources.keys();
-    const nextRollout = rules.withUnknownRejected(current, request, watch, sent);
-    const dropped =
+    const sentNames = this.#stream.sentOf(clusterType).resources.keys();
+    const nextRollout = rules.withUnknownRejected(current, request, watch, sentNames);
+    const droppedResources =
       nextRollout === current
-        ? noHeld
+        ? noHeldResources
         : current.held.filter((heldResource) => !nextRollout.held.includes(heldResource));
     this.#record.update(rules.withClustersAcknowledged(nextRollout, request, watch));
-    if (dropped.length > 0) this.#prepareAgain(dropped);
+    if (droppedResources.length > 0) this.#prepareDropped(droppedResources);
   }
 
   /** @param watch the subscription after the request */
@@ -206,9 +211,9 @@ export class RolloutGate {
     if (this.#blockedSteps > 0 && this.#blockedSteps <= stepsOfLimit) return;
     const previous = this.#record.current;
     const clusters = expiringClusters(previous);
-    const sent = this.#stream.sentOf(clusterType);
+    const sentResources = this.#stream.sentOf(clusterType);
     const { rules, takesUnrequested } = this.#stream;
-    const versionOf = (name: string): string | undefined => sent.get(name)?.version;
+    const versionOf = (name: string): string | undefined => sentResources.get(name)?.version;
     const isRequested = this.#subscription !== 'none';
     const step = rules.afterLimitStep(previous, versionOf);
     const next = isRequested || takesUnrequested ? step : rules.withSuspects(step, noNames, versionOf);
@@ -230,7 +235,7 @@ export class RolloutGate {
 
   /** Prepares clusters. New clusters are sent before others are removed, so clusters in use stay in the response. */
   #clusters(order: ResponseOrder, set: ResourceSet): PreparedResponse {
-    this.#subscribed(order.names);
+    this.#onSubscription(order.names);
     if (this.#subscription !== 'all') return { order, set };
     const returned = this.#retention.returned(set);
     if (returned.length > 0) this.#removeUnsent(returned);
@@ -241,7 +246,7 @@ export class RolloutGate {
       (cluster) => this.#heldResources.names(cluster),
     );
     if (retainedResponse.evicted.length > 0) {
-      this.#evicted += retainedResponse.evicted.length;
+      this.#evictedCount += retainedResponse.evicted.length;
       this.#stream.onReport({ type: 'clusters.evicted', clusters: retainedResponse.evicted });
     }
     const versionOf = (name: string): string | undefined => set.resources.get(name)?.version;
@@ -298,41 +303,44 @@ export class RolloutGate {
     if (this.#subscription === 'none') {
       this.#isWarming = true;
       this.#requestsNoClusters(order);
-      const configured = this.#stream.generated(clusterType)?.resources;
-      if (configured === undefined) return { order, set };
-      return this.#retention.endpointsOfLastStream(order, set, (name) => configured.has(name));
+      const configuredClusters = this.#stream.generated(clusterType)?.resources;
+      if (configuredClusters === undefined) return { order, set };
+      return this.#retention.endpointsOfLastStream(order, set, (name) => configuredClusters.has(name));
     }
     const unused = this.#record.current.newClusters.filter(({ state }) => state === 'sent').map(({ name }) => name);
     if (order.requested.length > 0 && unused.length > 0) this.#dropRemoved(order.requested);
-    const configured = (): ResourceMap | undefined => this.#stream.generated(clusterType)?.resources;
-    const outdated = this.#retention.outdatedForms(order, set.resources, configured);
+    const getConfigured = (): ResourceMap | undefined => this.#stream.generated(clusterType)?.resources;
+    const outdated = this.#retention.outdatedForms(order, set.resources, getConfigured);
     // Without these endpoints the client does not acknowledge the version that needs them, so the next version must not wait for an ACK.
     if (outdated.length > 0) this.#stream.takeRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
-    return this.#retention.endpoints(this.#record.current, order, set, { configured, outdated, unused });
+    return this.#retention.endpoints(this.#record.current, order, set, { configured: getConfigured, outdated, unused });
   }
 
   /** Marks removed clusters as usable: the endpoints of a sent cluster that was removed later are unknown. */
   #dropRemoved(requestedNames: readonly string[]): void {
-    const configured = this.#stream.generated(clusterType)?.resources;
-    if (configured === undefined) return;
+    const configuredClusters = this.#stream.generated(clusterType)?.resources;
+    if (configuredClusters === undefined) return;
     const { rules } = this.#stream;
     const { current } = this.#record;
     const isRequested = new Set(requestedNames);
     const names = current.newClusters
-      .filter(({ state, name, assignment }) => state === 'sent' && isRequested.has(assignment) && !configured.has(name))
+      .filter(
+        ({ state, name, assignment }) =>
+          state === 'sent' && isRequested.has(assignment) && !configuredClusters.has(name),
+      )
       .map(({ name }) => name);
-    const sent = this.#stream.sentOf(clusterType);
+    const sentResources = this.#stream.sentOf(clusterType);
     const next = names.length === 0 ? current : rules.withClustersRemoved(current, names);
-    const isAnyRemoved = requestedNames.some((name) => sent.has(name) && !configured.has(name));
+    const isAnyRemoved = requestedNames.some((name) => sentResources.has(name) && !configuredClusters.has(name));
     const last = isAnyRemoved ? rules.withUnknownRemoved(next) : next;
     if (last === current) return;
     const previous = current.held;
     this.#record.update(last);
-    this.#prepareAgain(previous);
+    this.#prepareDropped(previous);
   }
 
   /** Prepares resources again if their delayed version is obsolete. */
-  #prepareAgain(previous: Rollout['held']): void {
+  #prepareDropped(previous: Rollout['held']): void {
     const { held } = this.#record.current;
     for (const typeUrl of new Set(
       previous.filter((heldResource) => !held.includes(heldResource)).map((heldResource) => heldResource.typeUrl),
@@ -342,13 +350,13 @@ export class RolloutGate {
     }
   }
 
-  #subscribed(names: readonly string[] | '*'): void {
+  #onSubscription(names: readonly string[] | '*'): void {
     this.#subscription = names === '*' ? 'all' : 'by name';
     if (this.#subscription === 'by name') this.#removeUnsent([anyCluster]);
   }
 
-  #removeUnsent(absent: readonly string[]): void {
-    const response = { nonce: '', added: [], updated: [], searchSteps: 0, sentAgain: [], absent };
+  #removeUnsent(absentNames: readonly string[]): void {
+    const response = { nonce: '', added: [], updated: [], searchSteps: 0, sentAgain: [], absent: absentNames };
     this.#record.update(this.#stream.rules.withClustersSent(this.#record.current, response));
   }
 
@@ -356,33 +364,36 @@ export class RolloutGate {
     const isFirst = this.#clustersVersion === '';
     this.#clustersVersion = version;
     if (this.#subscription !== 'all') return;
-    const sent = { order, selection, nonce, isFirst, updated: this.#updated, searchSteps: this.#searchSteps };
-    const response = clustersSent(this.#stream, this.#record.current, sent);
+    const sentResponse = { order, selection, nonce, isFirst, updated: this.#updated, searchSteps: this.#searchSteps };
+    const response = clustersSent(this.#stream, this.#record.current, sentResponse);
     const { rules } = this.#stream;
     // Resources that wait for clusters that no response contains are outdated, so they are prepared again.
-    const added = new Set(response.added.map(({ name }) => name));
-    const removedNames = response.absent.filter((name) => !added.has(name));
+    const addedNames = new Set(response.added.map(({ name }) => name));
+    const removedNames = response.absent.filter((name) => !addedNames.has(name));
     const { current } = this.#record;
     const nextRollout = removedNames.length === 0 ? current : rules.withClustersRemoved(current, removedNames);
-    const dropped =
+    const droppedResources =
       nextRollout === current
-        ? noHeld
+        ? noHeldResources
         : current.held.filter((heldResource) => !nextRollout.held.includes(heldResource));
     this.#record.update(rules.withClustersSent(nextRollout, response));
-    if (dropped.length > 0) this.#prepareAgain(dropped);
+    if (droppedResources.length > 0) this.#prepareDropped(droppedResources);
   }
 
   #assignmentsSent({ changed }: ResponseSelection): void {
     if (this.#record.current.newClusters.length === 0) return;
-    const sent = this.#stream.sentOf(endpointType);
+    const sentResources = this.#stream.sentOf(endpointType);
     const contained = changed === 'all' ? undefined : new Set(changed);
     this.#record.update(
-      this.#stream.rules.withAssignmentsSent(this.#record.current, (name) => contained?.has(name) ?? sent.has(name)),
+      this.#stream.rules.withAssignmentsSent(
+        this.#record.current,
+        (name) => contained?.has(name) ?? sentResources.has(name),
+      ),
     );
   }
 
-  #withoutDeparted(order: ResponseOrder, set: ResourceSet): PreparedResponse | undefined {
-    const remainingOrder = this.#departed.without(order, set, isReturning(order));
+  #prepareDeparted(order: ResponseOrder, set: ResourceSet): PreparedResponse | undefined {
+    const remainingOrder = this.#departedConfigurations.without(order, set, isReturning(order));
     if (remainingOrder === undefined) {
       this.#heldResources.skip(order);
       return undefined;

@@ -69,14 +69,14 @@ export function clusterWaits(
     ...newClusters
       .filter(({ name, state }) => state !== 'abandoned' && !limitedNames.has(name))
       .map(({ name, state, needs }): WarmingWait => ({ kind: 'warming', name, state, needs })),
-    ...retained.map((cluster) => keptWait(cluster, waitContext)),
+    ...retained.map((cluster) => retentionWait(cluster, waitContext)),
     ...givenUp.map(
       ({ name, isNew }): GivenUpWait => ({ kind: 'given up', name, fetchMs: fetchLimitOf({ isNew }).fetchMs }),
     ),
   ];
 }
 
-function keptWait(
+function retentionWait(
   { name, state, unacknowledged, stepsLeft, drains }: RetainedCluster,
   waitContext: Parameters<typeof clusterWaits>[1],
 ): KeptWait {

@@ -63,29 +63,31 @@ export function clustersSent(
   rollout: Rollout,
   { order, selection, nonce, isFirst, updated, searchSteps }: SentResponse,
 ): ClustersSent {
-  const sent = stream.sentOf(clusterType);
-  const isKnown = !isFirst || order.has !== undefined || order.returning !== undefined;
+  const sentResources = stream.sentOf(clusterType);
+  const isReturning = !isFirst || order.has !== undefined || order.returning !== undefined;
   const isUnrequested = stream.watchOf(clusterType)?.unrequested === true;
   const { added: names } = selection;
   const isResumed = isFirst && order.has !== undefined;
-  const all = isResumed ? resumedClusters(stream, rollout, order, sent, names) : updated;
+  const all = isResumed ? resumedClusters(stream, rollout, order, sentResources, names) : updated;
   const contained = selection.changed === 'all' ? undefined : new Set(selection.changed);
   const isContained = (name: string): boolean => contained?.has(name) ?? true;
   const limitedNames = new Set(rollout.givenUp.map(({ name }) => name));
   const namesOf = (isMatch: (cluster: NewCluster) => boolean): readonly string[] =>
     rollout.newClusters.filter(isMatch).map(({ name }) => name);
-  const changedNames = namesOf(({ name, state }) => state === 'abandoned' && sent.has(name));
+  const changedNames = namesOf(({ name, state }) => state === 'abandoned' && sentResources.has(name));
   const mayWarm = [...new Set([...all, ...changedNames])];
   return {
     nonce,
-    added: isKnown && !isUnrequested ? addedClusters(stream, rollout, order, sent, names) : [],
+    added: isReturning && !isUnrequested ? addedClusters(stream, rollout, order, sentResources, names) : [],
     updated: [
       ...mayWarm.filter((name) => isContained(name) && !limitedNames.has(name)),
       ...(isSearching(rollout) ? [anyCluster] : []),
     ],
     searchSteps,
-    sentAgain: sentAgain(stream, rollout, sent, names, isContained),
-    absent: namesOf(({ name, state }) => state === 'unsent' && (name === anyCluster || !isKnown || !sent.has(name))),
+    sentAgain: resentClusters(stream, rollout, sentResources, names, isContained),
+    absent: namesOf(
+      ({ name, state }) => state === 'unsent' && (name === anyCluster || !isReturning || !sentResources.has(name)),
+    ),
   };
 }
 
@@ -93,47 +95,47 @@ function addedClusters(
   stream: WarmingStream,
   rollout: Rollout,
   order: ResponseOrder,
-  sent: SentResources,
+  sentResources: SentResources,
   names: readonly string[],
 ): SentCluster[] {
   if (order.returning !== undefined) return [{ name: anyCluster, needs: 'acknowledgement', assignment: '' }];
-  const knownNames = new Set(order.has?.names);
+  const clientNames = new Set(order.has?.names);
   return asSent(
     stream,
     rollout,
-    sent,
+    sentResources,
     names,
-    names.filter((name) => !knownNames.has(name)),
+    names.filter((name) => !clientNames.has(name)),
   );
 }
 
-/** Unused clusters that a response contains again. @param added names of new clusters in the response */
-function sentAgain(
+/** Unused clusters that a response contains again. @param addedNames names of new clusters in the response */
+function resentClusters(
   stream: WarmingStream,
   rollout: Rollout,
-  sent: SentResources,
-  added: readonly string[],
+  sentResources: SentResources,
+  addedNames: readonly string[],
   isContained: (name: string) => boolean,
 ): SentCluster[] {
-  const isAdded = new Set(added);
+  const isAdded = new Set(addedNames);
   const isUnused = ({ name, state }: NewCluster): boolean =>
-    (state === 'rejected' || state === 'sent') && sent.has(name) && !isAdded.has(name) && isContained(name);
+    (state === 'rejected' || state === 'sent') && sentResources.has(name) && !isAdded.has(name) && isContained(name);
   const names = rollout.newClusters.filter(isUnused).map(({ name }) => name);
-  return names.length === 0 ? [] : asSent(stream, rollout, sent, added, names);
+  return names.length === 0 ? [] : asSent(stream, rollout, sentResources, addedNames, names);
 }
 
-/** Determines when the client can use these clusters. @param added names of new clusters in the response */
+/** Determines when the client can use these clusters. @param addedNames names of new clusters in the response */
 function asSent(
   stream: WarmingStream,
   rollout: Rollout,
-  sent: SentResources,
-  added: readonly string[],
+  sentResources: SentResources,
+  addedNames: readonly string[],
   names: readonly string[],
 ): SentCluster[] {
   const { references } = stream;
-  const isFetched = fetchedSecrets(references, rollout, sent, added);
+  const isFetched = fetchedSecrets(references, rollout, sentResources, addedNames);
   return names.map((name) => {
-    const { after, assignment, secrets } = references.usabilityOf(sent.get(name)!);
+    const { after, assignment, secrets } = references.usabilityOf(sentResources.get(name)!);
     // In delta, Envoy does not request endpoints that it already has for another cluster. It waits until they are sent again.
     if (assignment !== name) stream.sentOf(endpointType).forget([assignment]);
     if (![...secrets].every(isFetched) || after === 'warming') return { name, assignment, needs: 'acknowledgement' };
@@ -146,14 +148,14 @@ function resumedClusters(
   { references }: WarmingStream,
   rollout: Rollout,
   order: ResponseOrder,
-  sent: SentResources,
+  sentResources: SentResources,
   names: readonly string[],
 ): readonly string[] {
-  const knownNames = new Set(order.has?.names);
-  const updated = names.filter((name) => knownNames.has(name));
+  const clientNames = new Set(order.has?.names);
+  const updated = names.filter((name) => clientNames.has(name));
   if (updated.length === 0) return [];
-  const isFetched = fetchedSecrets(references, rollout, sent, names);
-  return updated.filter((name) => ![...references.secretsOf(sent.get(name)!)].every(isFetched));
+  const isFetched = fetchedSecrets(references, rollout, sentResources, names);
+  return updated.filter((name) => ![...references.secretsOf(sentResources.get(name)!)].every(isFetched));
 }
 
 /** @param names clusters that may not be in use */
@@ -183,13 +185,13 @@ function memoizeByName(find: (name: string) => boolean): (name: string) => boole
 
 /** Clusters whose new version fetches a secret that no cluster of the client fetched. Cached by pair of maps. */
 export const updatesThatFetch = memoizeByObject((references: ResourceReferences) =>
-  memoizeByPair((previous: ResourceMap, after: ResourceMap): readonly string[] => {
-    const { changed, added } = differenceOf(previous, after);
+  memoizeByPair((previous: ResourceMap, next: ResourceMap): readonly string[] => {
+    const { changed, added } = differenceOf(previous, next);
     if (changed.length === added.length) return [];
     const isNew = new Set(added);
     return changed.filter((name) => {
       if (isNew.has(name)) return false;
-      return newSecrets(references, previous, after, name).some(
+      return newSecrets(references, previous, next, name).some(
         (secret) => !secretUses(references)(previous).has(secret),
       );
     });
@@ -199,11 +201,11 @@ export const updatesThatFetch = memoizeByObject((references: ResourceReferences)
 function newSecrets(
   { secretsOf }: ResourceReferences,
   previous: ResourceMap,
-  after: ResourceMap,
+  next: ResourceMap,
   name: string,
 ): readonly string[] {
   const previousSecrets = secretsOf(previous.get(name)!);
-  return [...secretsOf(after.get(name)!)].filter((secret) => !previousSecrets.has(secret));
+  return [...secretsOf(next.get(name)!)].filter((secret) => !previousSecrets.has(secret));
 }
 
 const secretUses = memoizeByObject(({ secretsOf }: ResourceReferences) =>
@@ -232,8 +234,8 @@ const fetchingClusters = memoizeByObject((references: ResourceReferences) =>
 function suspectsAmong(stream: WarmingStream, clusters: ResourceMap): Suspects {
   const { references } = stream;
   const possible = fetchingClusters(references)(clusters);
-  const sent = stream.sentOf(secretType);
-  const missingSecrets = new Set(stream.watchOf(secretType)?.names.filter((name) => !sent.has(name)));
+  const sentResources = stream.sentOf(secretType);
+  const missingSecrets = new Set(stream.watchOf(secretType)?.names.filter((name) => !sentResources.has(name)));
   if (missingSecrets.size === 0) return { certain: [], possible };
   const fetchesMissing = (name: string): boolean =>
     [...references.secretsOf(clusters.get(name)!)].some((secret) => missingSecrets.has(secret));
@@ -245,18 +247,18 @@ export function suspectsFor(stream: WarmingStream, rollout: Rollout, clusters: R
   return nextSuspects(rollout, suspectsAmong(stream, clusters));
 }
 
-/** @param sent resources of the client */
+/** @param sentResources resources of the client */
 export function withFetchLimits(
   references: ResourceReferences,
   { givenUp }: Rollout,
   { version, resources }: ResourceSet,
-  sent: ResourceMap,
+  sentResources: ResourceMap,
 ): ResourceSet {
   const limitedClusters = givenUp.flatMap((clusterWithLimit) => {
     const cluster = resources.get(clusterWithLimit.name);
     return cluster === undefined ? [] : [references.withFetchLimit(cluster, fetchLimitOf(clusterWithLimit))];
   });
-  return { version, resources: LayeredResources.over(resources, limitedClusters, [], sent) };
+  return { version, resources: LayeredResources.over(resources, limitedClusters, [], sentResources) };
 }
 
 const clustersPerStep = 32;
@@ -274,16 +276,16 @@ function* readingUsability(
 
 const readUpdates = memoizeByPair((_previous: ResourceMap, _after: ResourceMap) => ({ isDone: false }));
 
-function* readingUpdates({ secretsOf }: ResourceReferences, previous: ResourceMap, after: ResourceMap): Steps<void> {
-  const updateSteps = readUpdates(previous, after);
+function* readingUpdates({ secretsOf }: ResourceReferences, previous: ResourceMap, next: ResourceMap): Steps<void> {
+  const updateSteps = readUpdates(previous, next);
   if (updateSteps.isDone) return;
-  const { changed, added } = differenceOf(previous, after);
+  const { changed, added } = differenceOf(previous, next);
   const isNew = new Set(added);
   let fetchesMore = false;
   for (const [index, name] of changed.entries()) {
     if (isNew.has(name)) continue;
     const previousSecrets = secretsOf(previous.get(name)!);
-    for (const secret of secretsOf(after.get(name)!)) if (!previousSecrets.has(secret)) fetchesMore = true;
+    for (const secret of secretsOf(next.get(name)!)) if (!previousSecrets.has(secret)) fetchesMore = true;
     if (index % clustersPerStep === clustersPerStep - 1) yield;
   }
   if (fetchesMore) yield* readingSecrets({ secretsOf }, previous);
@@ -321,9 +323,9 @@ export function* readingClusters(
   updateSteps: { readonly isKnown: boolean; readonly isFirst: boolean; readonly isSearching: boolean },
 ): Steps<void> {
   const { references } = stream;
-  const sent = stream.sentOf(clusterType);
-  if (updateSteps.isKnown) yield* readingUsability(references, clusters, sent.differenceTo(clusters).added);
-  if (!updateSteps.isFirst) yield* readingUpdates(references, sent.resources, clusters);
+  const sentResources = stream.sentOf(clusterType);
+  if (updateSteps.isKnown) yield* readingUsability(references, clusters, sentResources.differenceTo(clusters).added);
+  if (!updateSteps.isFirst) yield* readingUpdates(references, sentResources.resources, clusters);
   if (updateSteps.isSearching) yield* readingSuspects(stream, rollout, clusters);
 }
 

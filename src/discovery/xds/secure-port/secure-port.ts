@@ -100,8 +100,8 @@ export function securePortOf(
       ['--tlsCertFile', files.certificateFile],
       ['--tlsKeyFile', files.keyFile],
     ] as const;
-    const flagsOf = (isGiven: boolean): string =>
-      fileFlags.flatMap(([flag, file]) => ((file !== '') === isGiven ? [flag] : [])).join(', ');
+    const flagsOf = (isSet: boolean): string =>
+      fileFlags.flatMap(([flag, file]) => ((file !== '') === isSet ? [flag] : [])).join(', ');
     warn({ event: 'option.securePortIncomplete', given: flagsOf(true), missing: flagsOf(false) });
   } else note({ event: 'option.securePortDisabled' });
   return undefined;

@@ -37,18 +37,18 @@ export function readServerCertificate(files: ServerCertificateFiles, now: Date):
   const certificate = parsed('--tlsCertFile', files.certificateFile, () => new X509Certificate(chain));
   const privateKey = parsed('--tlsKeyFile', files.keyFile, () => createPrivateKey(key));
   if (!certificate.checkPrivateKey(privateKey)) {
-    throw invalid('--tlsKeyFile', files.keyFile, `does not match the certificate in ${files.certificateFile}`);
+    throw invalidFile('--tlsKeyFile', files.keyFile, `does not match the certificate in ${files.certificateFile}`);
   }
   const { validFromDate: notBefore, validToDate: notAfter, serialNumber } = certificate;
   if (now > notAfter) {
-    throw invalid('--tlsCertFile', files.certificateFile, `expired on ${notAfter.toISOString()}`);
+    throw invalidFile('--tlsCertFile', files.certificateFile, `expired on ${notAfter.toISOString()}`);
   }
   if (now < notBefore) {
-    throw invalid('--tlsCertFile', files.certificateFile, `is not valid before ${notBefore.toISOString()}`);
+    throw invalidFile('--tlsCertFile', files.certificateFile, `is not valid before ${notBefore.toISOString()}`);
   }
   const problem = pathProblem(files, { ca, chain }, now);
   if (problem !== undefined) {
-    throw invalid(
+    throw invalidFile(
       '--tlsCertFile',
       files.certificateFile,
       `has no valid chain to a root in ${files.caFile}: ${problem}`,
@@ -164,8 +164,8 @@ const rootKeys = new LRUCache<string, string>({ max: 256 });
 function rootIn(chain: readonly Uint8Array[]): string | undefined {
   const der = chain.at(-1)!;
   const cacheKey = Buffer.from(der.buffer, der.byteOffset, der.byteLength).toString('latin1');
-  const cached = rootKeys.get(cacheKey);
-  if (cached !== undefined) return cached;
+  const cachedKey = rootKeys.get(cacheKey);
+  if (cachedKey !== undefined) return cachedKey;
   try {
     if (!new X509Certificate(der).ca) return undefined;
     const rootKey = rootKeyOf(readCertificate(der));
@@ -207,10 +207,10 @@ function parsed<T>(flag: string, file: string, parse: () => T): T {
   try {
     return parse();
   } catch (error) {
-    throw invalid(flag, file, `is not valid PEM: ${messageOf(error)}`, error);
+    throw invalidFile(flag, file, `is not valid PEM: ${messageOf(error)}`, error);
   }
 }
 
-function invalid(flag: string, file: string, message: string, cause?: unknown): ChartpilotError {
+function invalidFile(flag: string, file: string, message: string, cause?: unknown): ChartpilotError {
   return new ChartpilotError('CONFIG_INVALID', `${flag} ${file} ${message}`, cause === undefined ? {} : { cause });
 }

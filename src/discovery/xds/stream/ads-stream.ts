@@ -72,10 +72,7 @@ export class AdsStream {
     this.#intake = intake;
     this.#transport = transportOf(call);
     if (!kind.delta) {
-      replaceDecoder(
-        call,
-        (grpcDecoder, isAtRest) => new KnownRuns(grpcDecoder, () => this.#reader.lastLists, isAtRest),
-      );
+      replaceDecoder(call, (grpcDecoder, isIdle) => new KnownRuns(grpcDecoder, () => this.#reader.lastLists, isIdle));
     }
     this.peer = call.getPeer();
     this.#log = new StreamLog(context, this.peer, () => this.identity?.id ?? '');
@@ -125,13 +122,13 @@ export class AdsStream {
       this.#close('cancelled before it started');
       return;
     }
-    const ended = (): void => this.#close('ended by the server');
+    const onEnded = (): void => this.#close('ended by the server');
     call.on('finish', () => {
-      if (codeOf(this.#life) === undefined) ended();
+      if (codeOf(this.#life) === undefined) onEnded();
     });
     // Responses may be in flight when the call is finished. Cancelled streams are handled below.
     this.#transport.onDone(() => {
-      if (this.#life.is === 'ending') ended();
+      if (this.#life.is === 'ending') onEnded();
     });
     call.on('cancelled', () => this.#onDisconnected('cancelled by the client'));
     // grpc-js also emits an error for a status that the server sends. The status follows earlier responses and would be lost if the stream were
@@ -221,7 +218,7 @@ export class AdsStream {
   #admit(identities: readonly string[]): void {
     this.#life = { is: 'admitted', identities };
     this.#report({ type: 'peer.authenticated', identities });
-    this.#intake.begin((bytes) => this.#runGuarded(() => this.#take(bytes)));
+    this.#intake.begin((bytes) => this.#runGuarded(() => this.#handleRequest(bytes)));
     this.#call.on('end', () => this.#runGuarded(() => this.#onHalfClosed()));
   }
 
@@ -251,15 +248,15 @@ export class AdsStream {
       this.reject(exhausted);
       return false;
     }
-    const opened = this.#openSource(identities.length === 0 ? authorized : { ...authorized, identities });
-    if ('error' in opened) {
-      const { error, code } = opened;
+    const openedSource = this.#openSource(identities.length === 0 ? authorized : { ...authorized, identities });
+    if ('error' in openedSource) {
+      const { error, code } = openedSource;
       if (code === undefined)
         this.#report({ type: 'node.invalid', reason: withCode(shortened(error), 'NODE_INVALID') });
       else this.reject({ code, reason: error });
       return false;
     }
-    const { resources } = opened;
+    const { resources } = openedSource;
     if (isProxyless(authorized.metadata)) this.#rules = grpcRules(this.#rules);
     this.#life = { is: 'serving', client: { node: authorized, resources } };
     this.#context.shares.add(this, identities);
@@ -297,20 +294,20 @@ export class AdsStream {
 
   #openSource(identity: NodeIdentity): ReturnType<ResourceSource['open']> {
     try {
-      return this.#context.source.open(identity, (why) => this.reject(why));
+      return this.#context.source.open(identity, (rejection) => this.reject(rejection));
     } catch (error) {
       this.#log.sourceFailed(error);
       return { error: `internal error: ${messageOf(error)}` };
     }
   }
 
-  #take(bytes: Buffer): void {
+  #handleRequest(bytes: Buffer): void {
     const life = this.#life;
     // Requests after the end are ignored.
     if (life.is !== 'admitted' && life.is !== 'serving') return;
     const length = bytes.length + (omittedFrom(bytes)?.bytes.length ?? 0);
     this.#context.observer.requestReceived?.(this.kind.path, length);
-    const started = performance.now();
+    const startedAt = performance.now();
     let read: ReadRequest;
     try {
       read = this.kind.delta ? this.#reader.delta(bytes) : this.#reader.sotw(bytes);
@@ -320,15 +317,15 @@ export class AdsStream {
     }
     const { request } = read;
     if (request.typeUrl === '' && this.kind.onlyType !== null) request.typeUrl = this.kind.onlyType;
-    const isIntroduction = life.is === 'admitted' && request.typeUrl !== healthType;
-    if (isIntroduction && !this.#acceptNode(read.node, life.identities)) return;
+    const isFirstRequest = life.is === 'admitted' && request.typeUrl !== healthType;
+    if (isFirstRequest && !this.#acceptNode(read.node, life.identities)) return;
     if (read.exceedsNames) {
       this.#report({ type: 'subscription-limit.exceeded', reason: tooManyNames(this.#rules) });
       return;
     }
     this.#processRequest(request);
-    if (!isIntroduction && read.node !== undefined) this.#processNode(request.typeUrl, read.node);
-    this.#context.observer.requestTaken?.(request.typeUrl, performance.now() - started);
+    if (!isFirstRequest && read.node !== undefined) this.#processNode(request.typeUrl, read.node);
+    this.#context.observer.requestTaken?.(request.typeUrl, performance.now() - startedAt);
   }
 
   #processRequest(request: AdsRequest): void {

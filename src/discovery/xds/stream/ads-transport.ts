@@ -56,7 +56,7 @@ export function copyingTransport(call: AdsCall): AdsTransport {
     get isDone() {
       return isDone(call);
     },
-    onDone: (done) => onDone(call, done),
+    onDone: (onEnd) => onDone(call, onEnd),
   };
 }
 
@@ -79,9 +79,9 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
   if (isSecure) Object.assign(stream, { _writev: null });
   return {
     way: 'shared frames',
-    send(parts, flushed) {
-      const { head, shared } = parts;
-      const length = bytesIn(parts);
+    send(responseParts, flushed) {
+      const { head, shared } = responseParts;
+      const length = bytesIn(responseParts);
       if (!isBegun) {
         isBegun = true;
         call.sendMetadata(new Metadata());
@@ -115,7 +115,7 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
     get isDone() {
       return isDone(stream);
     },
-    onDone: (done) => onDone(stream, done),
+    onDone: (onEnd) => onDone(stream, onEnd),
   };
 }
 
@@ -123,9 +123,9 @@ type Ending = Pick<Writable, 'writableFinished' | 'destroyed' | 'once'>;
 
 const isDone = (of: Ending): boolean => of.writableFinished || of.destroyed;
 
-function onDone(of: Ending, done: () => void): void {
-  of.once('finish', done);
-  of.once('close', done);
+function onDone(of: Ending, onEnd: () => void): void {
+  of.once('finish', onEnd);
+  of.once('close', onEnd);
 }
 
 /** Writes all parts together by corking the stream. */
@@ -141,18 +141,19 @@ function writeAll(stream: Http2Stream, chunks: readonly Uint8Array[], flushed: (
 /** Splits large parts into views and joins small ones, because each write takes an iteration of the event loop. */
 function secureWrites(chunks: readonly Uint8Array[]): Uint8Array[] {
   const writes: Uint8Array[] = [];
-  let joined: Uint8Array[] = [];
+  let joinedChunks: Uint8Array[] = [];
   let length = 0;
   const flush = (): void => {
-    if (joined.length > 0) writes.push(joined.length === 1 ? joined[0]! : Buffer.concat(joined));
-    joined = [];
+    if (joinedChunks.length > 0)
+      writes.push(joinedChunks.length === 1 ? joinedChunks[0]! : Buffer.concat(joinedChunks));
+    joinedChunks = [];
     length = 0;
   };
   for (const chunk of chunks) {
     for (let chunkOffset = 0; chunkOffset < chunk.length || chunkOffset === 0; chunkOffset += maxSecureWriteBytes) {
       const slice = chunk.subarray(chunkOffset, chunkOffset + maxSecureWriteBytes);
       if (length + slice.length > maxSecureWriteBytes) flush();
-      joined.push(slice);
+      joinedChunks.push(slice);
       length += slice.length;
     }
   }

@@ -43,9 +43,9 @@ export class RepeatedLines {
   warn(kind: string, event: Warning, fields: object): void {
     const key = this.#kinds.has(kind) || this.#kinds.size < maxKinds ? kind : '';
     const now = this.#now();
-    const earlier = this.#kinds.get(key);
-    const isOver = this.#persistsMs > 0 && earlier !== undefined && now - earlier.last > repeatAfterMs;
-    const activeRepeat = isOver ? undefined : earlier;
+    const previousLine = this.#kinds.get(key);
+    const isOver = this.#persistsMs > 0 && previousLine !== undefined && now - previousLine.last > repeatAfterMs;
+    const activeRepeat = isOver ? undefined : previousLine;
     if (activeRepeat === undefined ? this.#persistsMs > 0 : now < activeRepeat.next) {
       const { next, omitted, isWritten } = activeRepeat ?? {
         next: now + this.#persistsMs,
@@ -67,7 +67,7 @@ export class RepeatedLines {
     this.#kinds.clear();
   }
 
-  #write(event: Warning, fields: object, omitted: number): void {
-    this.#logger.warn(event, omitted === 0 ? fields : { ...fields, repeated: omitted });
+  #write(event: Warning, fields: object, omittedCount: number): void {
+    this.#logger.warn(event, omittedCount === 0 ? fields : { ...fields, repeated: omittedCount });
   }
 }

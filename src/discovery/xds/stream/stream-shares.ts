@@ -44,10 +44,10 @@ export class StreamShares {
   /** Adds a stream, which may end another one. */
   add(stream: ServedStream, identities: readonly string[]): void {
     const key = keyOf(stream.peer, identities);
-    const rejected = this.#streams.add(stream, key);
-    if (rejected === undefined) return;
+    const rejection = this.#streams.add(stream, key);
+    if (rejection === undefined) return;
     this.#onDisplaced();
-    rejected.reject({
+    rejection.reject({
       code: 'RESOURCE_EXHAUSTED',
       reason: withCode(
         `the limit of ${this.#maxStreams} xDS streams of this replica is reached, and the namespace of this stream has the most`,
@@ -61,9 +61,9 @@ export class StreamShares {
   }
 
   #exhausted([namespace = '', account = '']: ShareKey): StreamRejection {
-    const holder = namespace === '' ? `address ${account} (clients without an identity)` : `namespace ${namespace}`;
+    const holderText = namespace === '' ? `address ${account} (clients without an identity)` : `namespace ${namespace}`;
     const count = this.#streams.sizeOf(namespace === '' ? [namespace, account] : [namespace]);
-    const text = `${this.#streams.size} of at most ${this.#maxStreams} xDS streams are open at this replica, and ${holder} has its fair share of ${count}`;
+    const text = `${this.#streams.size} of at most ${this.#maxStreams} xDS streams are open at this replica, and ${holderText} has its fair share of ${count}`;
     const reason = withCode(text, 'STREAMS_EXHAUSTED');
     return { code: 'RESOURCE_EXHAUSTED', reason };
   }

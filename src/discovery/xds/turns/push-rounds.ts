@@ -15,7 +15,7 @@ export interface PushRoundsOptions {
 export class PushRounds {
   readonly #options: PushRoundsOptions;
   #next: ResourceChange | undefined;
-  #round:
+  #currentRound:
     | { readonly change: ResourceChange; readonly clients: readonly number[]; served: number; startedAt: number }
     | undefined;
   readonly #slices = new Slices(() => this.#serveOne());
@@ -32,41 +32,41 @@ export class PushRounds {
   stop(): void {
     this.#slices.stop();
     this.#next = undefined;
-    this.#round = undefined;
+    this.#currentRound = undefined;
   }
 
   /** @returns whether there is another client */
   #serveOne(): boolean {
     const { clients, serve, finished } = this.#options;
-    if (this.#round === undefined) {
+    if (this.#currentRound === undefined) {
       const change = this.#next;
       if (change === undefined) return false;
       this.#next = undefined;
-      this.#round = { change, clients: [...clients()], served: 0, startedAt: performance.now() };
+      this.#currentRound = { change, clients: [...clients()], served: 0, startedAt: performance.now() };
     }
-    const round = this.#round;
+    const currentRound = this.#currentRound;
     // A round may have no clients.
-    if (round.clients.length > 0) {
-      const client = round.clients[round.served++]!;
+    if (currentRound.clients.length > 0) {
+      const client = currentRound.clients[currentRound.served++]!;
       try {
-        serve(client, round.change);
+        serve(client, currentRound.change);
       } catch (error) {
         letEscape(error);
       }
     }
     // Serving may have stopped the server.
-    if (round !== this.#round) return false;
-    if (round.served < round.clients.length) return true;
-    this.#round = undefined;
-    finished?.(performance.now() - round.startedAt, round.served);
+    if (currentRound !== this.#currentRound) return false;
+    if (currentRound.served < currentRound.clients.length) return true;
+    this.#currentRound = undefined;
+    finished?.(performance.now() - currentRound.startedAt, currentRound.served);
     return this.#next !== undefined;
   }
 }
 
-export function joinChanges(earlier: ResourceChange, later: ResourceChange): ResourceChange {
+export function joinChanges(previousChange: ResourceChange, nextChange: ResourceChange): ResourceChange {
   return {
-    version: later.version,
-    forced: earlier.forced || later.forced,
-    configs: new Set([...earlier.configs, ...later.configs]),
+    version: nextChange.version,
+    forced: previousChange.forced || nextChange.forced,
+    configs: new Set([...previousChange.configs, ...nextChange.configs]),
   };
 }

@@ -48,16 +48,16 @@ export class Slices {
 
   #slice(): void {
     const scheduled = this.#scheduled;
-    const until = performance.now() + sliceMs;
-    let more = true;
+    const deadline = performance.now() + sliceMs;
+    let hasMore = true;
     try {
-      do more = this.#runSlice();
-      while (more && this.#scheduled === scheduled && performance.now() < until && !isTurnFull());
+      do hasMore = this.#runSlice();
+      while (hasMore && this.#scheduled === scheduled && performance.now() < deadline && !isTurnFull());
     } catch (error) {
       // Continues in a later iteration, so that repeated errors do not block other tasks.
       letEscape(error);
     }
     // The slice may have stopped the work.
-    if (this.#scheduled === scheduled) this.#scheduled = more ? setImmediate(() => this.#slice()) : undefined;
+    if (this.#scheduled === scheduled) this.#scheduled = hasMore ? setImmediate(() => this.#slice()) : undefined;
   }
 }

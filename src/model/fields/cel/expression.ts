@@ -87,14 +87,14 @@ class Reader {
     return true;
   }
 
-  #take(text: string): void {
+  #expectText(text: string): void {
     if (!this.#took(text)) this.#unexpected(`expected ${text}`);
   }
 
-  #unexpected(where = ''): never {
+  #unexpected(position = ''): never {
     const unexpectedText =
       this.#next === undefined ? 'unexpected end' : `unexpected ${JSON.stringify(this.#next.text)}`;
-    throw new CelError(where === '' ? unexpectedText : `${unexpectedText}, ${where}`);
+    throw new CelError(position === '' ? unexpectedText : `${unexpectedText}, ${position}`);
   }
 
   #expression(): Shape {
@@ -102,7 +102,7 @@ class Reader {
     const shape = this.#operands(0);
     if (this.#took('?')) {
       this.#operands(0);
-      this.#take(':');
+      this.#expectText(':');
       this.#expression();
       this.#depth--;
       return 'other';
@@ -140,7 +140,7 @@ class Reader {
     for (;;) {
       if (this.#took('[')) {
         this.#expression();
-        this.#take(']');
+        this.#expectText(']');
         shape = 'other';
       } else if (this.#took('.')) {
         const name = this.#name(true);
@@ -164,7 +164,7 @@ class Reader {
     }
     if (this.#took('(')) {
       const shape = this.#expression();
-      this.#take(')');
+      this.#expectText(')');
       return shape;
     }
     if (this.#took('[')) return this.#items(']');
@@ -194,7 +194,7 @@ class Reader {
   #entries(): Shape {
     while (!this.#took('}')) {
       this.#expression();
-      this.#take(':');
+      this.#expectText(':');
       this.#expression();
       if (!this.#took(',') && !this.#isNextSign('}')) this.#unexpected('expected }');
     }
@@ -202,13 +202,13 @@ class Reader {
   }
 
   #call(name: string, form: 'onValue' | 'byName'): Shape {
-    this.#take('(');
+    this.#expectText('(');
     const first = this.#tokenIndex;
     const shapes: Shape[] = [];
     if (!this.#took(')')) {
       do shapes.push(this.#expression());
       while (this.#took(','));
-      this.#take(')');
+      this.#expectText(')');
     }
     if (form === 'byName' && name === 'has') {
       if (shapes.length !== 1 || shapes[0] !== 'field') throw new CelError('the argument of has() must be a field');
@@ -227,8 +227,8 @@ class Reader {
     // A literal pattern is the last token before the parenthesis, as in `(pattern)` or `value, pattern)`.
     const tokenIndex = this.#tokenIndex - 2;
     const token = this.#tokens[tokenIndex];
-    const alone = first === undefined ? this.#tokens[tokenIndex - 1]?.text === ',' : tokenIndex === first;
-    if (!alone || token?.kind !== 'literal' || token.string === undefined) return;
+    const isSingle = first === undefined ? this.#tokens[tokenIndex - 1]?.text === ',' : tokenIndex === first;
+    if (!isSingle || token?.kind !== 'literal' || token.string === undefined) return;
     const patternError = re2Violation(token.string);
     if (patternError !== undefined) throw new CelError(`the pattern of matches() ${patternError.message}`);
   }

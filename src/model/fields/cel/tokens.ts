@@ -25,11 +25,10 @@ const rules: readonly (readonly [CelToken['kind'] | 'blank', RegExp])[] = [
 export function tokensOf(text: string): readonly CelToken[] | string {
   const tokens: CelToken[] = [];
   for (let offset = 0; offset < text.length; ) {
-    const foundToken = tokenAt(text, offset);
-    if (foundToken === undefined) return `unexpected ${JSON.stringify(text.slice(offset, offset + 20))}`;
-    offset += foundToken.text.length;
-    if (foundToken.kind !== 'blank')
-      tokens.push({ ...foundToken, kind: foundToken.kind, ...stringOf(foundToken.text) });
+    const token = tokenAt(text, offset);
+    if (token === undefined) return `unexpected ${JSON.stringify(text.slice(offset, offset + 20))}`;
+    offset += token.text.length;
+    if (token.kind !== 'blank') tokens.push({ ...token, kind: token.kind, ...stringOf(token.text) });
   }
   return tokens;
 }
@@ -46,6 +45,6 @@ function tokenAt(text: string, offset: number): { kind: CelToken['kind'] | 'blan
 function stringOf(text: string): { string?: string } {
   const raw = /^[rR](["'])([\s\S]*)\1$/.exec(text);
   if (raw !== null) return { string: raw[2]! };
-  const quoted = /^(["'])([^\\]*)\1$/.exec(text);
-  return quoted === null ? {} : { string: quoted[2]! };
+  const quotedMatch = /^(["'])([^\\]*)\1$/.exec(text);
+  return quotedMatch === null ? {} : { string: quotedMatch[2]! };
 }

@@ -106,10 +106,10 @@ export function decodeDestinationRule(value: unknown, namespace: string): Decode
 /** A rule with a workload selector applies only in its own namespace. */
 function selectorReachErrors(rule: DestinationRule, namespace: string): FieldError[] {
   if (rule.workloadSelector === undefined || rule.exportTo === undefined) return [];
-  const isOwnOnly = rule.exportTo.every((target) => target === '.' || target === namespace);
+  const isPrivate = rule.exportTo.every((target) => target === '.' || target === namespace);
   return violation.errorsAt(
     'exportTo',
-    isOwnOnly
+    isPrivate
       ? undefined
       : violation.conflict('must be ["."] or the namespace of the object when workloadSelector is set'),
   );

@@ -56,15 +56,17 @@ function localityViolation(locality: string, path: string): FieldError[] {
 /** Rejects lists in which one locality covers another. */
 function overlaps(localities: readonly string[], path: string): FieldError[] {
   return localities.flatMap((locality, index) => {
-    const other = localities.slice(0, index).find((earlier) => covers(earlier, locality) || covers(locality, earlier));
+    const other = localities
+      .slice(0, index)
+      .find((candidate) => covers(candidate, locality) || covers(locality, candidate));
     return other === undefined
       ? []
       : [violation.fieldError(path, violation.conflict(`${locality} and ${other} overlap`))];
   });
 }
 
-function covers(wide: string, narrow: string): boolean {
-  const wideParts = wide.split('/').filter((segment) => segment !== '*');
+function covers(wider: string, narrow: string): boolean {
+  const wideParts = wider.split('/').filter((segment) => segment !== '*');
   const narrowParts = narrow.split('/').filter((segment) => segment !== '*');
   return wideParts.every((segment, index) => segment === narrowParts[index]);
 }

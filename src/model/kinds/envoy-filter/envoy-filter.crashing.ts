@@ -69,7 +69,7 @@ const rules: readonly Rule[] = [
     type: `${zstd}.decompressor.v3.Zstd`,
     field: 'dictionaries',
     violationOf: ({ dictionaries }) =>
-      (dictionaries as unknown[]).map(dictionaryViolation).find((why) => why !== undefined),
+      (dictionaries as unknown[]).map(dictionaryViolation).find((reason) => reason !== undefined),
   },
 ];
 
@@ -84,11 +84,11 @@ export function crashingValues(
   { schema, message }: Pick<LenientMessage, 'schema' | 'message'>,
   { isMerged }: { readonly isMerged: boolean },
 ): readonly violation.FieldViolation[] {
-  return [...messagesWithin(schema, message)].flatMap((within) =>
-    (rulesOf.get(within.schema.typeName) ?? []).flatMap(({ field, violationOf, isWhole }) => {
-      const crashViolation = isWhole && isMerged ? undefined : violationOf(within.message);
+  return [...messagesWithin(schema, message)].flatMap((nested) =>
+    (rulesOf.get(nested.schema.typeName) ?? []).flatMap(({ field, violationOf, isWhole }) => {
+      const crashViolation = isWhole && isMerged ? undefined : violationOf(nested.message);
       if (crashViolation === undefined) return [];
-      return [{ ...crashViolation, message: `${within.schema.typeName}.${field} ${crashViolation.message}` }];
+      return [{ ...crashViolation, message: `${nested.schema.typeName}.${field} ${crashViolation.message}` }];
     }),
   );
 }

@@ -150,8 +150,8 @@ const configPatch: Decoder<F.EnvoyPatch> = refine(
       match: restricting(withDefault(match, { context: 'ANY' })),
       patch: required(patch),
     }),
-    ({ patch: { operation, value, filterClass }, ...where }): F.EnvoyPatch => ({
-      ...where,
+    ({ patch: { operation, value, filterClass }, ...target }): F.EnvoyPatch => ({
+      ...target,
       operation,
       ...(value && { value }),
       ...(filterClass && { filterClass }),

@@ -95,8 +95,8 @@ function nameErrors(
   const isNamed = isFilter || applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'EXTENSION_CONFIG';
   const adds = operation === 'ADD' || operation === 'REPLACE' || inserts.includes(operation);
   if (value === undefined || !adds || !isNamed) return [];
-  const isGiven = typeof value.name === 'string' && value.name !== '';
-  return violation.errorsAt(fieldPath(path, 'name'), isGiven ? undefined : violation.missing());
+  const hasName = typeof value.name === 'string' && value.name !== '';
+  return violation.errorsAt(fieldPath(path, 'name'), hasName ? undefined : violation.missing());
 }
 
 /** Filter names before Envoy 1.14, which are still accepted in matches. */

@@ -40,8 +40,11 @@ function decodeValue({ applyTo, operation, value }: EnvoyPatch): PatchValue {
 
 /** Returns deprecated fields at any depth, such as `envoy.config.cluster.v3.Cluster.http2_protocol_options`. */
 export function deprecatedFields({ schema, message }: Pick<LenientMessage, 'schema' | 'message'>): readonly string[] {
-  const names = [...messagesWithin(schema, message)].flatMap(({ schema: { fields, typeName }, message: within }) =>
-    fields.filter((field) => field.deprecated && isFieldSet(within, field)).map(({ name }) => `${typeName}.${name}`),
+  const names = [...messagesWithin(schema, message)].flatMap(
+    ({ schema: { fields, typeName }, message: nestedMessage }) =>
+      fields
+        .filter((field) => field.deprecated && isFieldSet(nestedMessage, field))
+        .map(({ name }) => `${typeName}.${name}`),
   );
   return [...new Set(names)];
 }

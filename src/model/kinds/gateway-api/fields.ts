@@ -59,8 +59,8 @@ function hostDecoder(pattern: RegExp, expected: string): Decoder<string> {
       return [
         violation.fieldError(path, violation.mustBe('a host name', value, { hint: 'IP addresses are not allowed' })),
       ];
-    const fits = value.length <= 253 && pattern.test(value);
-    return violation.errorsAt(path, fits ? undefined : violation.mustBe(expected, value));
+    const isValid = value.length <= 253 && pattern.test(value);
+    return violation.errorsAt(path, isValid ? undefined : violation.mustBe(expected, value));
   });
 }
 
@@ -82,8 +82,8 @@ const durationPattern = '^(?:\\d{1,5}(?:h|m|s|ms)){1,4}$';
 /** Decodes a GEP-2257 duration (one to four numbers with units) to milliseconds. */
 export const duration: Decoder<number> = describedAs(
   (value: unknown, path: string): Decoded<number> => {
-    const fits = typeof value === 'string' && new RegExp(durationPattern).test(value);
-    const ms = fits ? durationMsOf(value) : undefined;
+    const isValid = typeof value === 'string' && new RegExp(durationPattern).test(value);
+    const ms = isValid ? durationMsOf(value) : undefined;
     if (ms !== undefined) return { _tag: 'Right', right: ms };
     const message = violation.mustBe('a duration such as "500ms", "10s" or "1h30m"', value);
     return { _tag: 'Left', left: [violation.fieldError(path, message)] };

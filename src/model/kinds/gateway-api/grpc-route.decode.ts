@@ -88,9 +88,13 @@ function pathOf({ type, service, method }: MethodMatch): PathMatch {
 /** Validates the combined expression, because Envoy would reject all routes of a port. */
 function composedErrors(match: MethodMatch, path: string): FieldError[] {
   const { type, service, method } = match;
-  const written = [service, method].filter((expression) => expression !== undefined);
+  const expressions = [service, method].filter((expression) => expression !== undefined);
   // Errors of a single expression are already reported.
-  if (type !== 'RegularExpression' || written.length === 0 || written.some((expression) => re2Violation(expression)))
+  if (
+    type !== 'RegularExpression' ||
+    expressions.length === 0 ||
+    expressions.some((expression) => re2Violation(expression))
+  )
     return [];
   const { value } = pathOf(match);
   const regexError = composedRe2Violation(value);

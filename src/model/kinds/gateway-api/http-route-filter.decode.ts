@@ -205,7 +205,7 @@ function filterOf(fields: FieldDecoders<HttpRouteFilter>): Decoder<HttpRouteFilt
   );
 }
 
-const once: readonly HttpRouteFilterType[] = [
+const uniqueFilters: readonly HttpRouteFilterType[] = [
   ...(['RequestHeaderModifier', 'ResponseHeaderModifier', 'RequestRedirect', 'URLRewrite', 'CORS'] as const),
 ];
 
@@ -244,7 +244,7 @@ function filterListErrors(filters: readonly HttpRouteFilter[], path: string): Fi
   return [
     ...repetitions(
       filters,
-      ({ type }) => (once.includes(type) ? type : undefined),
+      ({ type }) => (uniqueFilters.includes(type) ? type : undefined),
       (index) => `${path}[${index}]`,
       'filter',
     ),

@@ -78,7 +78,7 @@ function lineViolation(value: string): violation.FieldViolation | undefined {
   return /[\r\n\0]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
 }
 
-function byName(matches: Decoder<readonly ValueMatchByName[]>): Decoder<readonly ValueMatchByName[]> {
+function withUniqueNames(matches: Decoder<readonly ValueMatchByName[]>): Decoder<readonly ValueMatchByName[]> {
   return refine(matches, (items, fieldAt) =>
     repetitions(
       items,
@@ -92,13 +92,13 @@ function byName(matches: Decoder<readonly ValueMatchByName[]>): Decoder<readonly
 const everyPath: PathMatch = { type: 'PathPrefix', value: '/' };
 export const everyRequest: HttpRouteMatch = { path: everyPath, headers: [], queryParams: [] };
 
-export const headerMatches = withDefault(byName(listOf(valueMatch(headerName, 4096), 0, 16)), []);
+export const headerMatches = withDefault(withUniqueNames(listOf(valueMatch(headerName, 4096), 0, 16)), []);
 
 export const httpRouteMatch: Decoder<HttpRouteMatch> = struct<HttpRouteMatch>(
   restrictions({
     path: withDefault(path, everyPath),
     headers: headerMatches,
-    queryParams: withDefault(byName(listOf(valueMatch(headerName, 1024), 0, 16)), []),
+    queryParams: withDefault(withUniqueNames(listOf(valueMatch(headerName, 1024), 0, 16)), []),
     method: optional(oneOf(methods)),
   }),
 );
@@ -111,7 +111,7 @@ export function literalStars(matches: readonly HttpRouteMatch[], fieldAt: string
           `${fieldAt}.matches[${index}].path.value`,
           literalStarInPath(
             value,
-            (below) => `write type: PathPrefix, value: ${below.replace(/(?<=.)\/$/, '')} for everything below it`,
+            (prefix) => `write type: PathPrefix, value: ${prefix.replace(/(?<=.)\/$/, '')} for everything below it`,
           ),
         ),
   );

@@ -29,11 +29,11 @@ function row<Name extends string, Spec extends object>(
   kind: Name,
   plural: string,
   decoder: Decoder<Spec>,
-  more: Partial<Pick<Kind<Name, Spec>, 'writtenAs' | 'versions' | 'scope' | 'decode'>> & {
+  extraOptions: Partial<Pick<Kind<Name, Spec>, 'writtenAs' | 'versions' | 'scope' | 'decode'>> & {
     readonly warnings?: (spec: Spec) => readonly FieldError[];
   } = {},
 ): Kind<Name, Spec> {
-  const { warnings = () => [], ...otherOptions } = more;
+  const { warnings = () => [], ...otherOptions } = extraOptions;
   return {
     ...{ kind, plural, group: gatewayApiGroup, versions: ['v1', 'v1beta1'], scope: 'Namespaced', body: 'spec' },
     decoder,

@@ -28,12 +28,12 @@ export const tlsRouteObject: Decoder<RouteObject> = refine(
 
 export const tcpRouteObject: Decoder<RouteObject> = mapped(
   refine(struct<Omit<RouteObject, 'hostnames'>>({ ...fields, rules }), (route, path) =>
-    routeErrors(withoutHostnames(route), path),
+    routeErrors(omitHostnames(route), path),
   ),
-  withoutHostnames,
+  omitHostnames,
 );
 
-function withoutHostnames(route: Omit<RouteObject, 'hostnames'>): RouteObject {
+function omitHostnames(route: Omit<RouteObject, 'hostnames'>): RouteObject {
   return { ...route, hostnames: [] };
 }
 

@@ -56,14 +56,14 @@ function parentErrors(parents: readonly ParentReference[], path: string): FieldE
     [targetGroup, kind, of, name].join('/');
   const partOf = ({ sectionName, port: number }: ParentReference): string => `${sectionName ?? ''}:${number ?? ''}`;
   return parents.flatMap((parent, index) => {
-    const same = parents.slice(0, index).filter((other) => parentOf(other) === parentOf(parent));
-    if (same.some((other) => partOf(other) === partOf(parent))) {
+    const sameParents = parents.slice(0, index).filter((other) => parentOf(other) === parentOf(parent));
+    if (sameParents.some((other) => partOf(other) === partOf(parent))) {
       return [violation.fieldError(`${path}[${index}]`, violation.duplicate('repeats an earlier reference'))];
     }
-    const refersToWhole = [parent, ...same].some((reference) => partOf(reference) === ':');
+    const refersToWhole = [parent, ...sameParents].some((reference) => partOf(reference) === ':');
     return violation.errorsAt(
       `${path}[${index}]`,
-      same.length > 0 && refersToWhole
+      sameParents.length > 0 && refersToWhole
         ? violation.conflict('refers to the same parent as another reference: each must set sectionName or port')
         : undefined,
     );

@@ -126,7 +126,7 @@ function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
         : undefined,
     );
   }
-  const exclusive = isFromSecret(tls) ? ways.filter((way) => way !== inFiles) : ways;
+  const exclusive = isFromSecret(tls) ? ways.filter((candidate) => candidate !== inFiles) : ways;
   const errors = violation.errorsAt(path, exclusive.length > 1 ? violation.exclusive(exclusive) : undefined);
   if (tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH') return errors;
   const fromSecret = isFromSecret(tls);
@@ -219,12 +219,14 @@ function unusedFields(tls: ServerTlsSettings, path: string): FieldError[] {
     ? violation.ineffective(`the server does not terminate TLS with mode ${tls.mode}`)
     : violation.ineffective('mode SIMPLE requests no client certificate: use MUTUAL');
   const setFields = unused.filter((field) => tls[field] !== undefined && tls[field].length > 0);
-  const empty = clientFields.filter((field) => Array.isArray(tls[field]) && tls[field].length === 0);
-  const instead = isFromSecret(tls) && !isPassthrough ? files.filter((field) => tls[field] !== undefined) : [];
+  const emptyFields = clientFields.filter((field) => Array.isArray(tls[field]) && tls[field].length === 0);
+  const ignoredFiles = isFromSecret(tls) && !isPassthrough ? files.filter((field) => tls[field] !== undefined) : [];
   return [
     ...setFields.map((field) => violation.fieldError(fieldPath(path, field), inVain)),
-    ...empty.map((field) => violation.fieldError(fieldPath(path, field), violation.ineffective('the list is empty'))),
-    ...instead
+    ...emptyFields.map((field) =>
+      violation.fieldError(fieldPath(path, field), violation.ineffective('the list is empty')),
+    ),
+    ...ignoredFiles
       .filter((field) => !(setFields as readonly string[]).includes(field))
       .map((field) =>
         violation.fieldError(fieldPath(path, field), violation.ineffective('credentialName is used instead')),

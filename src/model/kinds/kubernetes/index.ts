@@ -31,12 +31,12 @@ function row<Name extends string, Spec>(
   kind: Name,
   plural: string,
   decoder: Decoder<Spec>,
-  more: Partial<Pick<Kind<Name, Spec>, 'group' | 'versions' | 'scope' | 'warnings'>> = {},
+  extraOptions: Partial<Pick<Kind<Name, Spec>, 'group' | 'versions' | 'scope' | 'warnings'>> = {},
 ): Kind<Name, Spec> {
   return {
     ...{ kind, plural, group: '', versions: ['v1'], scope: 'Namespaced', body: 'object' },
     warnings: () => [],
-    ...more,
+    ...extraOptions,
     decoder,
     decode: (body) => decodeWith(decoder, body),
   };

@@ -134,11 +134,14 @@ export const ingressClass: Decoder<IngressClass> = partialStruct<IngressClass>({
 /** Warns of `*` in Exact and Prefix paths; only ImplementationSpecific paths may end in a wildcard. */
 export function ingressWarnings({ spec: { rules } }: Ingress): FieldError[] {
   return rules.flatMap(({ http: { paths } = { paths: [] } }, index) =>
-    paths.flatMap(({ path: written, pathType }, pathIndex) =>
+    paths.flatMap(({ path: writtenPath, pathType }, pathIndex) =>
       pathType === 'Exact' || pathType === 'Prefix'
         ? violation.errorsAt(
             `spec.rules[${index}].http.paths[${pathIndex}].path`,
-            literalStarInPath(written, (below) => `write pathType: Prefix, path: ${below} for everything below it`),
+            literalStarInPath(
+              writtenPath,
+              (prefix) => `write pathType: Prefix, path: ${prefix} for everything below it`,
+            ),
           )
         : [],
     ),

@@ -6,12 +6,15 @@ import { anything, type Decoded, type Decoder, type FieldDecoders, fail, struct 
 import { describedAs, descriptionOf } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
 
-/** @param unread other fields of Kubernetes, which are irrelevant to the mesh */
-export function partialStruct<T extends object>(fields: FieldDecoders<T>, unread: readonly string[] = []): Decoder<T> {
+/** @param unreadFields other fields of Kubernetes, which are irrelevant to the mesh */
+export function partialStruct<T extends object>(
+  fields: FieldDecoders<T>,
+  unreadFields: readonly string[] = [],
+): Decoder<T> {
   const decoder = struct<T>(fields, {}, 'unknown fields');
   const description = descriptionOf(decoder);
   if (description?.type !== 'object') throw new TypeError('the fields of an object are not described');
-  return describedAs((value: unknown, path: string) => decoder(value, path), { ...description, unread });
+  return describedAs((value: unknown, path: string) => decoder(value, path), { ...description, unread: unreadFields });
 }
 
 /** Accepts a number or name, as in `targetPort: 8080` and `targetPort: http`. */

@@ -40,6 +40,6 @@ export const secret: Decoder<Secret> = partialStruct<Secret>(
 export function secretBytes({ data, stringData }: Secret, key: string): Uint8Array | undefined {
   const plain = stringData[key];
   if (plain !== undefined) return new TextEncoder().encode(plain);
-  const encoded = data[key];
-  return encoded === undefined ? undefined : Uint8Array.from(Buffer.from(encoded, 'base64'));
+  const encodedValue = data[key];
+  return encodedValue === undefined ? undefined : Uint8Array.from(Buffer.from(encodedValue, 'base64'));
 }

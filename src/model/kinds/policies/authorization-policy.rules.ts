@@ -64,17 +64,17 @@ export function serviceAccountViolation(text: string): violation.FieldViolation 
 
 type ValueCheck = (text: string) => violation.FieldViolation | undefined;
 
-const anything: ValueCheck = () => undefined;
+const acceptAny: ValueCheck = () => undefined;
 
 const conditionKeys: readonly (readonly [RegExp, ValueCheck])[] = [
-  [/^request\.headers\[[:\w!#$%&'*+.^`|~-]+\]$/, anything],
+  [/^request\.headers\[[:\w!#$%&'*+.^`|~-]+\]$/, acceptAny],
   [/^(?:source|remote|destination)\.ip$/, subnetViolation],
   [/^destination\.port$/, portViolation],
-  [/^source\.(?:namespace|principal|serviceAccount|trustDomain)$/, anything],
-  [/^request\.auth\.(?:principal|audiences|presenter)$/, anything],
-  [/^request\.auth\.claims(?:\[[^[\]]+\])+$/, anything],
-  [/^connection\.sni$/, anything],
-  [/^experimental\.envoy\.filters\.[^[\]]+\[[^[\]]+\]$/, anything],
+  [/^source\.(?:namespace|principal|serviceAccount|trustDomain)$/, acceptAny],
+  [/^request\.auth\.(?:principal|audiences|presenter)$/, acceptAny],
+  [/^request\.auth\.claims(?:\[[^[\]]+\])+$/, acceptAny],
+  [/^connection\.sni$/, acceptAny],
+  [/^experimental\.envoy\.filters\.[^[\]]+\[[^[\]]+\]$/, acceptAny],
 ];
 
 export const conditionKeyPattern = conditionKeys.map(([{ source }]) => source).join('|');

@@ -59,10 +59,10 @@ function targetOf({ group, kind }: PolicyTargetReference): (typeof targets)[numb
 }
 
 function unknownTarget({ group, kind }: PolicyTargetReference): violation.FieldViolation {
-  const got = `${kind} of ${group === '' ? 'the core group' : group}`;
+  const actual = `${kind} of ${group === '' ? 'the core group' : group}`;
   const kindText = (target: { group: string; kind: string }): string =>
     target.group === '' ? target.kind : `${target.kind} of ${target.group}`;
-  return violation.unknownReference(`must refer to a ${targets.map(kindText).join(', a ')}, got a ${got}`, got);
+  return violation.unknownReference(`must refer to a ${targets.map(kindText).join(', a ')}, got a ${actual}`, actual);
 }
 
 const matchLabels: Decoder<Readonly<Record<string, string>>> = mapped(
@@ -118,13 +118,13 @@ export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
   spec: unknown,
   namespace: string,
 ): Decoded<A> {
-  const written = isObject(spec) ? spec : {};
-  const isThere = (field: string): boolean => written[field] !== undefined && written[field] !== null;
-  const both = isThere('targetRef') && isThere('targetRefs');
+  const writtenSpec = isObject(spec) ? spec : {};
+  const isThere = (field: string): boolean => writtenSpec[field] !== undefined && writtenSpec[field] !== null;
+  const hasBoth = isThere('targetRef') && isThere('targetRefs');
   const path = (index: number): string => (isThere('targetRefs') ? `targetRefs[${index}]` : 'targetRef');
   return refine(
     decoder,
-    () => violation.errorsAt('targetRef', both ? violation.excluded('together with targetRefs') : undefined),
+    () => violation.errorsAt('targetRef', hasBoth ? violation.excluded('together with targetRefs') : undefined),
     ({ targetRefs = [] }) =>
       targetRefs.flatMap((reference, index) =>
         violation.errorsAt(
@@ -152,7 +152,7 @@ export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError
 export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldError[] {
   if (targetRefs === undefined) return [];
   const gatewayReferences = targetRefs.filter((reference) => targetOf(reference)?.heldBy === 'gateways');
-  const everything = gatewayReferences.length === 0 ? 'the object applies to nothing' : 'the reference has no effect';
+  const consequence = gatewayReferences.length === 0 ? 'the object applies to nothing' : 'the reference has no effect';
   return [
     ...violation.errorsAt(
       'targetRefs',
@@ -165,7 +165,7 @@ export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldErro
         `targetRefs[${index}].kind`,
         targetOf(reference)?.heldBy === 'waypoints'
           ? violation.unsupported(
-              `targets of kind ${reference.kind} need waypoints, which are not supported, and ${everything}: use a selector`,
+              `targets of kind ${reference.kind} need waypoints, which are not supported, and ${consequence}: use a selector`,
             )
           : undefined,
       ),

@@ -118,8 +118,8 @@ export const requestAuthentication: Decoder<RequestAuthentication> = inSchema(
 );
 
 function fetchedIssuerErrors({ jwtRules }: RequestAuthentication, path: string): FieldError[] {
-  const fetched = jwtRules.filter(({ jwks }) => jwks === undefined).length;
-  return limitErrors(fieldPath(path, 'jwtRules'), fetched, maxFetchedIssuers, 'issuers whose keys are fetched');
+  const fetchedCount = jwtRules.filter(({ jwks }) => jwks === undefined).length;
+  return limitErrors(fieldPath(path, 'jwtRules'), fetchedCount, maxFetchedIssuers, 'issuers whose keys are fetched');
 }
 
 export function requestAuthenticationWarnings({ jwtRules }: RequestAuthentication): FieldError[] {

@@ -50,11 +50,11 @@ function shadowedIn<M extends object>(
     const shadowed = match.flatMap((routeMatch, matchIndex): ShadowedMatch[] => {
       const { name: _, ...conditions } = routeMatch as M & { readonly name?: string };
       const key = JSON.stringify(conditions);
-      const earlier = firstByConditions.get(key);
-      if (earlier === undefined) firstByConditions.set(key, index);
+      const earlierMatch = firstByConditions.get(key);
+      if (earlierMatch === undefined) firstByConditions.set(key, index);
       const path = `${list}[${index}].match[${matchIndex}]`;
-      if (earlier !== undefined) {
-        const shadowingRoute = `${list}[${earlier}]`;
+      if (earlierMatch !== undefined) {
+        const shadowingRoute = `${list}[${earlierMatch}]`;
         return [
           {
             ...violation.fieldError(
@@ -111,17 +111,17 @@ const maxOfPrefix = 16;
 
 /** Indexes matches by path prefix, so that a later match is compared only with the prefixes of its path. */
 class EarlierPrefixes {
-  readonly #byPrefix = new Map<string, EarlierMatch[]>();
+  readonly #matchesByPrefix = new Map<string, EarlierMatch[]>();
   readonly #lengths = new Set<number>();
 
   /** Ignores exact and regex paths, because they cannot cover other paths. */
   add(match: HttpMatchRequest, index: number): void {
     if (match.uri !== undefined && !('prefix' in match.uri)) return;
     const prefix = textOf(match.uri?.prefix ?? anyPath, match);
-    const prefixMatches = this.#byPrefix.get(prefix) ?? [];
+    const prefixMatches = this.#matchesByPrefix.get(prefix) ?? [];
     if (prefixMatches.length === maxOfPrefix) return;
     prefixMatches.push({ index, ...conditionsOf(match) });
-    this.#byPrefix.set(prefix, prefixMatches);
+    this.#matchesByPrefix.set(prefix, prefixMatches);
     this.#lengths.add(prefix.length);
   }
 
@@ -132,7 +132,9 @@ class EarlierPrefixes {
     for (const length of this.#lengths) {
       if (length > path.length) continue;
       for (const text of new Set([path.slice(0, length), path.slice(0, length).toLowerCase()])) {
-        const coveringEntry = this.#byPrefix.get(text)?.find((earlier) => covers(earlier, conditions, text, path));
+        const coveringEntry = this.#matchesByPrefix
+          .get(text)
+          ?.find((earlierMatch) => covers(earlierMatch, conditions, text, path));
         if (coveringEntry !== undefined) return { index: coveringEntry.index, prefix: text };
       }
     }
@@ -144,9 +146,13 @@ function textOf(prefix: string, { ignoreUriCase = false }: HttpMatchRequest): st
   return ignoreUriCase ? prefix.toLowerCase() : prefix;
 }
 
-function covers(earlier: EarlierMatch, later: Conditions, prefix: string, path: string): boolean {
-  const isCaseCovered = earlier.ignoresCase || prefix === anyPath || (!later.ignoresCase && path.startsWith(prefix));
-  return isCaseCovered && [...earlier.otherConditions].every((condition) => later.otherConditions.has(condition));
+function covers(earlierMatch: EarlierMatch, laterConditions: Conditions, prefix: string, path: string): boolean {
+  const isCaseCovered =
+    earlierMatch.ignoresCase || prefix === anyPath || (!laterConditions.ignoresCase && path.startsWith(prefix));
+  return (
+    isCaseCovered &&
+    [...earlierMatch.otherConditions].every((condition) => laterConditions.otherConditions.has(condition))
+  );
 }
 
 const objects: readonly string[] = ['headers', 'withoutHeaders', 'queryParams', 'sourceLabels'];

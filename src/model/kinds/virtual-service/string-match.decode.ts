@@ -23,7 +23,7 @@ interface WrittenMatch {
   readonly regex?: string;
 }
 
-const written: Decoder<WrittenMatch> = refine(
+const writtenMatch: Decoder<WrittenMatch> = refine(
   struct<WrittenMatch>(restrictions({ exact: optional(text), prefix: optional(text), regex: optional(text) })),
   (match, path) => {
     if (Object.keys(match).length > 1)
@@ -40,7 +40,7 @@ function emptyPrefix(match: object, path: string): FieldError[] {
 }
 
 /** Rejects a StringMatch without a key, which would match everything. */
-const nonEmptyMatch = refine(written, (match, path) =>
+const nonEmptyMatch = refine(writtenMatch, (match, path) =>
   Object.keys(match).length === 0
     ? [violation.fieldError(path, violation.missingAny(['exact', 'prefix', 'regex']))]
     : [],
@@ -53,7 +53,7 @@ export const stringMatch: Decoder<StringMatch> = describedAs(
       return fail(fieldPath(path, 'regex'), violation.mustBe('an RE2 expression', '*'));
     return E.map((match: WrittenMatch) => match as StringMatch)(nonEmptyMatch(value, path));
   },
-  { type: 'narrowed', of: written, by: { minProperties: 1, maxProperties: 1 } },
+  { type: 'narrowed', of: writtenMatch, by: { minProperties: 1, maxProperties: 1 } },
 );
 
 export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, path) =>
@@ -67,7 +67,7 @@ export const valueMatch: Decoder<ValueMatch> = describedAs(
   (value: unknown, path: string): Decoded<ValueMatch> => {
     return E.map((match: WrittenMatch): ValueMatch => {
       return Object.keys(match).length === 0 || match.regex === '*' ? { present: true } : (match as StringMatch);
-    })(refine(written, emptyPrefix)(value, path));
+    })(refine(writtenMatch, emptyPrefix)(value, path));
   },
-  { type: 'narrowed', of: written, by: { maxProperties: 1 } },
+  { type: 'narrowed', of: writtenMatch, by: { maxProperties: 1 } },
 );

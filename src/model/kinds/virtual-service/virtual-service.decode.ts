@@ -166,7 +166,8 @@ const body: Decoder<{ readonly string: string } | { readonly bytes: string }> = 
     refine(struct<WrittenBody>({ string: optional(text), bytes: optional(text) }), rules.bodyErrors),
     exactlyOneOf(['string', 'bytes']),
   ),
-  (written) => (written.bytes === undefined ? { string: written.string ?? '' } : { bytes: written.bytes }),
+  (writtenBody) =>
+    writtenBody.bytes === undefined ? { string: writtenBody.string ?? '' } : { bytes: writtenBody.bytes },
 );
 
 const directResponse = struct<V.HttpDirectResponse>({ status: required(integer(200, 599)), body: optional(body) });
@@ -312,7 +313,7 @@ const httpRoute: Decoder<V.HttpRoute> = inSchema(
         mirrorPercentage: withoutEffectBeside(
           optional(percent),
           'it belongs to mirror; each entry of mirrors has its own percentage',
-          (beside) => !isObject(beside.mirror),
+          (route) => !isObject(route.mirror),
         ),
         mirrors: forForwarded(optional(list(mirror))),
         corsPolicy: optional(corsPolicy),
@@ -389,7 +390,7 @@ export const virtualService: Decoder<V.VirtualService> = inSchema(
         tcp: optional(list(tcpRoute)),
         exportTo: optional(exportTo),
       }),
-      (written): V.VirtualService => ({ ...written, hosts: written.hosts ?? [] }),
+      (writtenSpec): V.VirtualService => ({ ...writtenSpec, hosts: writtenSpec.hosts ?? [] }),
     ),
     sizeErrors,
     ...rules.virtualServiceErrors,
@@ -409,10 +410,10 @@ export const virtualService: Decoder<V.VirtualService> = inSchema(
 const inMatch = /^(http|tls|tcp)\[(\d+)\]\.match\[(\d+)\]/;
 
 /** Disables matches with an unknown condition, because without it they would match more requests than intended. */
-export function disableMatches(spec: V.VirtualService, unknown: readonly FieldError[]): V.VirtualService {
-  const voided = new Set(unknown.map(({ path }) => inMatch.exec(path)?.[0]).filter((path) => path !== undefined));
+export function disableMatches(spec: V.VirtualService, unknownFields: readonly FieldError[]): V.VirtualService {
+  const voided = new Set(unknownFields.map(({ path }) => inMatch.exec(path)?.[0]).filter((path) => path !== undefined));
   if (voided.size === 0) return spec;
-  const without = <R extends { readonly match?: readonly object[] }>(list: string, routes: readonly R[]): R[] =>
+  const disableVoided = <R extends { readonly match?: readonly object[] }>(list: string, routes: readonly R[]): R[] =>
     routes.map((route, index) => {
       if (route.match === undefined) return route;
       const match = route.match.map((routeMatch, matchIndex) =>
@@ -422,8 +423,8 @@ export function disableMatches(spec: V.VirtualService, unknown: readonly FieldEr
     });
   return {
     ...spec,
-    ...(spec.http && { http: without('http', spec.http) }),
-    ...(spec.tls && { tls: without('tls', spec.tls) }),
-    ...(spec.tcp && { tcp: without('tcp', spec.tcp) }),
+    ...(spec.http && { http: disableVoided('http', spec.http) }),
+    ...(spec.tls && { tls: disableVoided('tls', spec.tls) }),
+    ...(spec.tcp && { tcp: disableVoided('tcp', spec.tcp) }),
   };
 }

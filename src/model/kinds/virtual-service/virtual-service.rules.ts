@@ -124,8 +124,8 @@ export function corsMethodViolation(method: string): violation.FieldViolation | 
 
 /** Rejects an empty value, because no origin is empty. */
 export function originErrors(origin: StringMatch, path: string): FieldError[] {
-  return Object.entries(origin).flatMap(([how, text]) =>
-    violation.errorsAt(fieldPath(path, how), text === '' ? violation.empty() : undefined),
+  return Object.entries(origin).flatMap(([matchKind, text]) =>
+    violation.errorsAt(fieldPath(path, matchKind), text === '' ? violation.empty() : undefined),
   );
 }
 
@@ -216,8 +216,8 @@ export function bodyErrors(body: { readonly string?: string; readonly bytes?: st
 export function rewriteErrors(rewrite: V.HttpRewrite, path: string): FieldError[] {
   if (Object.keys(rewrite).length === 0)
     return [violation.fieldError(path, violation.missingAny(['uri', 'authority', 'uriRegexRewrite']))];
-  const both = rewrite.uri !== undefined && rewrite.uriRegexRewrite !== undefined;
-  return violation.errorsAt(path, both ? violation.exclusive(['uri', 'uriRegexRewrite']) : undefined);
+  const hasBoth = rewrite.uri !== undefined && rewrite.uriRegexRewrite !== undefined;
+  return violation.errorsAt(path, hasBoth ? violation.exclusive(['uri', 'uriRegexRewrite']) : undefined);
 }
 
 export function retryOnViolation(retryOn: string): violation.FieldViolation | undefined {
@@ -238,12 +238,12 @@ export function retryErrors(retry: V.HttpRetry, path: string): FieldError[] {
 }
 
 export function delayErrors(delay: NonNullable<V.HttpFaultInjection['delay']>, path: string): FieldError[] {
-  const both = delay.fixedDelayMs !== undefined && delay.exponentialDelayMs !== undefined;
+  const hasBoth = delay.fixedDelayMs !== undefined && delay.exponentialDelayMs !== undefined;
   const none = delay.fixedDelayMs === undefined && delay.exponentialDelayMs === undefined;
   return violation.errorsAt(
     path,
-    both || none
-      ? violation.choice(['fixedDelay', 'exponentialDelay'], both ? ['fixedDelay', 'exponentialDelay'] : [])
+    hasBoth || none
+      ? violation.choice(['fixedDelay', 'exponentialDelay'], hasBoth ? ['fixedDelay', 'exponentialDelay'] : [])
       : undefined,
   );
 }
@@ -284,7 +284,7 @@ export const httpRouteErrors = [
   ({ route }: V.HttpRoute, path: string): FieldError[] =>
     route === undefined ? [] : weightErrors(route, fieldPath(path, 'route')),
   actionErrors,
-  besideErrors,
+  exclusiveActionErrors,
   authorityErrors,
   prefixRewriteErrors,
   ({ mirror, mirrors = [] }: V.HttpRoute, path: string): FieldError[] =>
@@ -305,12 +305,14 @@ function actionErrors(http: V.HttpRoute, path: string): FieldError[] {
   return [violation.fieldError(path, violation.choice(['route', 'redirect', 'directResponse'], actions))];
 }
 
-function besideErrors(http: V.HttpRoute, path: string): FieldError[] {
-  const alone = http.redirect ? 'redirect' : http.directResponse ? 'directResponse' : undefined;
-  if (alone === undefined) return [];
+function exclusiveActionErrors(http: V.HttpRoute, path: string): FieldError[] {
+  const exclusiveAction = http.redirect ? 'redirect' : http.directResponse ? 'directResponse' : undefined;
+  if (exclusiveAction === undefined) return [];
   return (['fault', 'rewrite'] as const)
-    .filter((field) => http[field] !== undefined && !(alone === 'directResponse' && field === 'fault'))
-    .map((field) => violation.fieldError(fieldPath(path, field), violation.excluded(`together with ${alone}`)));
+    .filter((field) => http[field] !== undefined && !(exclusiveAction === 'directResponse' && field === 'fault'))
+    .map((field) =>
+      violation.fieldError(fieldPath(path, field), violation.excluded(`together with ${exclusiveAction}`)),
+    );
 }
 
 /** Rejects two different settings of the authority, because the intended one is unknown. */
@@ -389,12 +391,14 @@ function hostErrors(spec: V.VirtualService, path: string): FieldError[] {
         violation.fieldError(hostPath, violation.notAllowed('must not be * without a gateway in spec.gateways', host)),
       ];
     const among = isWildcard(host) ? [...wildcards, ...names] : names.has(host) ? [host] : wildcards;
-    const earlier = among.find((other) => hostsOverlap(other, host));
+    const overlappingHost = among.find((other) => hostsOverlap(other, host));
     if (isWildcard(host)) wildcards.push(host);
     else names.add(host);
     return violation.errorsAt(
       hostPath,
-      earlier === undefined ? undefined : violation.duplicate(`${host} repeats or overlaps ${earlier}`, host),
+      overlappingHost === undefined
+        ? undefined
+        : violation.duplicate(`${host} repeats or overlaps ${overlappingHost}`, host),
     );
   });
 }

@@ -73,18 +73,18 @@ function rewritesWithoutEffect({ http = [] }: V.VirtualService): FieldError[] {
 }
 
 function substitutionViolation(match: string, substitution: string): violation.FieldViolation | undefined {
-  const escapes = [...substitution.matchAll(/\\(.?)/gs)].map(([, after]) => after!);
-  const wrong = escapes.find((after) => !/^[\d\\]$/.test(after));
-  if (wrong !== undefined) {
-    const got = violation.shownValue(`\\${wrong}`);
-    return { ...violation.ineffective(`\\ must be followed by a digit or \\, got ${got}`), got };
+  const escapes = [...substitution.matchAll(/\\(.?)/gs)].map(([, escape]) => escape!);
+  const invalidEscape = escapes.find((escape) => !/^[\d\\]$/.test(escape));
+  if (invalidEscape !== undefined) {
+    const actual = violation.shownValue(`\\${invalidEscape}`);
+    return { ...violation.ineffective(`\\ must be followed by a digit or \\, got ${actual}`), got: actual };
   }
-  const highest = Math.max(0, ...escapes.filter((after) => after !== '\\').map(Number));
+  const highest = Math.max(0, ...escapes.filter((escape) => escape !== '\\').map(Number));
   const { groupCount } = re2Expression(match);
   if (highest <= groupCount) return undefined;
   const groups = groupCount === 1 ? '1 capturing group' : `${groupCount} capturing groups`;
-  const got = violation.shownValue(`\\${highest}`);
-  return { ...violation.ineffective(`it refers to group ${highest}, and match has ${groups}`), got };
+  const actual = violation.shownValue(`\\${highest}`);
+  return { ...violation.ineffective(`it refers to group ${highest}, and match has ${groups}`), got: actual };
 }
 
 /** Warns of a literal `*`, which request paths rarely contain, and methods and authorities never; header values may. */
@@ -96,11 +96,11 @@ function literalStars({ http = [] }: V.VirtualService): FieldError[] {
         ...literalTexts(uri).flatMap(([type, text]) =>
           violation.errorsAt(
             `${path}.uri.${type}`,
-            literalStarInPath(text, (below) => `write prefix: ${below} for everything below it`),
+            literalStarInPath(text, (shownPrefix) => `write prefix: ${shownPrefix} for everything below it`),
           ),
         ),
-        ...Object.entries({ authority, method }).flatMap(([field, written]) =>
-          literalTexts(written)
+        ...Object.entries({ authority, method }).flatMap(([field, matchValue]) =>
+          literalTexts(matchValue)
             .filter(([, text]) => text.includes('*'))
             .map(([type, text]) =>
               violation.fieldError(

@@ -44,9 +44,9 @@ const servicePort = mapped(
     protocol: optional(portProtocol(['UDP', 'HTTP_PROXY'])),
     targetPort: optional(port),
   }),
-  ({ protocol, ...about }): ServiceEntryPort => ({
-    ...about,
-    protocol: protocol ?? protocolOf({ name: '', number: about.number }),
+  ({ protocol, ...portFields }): ServiceEntryPort => ({
+    ...portFields,
+    protocol: protocol ?? protocolOf({ name: '', number: portFields.number }),
   }),
 );
 
@@ -117,11 +117,11 @@ function serviceHostViolation(host: string): violation.FieldViolation | undefine
 function partialHostErrors({ hosts, ports, resolution }: ServiceEntry, path: string): FieldError[] {
   const isTlsPort = ports.some(({ protocol }) => isTls(protocol));
   if (!isTlsPort && resolution !== 'DYNAMIC_DNS') return [];
-  const why = isTlsPort ? 'on a port with TLS' : 'with resolution DYNAMIC_DNS';
+  const condition = isTlsPort ? 'on a port with TLS' : 'with resolution DYNAMIC_DNS';
   return hosts.flatMap((host, index) =>
     violation.errorsAt(
       `${fieldPath(path, 'hosts')}[${index}]`,
-      partialWildcardWarning(host) && violation.mustBe(`*. and a domain, or a host name, ${why}`, host),
+      partialWildcardWarning(host) && violation.mustBe(`*. and a domain, or a host name, ${condition}`, host),
     ),
   );
 }
@@ -202,8 +202,8 @@ export function isSingleAddress(cidr: string): boolean {
 
 function resolutionErrors(spec: ServiceEntry, path: string): FieldError[] {
   const endpoints = spec.endpoints ?? [];
-  const both = endpoints.length > 0 && spec.workloadSelector !== undefined;
-  const errors = violation.errorsAt(path, both ? violation.exclusive(['endpoints', 'workloadSelector']) : undefined);
+  const hasBoth = endpoints.length > 0 && spec.workloadSelector !== undefined;
+  const errors = violation.errorsAt(path, hasBoth ? violation.exclusive(['endpoints', 'workloadSelector']) : undefined);
   switch (spec.resolution) {
     case 'NONE':
       if (endpoints.length === 0) return errors;
@@ -320,15 +320,15 @@ export function waypointErrors(
 }
 
 function endpointPortErrors(spec: ServiceEntry, path: string): FieldError[] {
-  const knownPortNames = new Set(spec.ports.map((item) => item.name));
+  const portNames = new Set(spec.ports.map((item) => item.name));
   return (spec.endpoints ?? []).flatMap((endpoint, index) =>
     Object.keys(endpoint.ports ?? {})
-      .filter((portName) => !knownPortNames.has(portName))
+      .filter((portName) => !portNames.has(portName))
       .map((portName) =>
         violation.fieldError(
           fieldPath(`${endpointsPath(path, index)}.ports`, portName),
           violation.unknownReference(
-            `is not the name of a port of the object (${[...knownPortNames].join(', ')})`,
+            `is not the name of a port of the object (${[...portNames].join(', ')})`,
             portName,
           ),
         ),

@@ -51,9 +51,9 @@ const sidecarPort: Decoder<SidecarPort> = mapped(
     name: withDefault(name, ''),
     protocol: optional(portProtocol(['UDP'])),
   }),
-  ({ protocol, ...about }): SidecarPort => ({
-    ...about,
-    protocol: protocol ?? protocolOf({ name: '', number: about.number }),
+  ({ protocol, ...portFields }): SidecarPort => ({
+    ...portFields,
+    protocol: protocol ?? protocolOf({ name: '', number: portFields.number }),
   }),
 );
 
@@ -175,8 +175,9 @@ function defaultEndpointViolation(endpoint: string): violation.FieldViolation | 
 
 /** Validates `namespace/host`. */
 function egressHostViolation(text: string): violation.FieldViolation | undefined {
-  const [namespace, host, ...more] = text.split('/');
-  if (host === undefined || more.length > 0) return violation.mustBe('namespace/host, such as "*/*" or "./*"', text);
+  const [namespace, host, ...otherParts] = text.split('/');
+  if (host === undefined || otherParts.length > 0)
+    return violation.mustBe('namespace/host, such as "*/*" or "./*"', text);
   const namespaceName = namespace!.replace(/^~/, '');
   if (namespace !== '~' && namespaceName !== '*' && namespaceName !== '.' && !isDnsLabel(namespaceName)) {
     return violation.mustBe(
@@ -226,14 +227,16 @@ function egressErrors(listener: EgressListener, path: string): FieldError[] {
 
 function sidecarErrors(spec: Sidecar, path: string): FieldError[] {
   const { ingress = [], egress = [] } = spec;
-  const empty =
+  const isEmpty =
     ingress.length === 0 && egress.length === 0 && !spec.outboundTrafficPolicy && !spec.inboundConnectionPool;
   const socketOrPort = (listener: EgressListener): string | undefined =>
     listener.port === undefined ? undefined : (listener.port.number || listener.bind || '').toString();
   return [
     ...violation.errorsAt(
       path,
-      empty ? violation.missingAny(['ingress', 'egress', 'outboundTrafficPolicy', 'inboundConnectionPool']) : undefined,
+      isEmpty
+        ? violation.missingAny(['ingress', 'egress', 'outboundTrafficPolicy', 'inboundConnectionPool'])
+        : undefined,
     ),
     ...repetitions(
       ingress,

@@ -140,8 +140,8 @@ function textOf(fields: Fields, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-function integerOf(value: unknown, byDefault: number): number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : byDefault;
+function integerOf(value: unknown, fallback: number): number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : fallback;
 }
 
 function typeOf(value: unknown): string {

@@ -36,11 +36,11 @@ export type ConsulChecks = ReadonlyMap<string, ReadonlyMap<string, ConsulHealth>
 const order: readonly ConsulHealth[] = ['critical', 'warning', 'passing'];
 
 export function worstHealth(statuses: Iterable<ConsulHealth | undefined>): ConsulHealth {
-  let worst: ConsulHealth = 'passing';
+  let worstStatus: ConsulHealth = 'passing';
   for (const status of statuses) {
-    if (status !== undefined && order.indexOf(status) < order.indexOf(worst)) worst = status;
+    if (status !== undefined && order.indexOf(status) < order.indexOf(worstStatus)) worstStatus = status;
   }
-  return worst;
+  return worstStatus;
 }
 
 export function withChecks(instance: ConsulInstance, checks: ConsulChecks): ConsulInstance {

@@ -44,23 +44,25 @@ export function nameProblem(service: string): string | undefined {
 
 /** @param instances of one host, in any health state; at least one */
 export function convertConsulService(instances: readonly ConsulInstance[], options: ConsulOptions): ConvertedService {
-  const ordered = instances.toSorted(
+  const orderedInstances = instances.toSorted(
     (a, b) => compareText(a.node.name, b.node.name) || compareText(a.id, b.id) || compareText(a.service, b.service),
   );
-  const [first] = ordered as [ConsulInstance, ...ConsulInstance[]];
-  const invalid = nameProblem(first.service);
-  if (invalid !== undefined) return { endpoints: [], problems: [invalid] };
+  const [first] = orderedInstances as [ConsulInstance, ...ConsulInstance[]];
+  const invalidReason = nameProblem(first.service);
+  if (invalidReason !== undefined) return { endpoints: [], problems: [invalidReason] };
   const problems = new Set<string>();
-  const servedInstances = ordered.filter((instance) => isReachable(instance, problems));
+  const servedInstances = orderedInstances.filter((instance) => isReachable(instance, problems));
   const ports = portsOf(servedInstances, problems);
   if (ports.length === 0) return { endpoints: [], problems: [...problems] };
-  const byNumber = new Map(ports.map((port) => [port.number, port.name]));
-  const endpoints = servedInstances.flatMap((instance) => endpointOf(instance, byNumber.get(instance.port)!, options));
-  const isByName = servedInstances.some((instance) => !isIpAddress(addressOf(instance)));
+  const nameByNumber = new Map(ports.map((port) => [port.number, port.name]));
+  const endpoints = servedInstances.flatMap((instance) =>
+    endpointOf(instance, nameByNumber.get(instance.port)!, options),
+  );
+  const usesHostnames = servedInstances.some((instance) => !isIpAddress(addressOf(instance)));
   const service: Service = {
     ...{ hostname: consulHostname(first.service), namespace: consulNamespace },
     ...{ defaultAddress: '0.0.0.0', addresses: [], ports, serviceAccounts: [], creationTime: 0, labels: {} },
-    resolution: isByName ? 'DNSLB' : 'ClientSideLB',
+    resolution: usesHostnames ? 'DNSLB' : 'ClientSideLB',
     meshExternal: servedInstances.some(({ meta }) => (meta.external ?? '') !== ''),
     exportTo: exportSet(consulNamespace, undefined, options.defaultServiceExportTo, options),
     registry: 'Consul',
@@ -76,13 +78,13 @@ function addressOf({ address, node }: ConsulInstance): string {
 function isReachable(instance: ConsulInstance, problems: Set<string>): boolean {
   const { node, id, port } = instance;
   const address = addressOf(instance);
-  const where = `instance ${quoted(id)} on node ${quoted(node.name)}`;
+  const instanceText = `instance ${quoteText(id)} on node ${quoteText(node.name)}`;
   if (port === 0 || port > maxPort) {
-    problems.add(`${where} has no port from 1 to ${maxPort}; register it with a port`);
+    problems.add(`${instanceText} has no port from 1 to ${maxPort}; register it with a port`);
     return false;
   }
   if (isIpAddress(address) || isHostname(address)) return true;
-  problems.add(`${where}: the address must be an IP address or a host name, got ${quoted(address)}`);
+  problems.add(`${instanceText}: the address must be an IP address or a host name, got ${quoteText(address)}`);
   return false;
 }
 
@@ -91,11 +93,11 @@ function portsOf(instances: readonly ConsulInstance[], problems: Set<string>): r
   const protocols = new Map<number, { readonly name: string; readonly protocol: ApplicationProtocol }>();
   for (const { port, meta } of instances) {
     const declaredProtocol = protocolIn(meta, port, problems);
-    const knownProtocol = protocols.get(port);
-    if (knownProtocol === undefined) protocols.set(port, declaredProtocol);
-    else if (knownProtocol.name !== declaredProtocol.name)
+    const agreedProtocol = protocols.get(port);
+    if (agreedProtocol === undefined) protocols.set(port, declaredProtocol);
+    else if (agreedProtocol.name !== declaredProtocol.name)
       problems.add(
-        `instances disagree on the protocol of port ${port}: ${knownProtocol.name} is used, not ${declaredProtocol.name}`,
+        `instances disagree on the protocol of port ${port}: ${agreedProtocol.name} is used, not ${declaredProtocol.name}`,
       );
   }
   const takenNames = new Set<string>();
@@ -119,7 +121,7 @@ function protocolIn(
   const protocol = /^[-a-z0-9_]{1,40}$/.test(name) ? protocolOf({ name, number: 0 }) : 'unsupported';
   if (protocol !== 'unsupported' && protocol !== 'UDP') return { name, protocol };
   problems.add(
-    `meta "protocol" of port ${port} must be http, http2, grpc, tcp, tls …, got ${quoted(name)}: TCP is used`,
+    `meta "protocol" of port ${port} must be http, http2, grpc, tcp, tls …, got ${quoteText(name)}: TCP is used`,
   );
   return { name: 'tcp', protocol: 'TCP' };
 }
@@ -160,10 +162,10 @@ export function labelsOf({ tags, meta }: ConsulInstance): Readonly<Record<string
 /** Reads the locality from labels, else from the service, else from the node. The region defaults to the datacenter. */
 export function consulLocality(instance: ConsulInstance, labels: Readonly<Record<string, string>>): string {
   const { node } = instance;
-  const knownLocality = instance.locality ?? node.locality;
-  return localityOf(labels, knownLocality ? joinLocality(knownLocality.region, knownLocality.zone) : node.datacenter);
+  const locality = instance.locality ?? node.locality;
+  return localityOf(labels, locality ? joinLocality(locality.region, locality.zone) : node.datacenter);
 }
 
-function quoted(text: string): string {
+function quoteText(text: string): string {
   return JSON.stringify(text.slice(0, 100));
 }

@@ -32,13 +32,13 @@ export class KubernetesLookup implements ProxyLookup {
 
   targetsOf(proxy: LookupSubject): readonly TargetRef[] {
     if (!this.#isHere(proxy)) return [];
-    const byAddress = this.#facts.addresses.at(proxy.configNamespace, proxy.ipAddresses);
+    const workloadByAddress = this.#facts.addresses.at(proxy.configNamespace, proxy.ipAddresses);
     const pod = this.podOf(proxy);
-    if (pod !== undefined) return [...byAddress, ...this.#selected(pod.namespace, pod.labels, pod)];
-    if (byAddress.length > 0 || proxy.clusterId !== this.#facts.clusterId) return byAddress;
+    if (pod !== undefined) return [...workloadByAddress, ...this.#selectedServices(pod.namespace, pod.labels, pod)];
+    if (workloadByAddress.length > 0 || proxy.clusterId !== this.#facts.clusterId) return workloadByAddress;
     // The proxy's pod is not known yet, so Services are selected by the labels and ports that the node reports.
     if (Object.keys(proxy.labels).length === 0) return [];
-    return this.#selected(proxy.configNamespace, proxy.labels, { ports: podPorts(proxy.metadata.POD_PORTS) });
+    return this.#selectedServices(proxy.configNamespace, proxy.labels, { ports: podPorts(proxy.metadata.POD_PORTS) });
   }
 
   workloadOf(proxy: LookupSubject): KnownWorkload | undefined {
@@ -66,7 +66,7 @@ export class KubernetesLookup implements ProxyLookup {
     return clusterId === '' || clusterId === this.#facts.clusterId;
   }
 
-  #selected(
+  #selectedServices(
     namespace: string,
     labels: Readonly<Record<string, string>>,
     workload: Pick<Workload, 'ports'>,

@@ -39,7 +39,7 @@ import { sliceEndpoints } from './slice-endpoints.ts';
 import { UsageIndex } from './usage-index.ts';
 
 interface ServiceRecord {
-  /** Absent only in {@link nothing}. */
+  /** Absent only in {@link emptyRecord}. */
   readonly config?: Config<KubernetesService>;
   readonly services: readonly Service[];
   readonly endpoints: readonly Endpoint[];
@@ -55,7 +55,7 @@ interface ServiceRecord {
   };
 }
 
-const nothing: ServiceRecord = { services: [], endpoints: [], foreign: [], uses: new Set(), pending: [], bare: [] };
+const emptyRecord: ServiceRecord = { services: [], endpoints: [], foreign: [], uses: new Set(), pending: [], bare: [] };
 
 export interface KubernetesDelta extends RegistryDelta {
   /** Addresses of pods that are new, or whose labels or locality changed: their proxies need a push. */
@@ -148,12 +148,12 @@ export class KubernetesServices {
   /** Endpoints whose pod is not yet known, and addresses without a pod. */
   get counts(): { readonly pendingPods: number; readonly endpointsWithoutPod: number } {
     const pending = new Set<string>();
-    let bare = 0;
+    let bareCount = 0;
     for (const record of this.#records.values()) {
       for (const pod of record.pending) pending.add(pod);
-      bare += record.bare.length;
+      bareCount += record.bare.length;
     }
-    return { pendingPods: pending.size, endpointsWithoutPod: bare };
+    return { pendingPods: pending.size, endpointsWithoutPod: bareCount };
   }
 
   /**
@@ -171,12 +171,12 @@ export class KubernetesServices {
   ): Steps<KubernetesDelta> {
     const dirty = new Set<string>();
     const pods = new Set<string>();
-    const everything = this.#applyNamespaces(changes);
+    const needsFullRebuild = this.#applyNamespaces(changes);
     for (const change of changes) {
       this.#file(change, dirty, pods);
       yield;
     }
-    if (everything) {
+    if (needsFullRebuild) {
       for (const id of this.#pods.names()) pods.add(id);
       for (const id of this.#services.keys()) dirty.add(id);
     }
@@ -274,10 +274,10 @@ export class KubernetesServices {
   }
 
   #remake(id: string): ServiceDelta | undefined {
-    const previous = this.#records.get(id) ?? nothing;
+    const previous = this.#records.get(id) ?? emptyRecord;
     const config = this.#services.get(id);
-    const record = config && this.#isVisible(config.namespace) ? this.#convert(id, config, previous) : nothing;
-    if (record === nothing) this.#records.delete(id);
+    const record = config && this.#isVisible(config.namespace) ? this.#convert(id, config, previous) : emptyRecord;
+    if (record === emptyRecord) this.#records.delete(id);
     else this.#records.set(id, record);
     this.#refile(id, previous, record);
     const service = record.services[0] ?? previous.services[0];
@@ -297,8 +297,8 @@ export class KubernetesServices {
     const usesNodes = nodeSelectorOf(config) !== undefined;
     if (usesNodes) uses.add('nodes');
     // Reuses the converted Service and its selector, because usually only endpoints changed.
-    const isSame = config === previous.config && !usesNodes;
-    const services = isSame
+    const isUnchanged = config === previous.config && !usesNodes;
+    const services = isUnchanged
       ? previous.services
       : keptServices([convertService(config, this.#options, () => this.#pods.nodes)], previous.services);
     const service = services[0]!;
@@ -322,28 +322,32 @@ export class KubernetesServices {
         return this.#templateAt(address, namespace, nodeName);
       },
     });
-    const selected = selects && !config.isWithoutEndpoints ? this.#selectedWorkloads(config) : [];
-    const endpoints = keptEndpoints([...endpointsOfSlices.endpoints, ...selected], previous.endpoints);
-    const foreign = selects ? keptEndpoints(selected, previous.foreign) : endpoints;
+    const selectedWorkloads = selects && !config.isWithoutEndpoints ? this.#selectedWorkloads(config) : [];
+    const endpoints = keptEndpoints([...endpointsOfSlices.endpoints, ...selectedWorkloads], previous.endpoints);
+    const foreignEndpoints = selects ? keptEndpoints(selectedWorkloads, previous.foreign) : endpoints;
     const item = { hostname: service.hostname, ports: spec.spec.ports };
-    const selecting = isSame ? previous.selecting : selects ? { id, selector: spec.spec.selector!, item } : undefined;
+    const selectingItem = isUnchanged
+      ? previous.selecting
+      : selects
+        ? { id, selector: spec.spec.selector!, item }
+        : undefined;
     return {
       ...{
         config,
         services,
         endpoints,
-        foreign,
+        foreign: foreignEndpoints,
         uses,
         pending: endpointsOfSlices.pending,
         bare: endpointsOfSlices.bare,
       },
-      ...(selecting && { selecting }),
+      ...(selectingItem && { selecting: selectingItem }),
     };
   }
 
   #selectedWorkloads({ namespace, spec: { spec } }: Config<KubernetesService>): Endpoint[] {
-    const selected = this.#workloads.get(namespace)?.selectedBy(spec.selector!) ?? [];
-    return selected.toSorted(byWorkloadAge).flatMap((workload) =>
+    const selectedWorkloads = this.#workloads.get(namespace)?.selectedBy(spec.selector!) ?? [];
+    return selectedWorkloads.toSorted(byWorkloadAge).flatMap((workload) =>
       spec.ports.flatMap((port) => {
         const number = portNamed(workload, port.name) ?? targetPortOf(port, workload);
         return number === undefined ? [] : [endpointOf(workload, port.name, number)];
@@ -373,9 +377,9 @@ export class KubernetesServices {
 
 function proxiesOf({ previous, current }: WorkloadEvent): readonly string[] {
   if (current === undefined) return [];
-  const same =
+  const isUnchanged =
     previous !== undefined &&
     sameLabels(previous.labels, current.labels) &&
     previous.template.locality === current.template.locality;
-  return same ? [] : current.addresses;
+  return isUnchanged ? [] : current.addresses;
 }

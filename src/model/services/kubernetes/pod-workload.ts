@@ -103,7 +103,7 @@ function withTopology(
 /** Derives `web` from the pod names `web-5d9c7b-x2x4q` and `web-0`, and from labels. */
 function workloadName(name: string, labels: Readonly<Record<string, string>>): string {
   const hash = labels['pod-template-hash'];
-  const cut = hash ? name.lastIndexOf(`-${hash}-`) : -1;
-  if (cut > 0) return name.slice(0, cut);
+  const hashIndex = hash ? name.lastIndexOf(`-${hash}-`) : -1;
+  if (hashIndex > 0) return name.slice(0, hashIndex);
   return labels['statefulset.kubernetes.io/pod-name'] === name ? name.replace(/-\d+$/, '') : name;
 }

@@ -100,9 +100,9 @@ export class Pods {
     return onlyPodAt(this.byAddress, namespace, address);
   }
 
-  #refile(key: string, removed: Workload | undefined, added: Workload | undefined): void {
-    const there = (this.byAddress.get(key) ?? []).filter((workload) => workload !== removed);
-    const now = added === undefined ? there : [...there, added].sort(byName);
+  #refile(key: string, removedWorkload: Workload | undefined, addedWorkload: Workload | undefined): void {
+    const otherWorkloads = (this.byAddress.get(key) ?? []).filter((workload) => workload !== removedWorkload);
+    const now = addedWorkload === undefined ? otherWorkloads : [...otherWorkloads, addedWorkload].sort(compareByName);
     this.byAddress = now.length === 0 ? this.byAddress.without(key) : this.byAddress.with(key, now);
   }
 }
@@ -113,10 +113,10 @@ export function onlyPodAt(
   namespace: string,
   address: string,
 ): Workload | undefined {
-  const there = pods.get(addressIn(namespace, address)) ?? [];
-  return there.length === 1 ? there[0] : undefined;
+  const addressPods = pods.get(addressIn(namespace, address)) ?? [];
+  return addressPods.length === 1 ? addressPods[0] : undefined;
 }
 
-function byName(a: Workload, b: Workload): number {
+function compareByName(a: Workload, b: Workload): number {
   return compareText(a.name, b.name);
 }

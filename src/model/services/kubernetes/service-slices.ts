@@ -11,22 +11,22 @@ export class ServiceSlices {
 
   /** Returns the previous and current services of the slice. */
   put(id: string, current: Config<EndpointSlice> | undefined): string[] {
-    const touched: string[] = [];
+    const touchedServices: string[] = [];
     const previous = this.#slices.get(id);
     const [previousService, now] = [previous && serviceOfSlice(previous), current && serviceOfSlice(current)];
     put(this.#slices, id, current);
     if (previousService !== undefined) {
-      touched.push(previousService);
+      touchedServices.push(previousService);
       const slices = this.#slicesByService.get(previousService);
       slices?.delete(id);
       if (slices?.size === 0) this.#slicesByService.delete(previousService);
     }
     if (now !== undefined && current !== undefined) {
-      touched.push(now);
+      touchedServices.push(now);
       const slices = this.#slicesByService.get(now) ?? new Map<string, Config<EndpointSlice>>();
       this.#slicesByService.set(now, slices.set(id, current));
     }
-    return touched;
+    return touchedServices;
   }
 
   all(): Iterable<Config<EndpointSlice>> {

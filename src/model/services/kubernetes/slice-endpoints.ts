@@ -28,7 +28,7 @@ export interface SliceEndpoints {
 export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceContext): SliceEndpoints {
   const endpoints = new Map<string, OfAddress>();
   const pending: string[] = [];
-  const bare: string[] = [];
+  const bareAddresses: string[] = [];
   for (const slice of slices) {
     // Skips host names, which DNS servers resolve instead of proxies.
     if (slice.addressType === 'FQDN') continue;
@@ -41,7 +41,7 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceC
           pending.push(templateResult.pod!);
           continue;
         }
-        if (templateResult.pod === undefined && context.hasSelector) bare.push(address);
+        if (templateResult.pod === undefined && context.hasSelector) bareAddresses.push(address);
         const { template } = templateResult;
         const portEndpoints = ports.map(({ name, port }) => ({
           ...template,
@@ -50,15 +50,18 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceC
           port,
           servicePortName: name,
         }));
-        const knownEndpoints = endpoints.get(address);
-        endpoints.set(address, knownEndpoints === undefined ? portEndpoints : joined(knownEndpoints, portEndpoints));
+        const endpointsAtAddress = endpoints.get(address);
+        endpoints.set(
+          address,
+          endpointsAtAddress === undefined ? portEndpoints : joinEndpoints(endpointsAtAddress, portEndpoints),
+        );
       }
     }
   }
   const all: Endpoint[] = [];
   for (const addressEndpoints of endpoints.values())
     for (const endpoint of addressEndpoints.values()) all.push(endpoint);
-  return { endpoints: all, pending, bare };
+  return { endpoints: all, pending, bare: bareAddresses };
 }
 
 /** Removes duplicates, and entries without a number, which mean all ports. */
@@ -75,18 +78,19 @@ function portsOf({ ports }: EndpointSlice): { readonly name: string; readonly po
 type OfAddress = readonly Endpoint[] | Map<string, Endpoint>;
 
 /** Merges endpoints: while an address moves between slices, both contain it and one may be outdated. The cost is proportional to `more`. */
-function joined(knownEndpoints: OfAddress, more: readonly Endpoint[]): Map<string, Endpoint> {
-  const byId =
-    knownEndpoints instanceof Map
-      ? knownEndpoints
-      : new Map(knownEndpoints.map((endpoint) => [endpointId(endpoint), endpoint]));
-  for (const endpoint of more) {
+function joinEndpoints(endpointsAtAddress: OfAddress, furtherEndpoints: readonly Endpoint[]): Map<string, Endpoint> {
+  const endpointById =
+    endpointsAtAddress instanceof Map
+      ? endpointsAtAddress
+      : new Map(endpointsAtAddress.map((endpoint) => [endpointId(endpoint), endpoint]));
+  for (const endpoint of furtherEndpoints) {
     const id = endpointId(endpoint);
-    const existing = byId.get(id);
-    const isBehind = existing !== undefined && existing.health !== 'healthy' && endpoint.health === 'healthy';
-    if (existing === undefined || isBehind) byId.set(id, endpoint);
+    const existingEndpoint = endpointById.get(id);
+    const isBehind =
+      existingEndpoint !== undefined && existingEndpoint.health !== 'healthy' && endpoint.health === 'healthy';
+    if (existingEndpoint === undefined || isBehind) endpointById.set(id, endpoint);
   }
-  return byId;
+  return endpointById;
 }
 
 function templateOf(
@@ -95,19 +99,19 @@ function templateOf(
   context: SliceContext,
 ): { readonly pod?: string; readonly template?: EndpointTemplate } {
   // Computed lazily, because most addresses are pods.
-  const bare = () => ({ template: context.templateAt(address, sliceEndpoint.nodeName) });
-  if (!context.hasSelector) return bare();
+  const bareEndpoint = () => ({ template: context.templateAt(address, sliceEndpoint.nodeName) });
+  if (!context.hasSelector) return bareEndpoint();
   const { targetRef } = sliceEndpoint;
   if (targetRef?.kind === 'Pod' && targetRef.name !== '') {
     const namespace = targetRef.namespace || context.namespace;
     // A Service selects only pods of its own namespace. Identities of other pods must not become valid for this service.
-    if (namespace !== context.namespace) return bare();
+    if (namespace !== context.namespace) return bareEndpoint();
     const pod = context.podNamed(targetRef.name);
     return { pod: `${namespace}/${targetRef.name}`, ...(pod && { template: withHostname(pod, sliceEndpoint) }) };
   }
   const pod = context.podAt(address);
   return pod === undefined
-    ? bare()
+    ? bareEndpoint()
     : { pod: `${pod.namespace}/${pod.name}`, template: withHostname(pod, sliceEndpoint) };
 }
 

@@ -40,14 +40,14 @@ export class AttachmentBudget {
   apply(): RoutesBeyondLimit {
     const limitedRoutes = new Map<string, ReadonlyMap<Config<RouteObject>, Limited>>();
     for (const [name, share] of this.#shares) {
-      const beyond = beyondLimit(share.values(), maxAttachedMatches);
-      const closable = beyond.map(({ config, matches }) => ({ config, cost: matches }));
+      const excessRoutes = beyondLimit(share.values(), maxAttachedMatches);
+      const closable = excessRoutes.map(({ config, matches }) => ({ config, cost: matches }));
       const detached = new Set(beyondLimit(closable, maxAttachedMatches).map(({ config }) => config));
-      if (beyond.length === 0) continue;
+      if (excessRoutes.length === 0) continue;
       const attachmentOf = (config: Config<RouteObject>) => (detached.has(config) ? 'detached' : 'closed');
       limitedRoutes.set(
         name,
-        new Map(beyond.map(({ config, cost }) => [config, { cost, attachment: attachmentOf(config) }])),
+        new Map(excessRoutes.map(({ config, cost }) => [config, { cost, attachment: attachmentOf(config) }])),
       );
     }
     return new RoutesBeyondLimit(limitedRoutes);

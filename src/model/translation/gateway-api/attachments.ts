@@ -66,11 +66,11 @@ export function* attaching(
       context.warn(route, 'parentRefs', 'the list is empty, so the route does not apply: set a Gateway or Service');
     const attachedListeners = new Set<KnownListener>();
     for (const [index, parent] of parentRefs.entries()) {
-      const warn = (message: string, about?: TranslationWarning): void =>
-        context.warn(route, `parentRefs[${index}]`, message, about);
+      const warn = (message: string, warning?: TranslationWarning): void =>
+        context.warn(route, `parentRefs[${index}]`, message, warning);
       if (parent.group === gatewayApiGroup && parent.kind === 'Gateway') {
         const gatewayNamespace = parent.namespace ?? route.namespace;
-        const gatewayAttachment = atGateway(route, parent, gateways, context);
+        const gatewayAttachment = attachToGateway(route, parent, gateways, context);
         if (gatewayAttachment === 'no gateway') {
           const advice = 'correct the name, or create the Gateway';
           warn(`there is no Gateway ${gatewayNamespace}/${parent.name}: ${advice}`, {
@@ -106,34 +106,34 @@ export function* attaching(
       }
     }
   }
-  const beyond = budget.apply();
+  const excessRoutes = budget.apply();
   for (const { route, index, gatewayNamespace } of attached) {
-    const message = beyond.messageFor(route, gatewayNamespace);
+    const message = excessRoutes.messageFor(route, gatewayNamespace);
     if (message !== undefined) context.warn(route, `parentRefs[${index}]`, message, { code: 'LIMIT_EXCEEDED' });
     onOutcome?.(route, index, message === undefined ? 'attached' : { reason: 'LimitExceeded', message });
     yield;
   }
-  if (beyond.size === 0) return { toListeners, toServices, beyondLimit: 0 };
+  if (excessRoutes.size === 0) return { toListeners, toServices, beyondLimit: 0 };
   return {
     toListeners: toListeners.flatMap((attachment) =>
-      limitedAttachment(attachment, beyond.attachmentOf(attachment.route, attachment.listener.gateway.namespace)),
+      limitedAttachment(attachment, excessRoutes.attachmentOf(attachment.route, attachment.listener.gateway.namespace)),
     ),
     toServices: toServices.flatMap((attachment) =>
-      limitedAttachment(attachment, beyond.attachmentOf(attachment.route, undefined)),
+      limitedAttachment(attachment, excessRoutes.attachmentOf(attachment.route, undefined)),
     ),
-    beyondLimit: beyond.size,
+    beyondLimit: excessRoutes.size,
   };
 }
 
 function limitedAttachment<One extends ListenerAttachment | ServiceAttachment>(
   attachment: One,
-  how: Attachment,
+  attachmentState: Attachment,
 ): One[] {
-  if (how === 'detached') return [];
-  return [how === 'closed' ? { ...attachment, isClosed: true } : attachment];
+  if (attachmentState === 'detached') return [];
+  return [attachmentState === 'closed' ? { ...attachment, isClosed: true } : attachment];
 }
 
-function atGateway(
+function attachToGateway(
   route: Config<RouteObject>,
   { namespace = route.namespace, name, sectionName, port }: ParentReference,
   gateways: ReadonlyMap<string, KnownGateway>,
@@ -171,15 +171,15 @@ function atGateway(
     const isNamed = (candidate: Listener): boolean =>
       (sectionName ?? candidate.name) === candidate.name && (port ?? candidate.port) === candidate.port;
     const reason = gateway.written.some(isNamed) ? 'NotAllowedByListeners' : 'NoMatchingParent';
-    const which = requested === '' ? 'listener' : `listener ${requested}`;
-    return refusal(reason, `Gateway ${namespace}/${name} has no valid ${which}`);
+    const listenerText = requested === '' ? 'listener' : `listener ${requested}`;
+    return refusal(reason, `Gateway ${namespace}/${name} has no valid ${listenerText}`);
   }
-  const which = `no matching listener of Gateway ${namespace}/${name}`;
+  const parentText = `no matching listener of Gateway ${namespace}/${name}`;
   if (namedByRoute.listeners.some(isOpen))
-    return refusal('NoMatchingListenerHostname', `${which} has a hostname of the route`);
+    return refusal('NoMatchingListenerHostname', `${parentText} has a hostname of the route`);
   return refusal(
     'NotAllowedByListeners',
-    `${which} allows ${route.kind}s of namespace ${route.namespace} (allowedRoutes)`,
+    `${parentText} allows ${route.kind}s of namespace ${route.namespace} (allowedRoutes)`,
   );
 }
 
@@ -194,8 +194,8 @@ function overService(
     return { reason, message: 'the parent of a TLSRoute must be a Gateway, got a Service' };
   const service = context.service(namespace, name);
   if (service === undefined) {
-    const about: TranslationWarning = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
-    return { reason, message: `there is no Service ${namespace}/${name}`, about };
+    const warning: TranslationWarning = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
+    return { reason, message: `there is no Service ${namespace}/${name}`, about: warning };
   }
   if (port !== undefined && !service.spec.spec.ports.some((servicePort) => servicePort.port === port)) {
     return { reason, message: `Service ${namespace}/${name} has no port ${port}`, about: { code: 'PORT_NOT_FOUND' } };

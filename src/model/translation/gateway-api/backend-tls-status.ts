@@ -26,7 +26,7 @@ export function backendTlsStatuses(
 ): ReadonlyMap<string, RouteStatus> {
   if (policies.length === 0) return new Map();
   const gateways = gatewaysByService(attachments);
-  const byTarget = policiesByTarget(policies);
+  const policyByTarget = policiesByTarget(policies);
   return new Map(
     policies.map((policy) => {
       const ancestors = new Set(
@@ -35,7 +35,7 @@ export function backendTlsStatuses(
       const tls = backendTlsOf(policy, configMaps);
       const parents = [...ancestors].slice(0, maxAncestors).map(({ namespace, name }) => ({
         parentRef: { group: gatewayApiGroup, kind: 'Gateway', namespace, name },
-        conditions: [acceptedOf(policy, tls, byTarget), resolvedRefs(tls)],
+        conditions: [acceptedOf(policy, tls, policyByTarget), resolvedRefs(tls)],
       }));
       const { generation } = policy;
       return [`${policy.namespace}/${policy.name}`, { ...(generation !== undefined && { generation }), parents }];
@@ -48,11 +48,13 @@ export function* backendTlsReports(
   policies: readonly Config<BackendTlsPolicy>[],
   configMaps: Pick<CredentialIndex, 'configMap'>,
 ): Iterable<{ readonly policy: Config<BackendTlsPolicy>; readonly message: string } | undefined> {
-  const byTarget = policiesByTarget(policies);
+  const policyByTarget = policiesByTarget(policies);
   for (const policy of policies) {
     const tls = backendTlsOf(policy, configMaps);
-    const failed = [acceptedOf(policy, tls, byTarget), resolvedRefs(tls)].filter(({ status }) => status === 'False');
-    const messages = failed.map(({ message }) => message);
+    const failedConditions = [acceptedOf(policy, tls, policyByTarget), resolvedRefs(tls)].filter(
+      ({ status }) => status === 'False',
+    );
+    const messages = failedConditions.map(({ message }) => message);
     // Rejected policies are reported separately.
     if (messages.length === 0 || policy.standsFor !== undefined) yield undefined;
     else yield { policy, message: messages.join('; ') };
@@ -64,27 +66,27 @@ function servicesOf({ spec }: Config<BackendTlsPolicy>): BackendTlsPolicy['targe
 }
 
 function gatewaysByService(attachments: readonly ListenerAttachment[]): GatewaysByService {
-  const found = new Map<string, Set<Config>>();
+  const conflictsByTarget = new Map<string, Set<Config>>();
   for (const { route, listener } of attachments) {
     for (const { backendRefs, filters } of route.spec.rules) {
       const mirrors = filters.flatMap(({ requestMirror }) => requestMirror?.backendRef ?? []);
       for (const { group, kind, name, namespace = route.namespace } of [...backendRefs, ...mirrors]) {
         if (group !== '' || kind !== 'Service') continue;
-        const serviceGateways = found.get(`${namespace}/${name}`) ?? new Set();
-        found.set(`${namespace}/${name}`, serviceGateways.add(listener.gateway));
+        const serviceGateways = conflictsByTarget.get(`${namespace}/${name}`) ?? new Set();
+        conflictsByTarget.set(`${namespace}/${name}`, serviceGateways.add(listener.gateway));
       }
     }
   }
-  return found;
+  return conflictsByTarget;
 }
 
 function acceptedOf(
   policy: Config<BackendTlsPolicy>,
   { roots, problems }: BackendTls,
-  byTarget: ReadonlyMap<string, Config>,
+  policyByTarget: ReadonlyMap<string, Config>,
 ): GatewayApiCondition {
   for (const { name, sectionName } of servicesOf(policy)) {
-    const winner = byTarget.get(backendTlsTargetKey(policy.namespace, name, sectionName))!;
+    const winner = policyByTarget.get(backendTlsTargetKey(policy.namespace, name, sectionName))!;
     if (winner === policy) continue;
     const target = `Service ${name}${sectionName === undefined ? '' : ` port ${sectionName}`}`;
     const message = `BackendTLSPolicy ${winner.namespace}/${winner.name} applies to ${target} instead: it is older, or first by name`;

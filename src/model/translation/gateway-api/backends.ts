@@ -30,18 +30,18 @@ export function destinationOf(
     const to = { group: '', kind: 'Service', name: service, namespace: of };
     if (inMesh || context.isGranted(referenceSource, to)) return undefined;
     const missingGrant = `no ReferenceGrant in namespace ${of} allows ${route.kind}s of namespace ${route.namespace} to refer to Service ${service}`;
-    const about: TranslationWarning = {
+    const warning: TranslationWarning = {
       code: 'REFERENCE_NOT_GRANTED',
       absent: { kind: 'ReferenceGrant', namespace: of },
     };
-    return { reason: 'RefNotPermitted', missing: missingGrant, about };
+    return { reason: 'RefNotPermitted', missing: missingGrant, about: warning };
   };
   if (group === 'networking.istio.io' && kind === 'Hostname') {
     // Short names are qualified here, because the generated object is in the Gateway's namespace.
     const host = isShortName(name) ? context.hostOf(route.namespace, name) : name;
     const service = context.serviceOfHost(host);
-    const refused = service && notGranted(service.namespace, service.name);
-    return refused ?? { host, ...(port !== undefined && { port: { number: port } }) };
+    const refusal = service && notGranted(service.namespace, service.name);
+    return refusal ?? { host, ...(port !== undefined && { port: { number: port } }) };
   }
   if (group !== '' || kind !== 'Service') {
     return {
@@ -51,12 +51,12 @@ export function destinationOf(
     };
   }
   const service = context.service(namespace, name);
-  const refused = notGranted(namespace, name);
-  if (refused !== undefined) return refused;
+  const refusal = notGranted(namespace, name);
+  if (refusal !== undefined) return refusal;
   const reason = 'BackendNotFound';
   if (service === undefined) {
-    const about: TranslationWarning = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
-    return { reason, missing: `there is no Service ${namespace}/${name}`, about };
+    const warning: TranslationWarning = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
+    return { reason, missing: `there is no Service ${namespace}/${name}`, about: warning };
   }
   if (!service.spec.spec.ports.some((servicePort) => servicePort.port === port)) {
     return { reason, missing: `Service ${namespace}/${name} has no port ${port}`, about: { code: 'PORT_NOT_FOUND' } };

@@ -13,14 +13,15 @@ export function dependsOnHost({ http: { redirect } }: PlacedRoute): boolean {
 const withPort: StringMatch = { regex: '.*:[0-9]+' };
 
 /** Specializes a route for a host. For a wildcard the actual name is unknown, so the redirect contains the port if the authority does. */
-export function routesForHost(placed: PlacedRoute, host: string): readonly PlacedRoute[] {
-  const { redirect, match = [{}], ...http } = placed.http;
-  if (redirect === undefined || !dependsOnHost(placed)) return [placed];
+export function routesForHost(placedRoute: PlacedRoute, host: string): readonly PlacedRoute[] {
+  const { redirect, match = [{}], ...http } = placedRoute.http;
+  if (redirect === undefined || !dependsOnHost(placedRoute)) return [placedRoute];
   const { port: _, includesPort: _kept, ...unsaid } = redirect;
-  if (!isWildcard(host)) return [{ ...placed, http: { ...http, match, redirect: { ...unsaid, authority: host } } }];
+  if (!isWildcard(host))
+    return [{ ...placedRoute, http: { ...http, match, redirect: { ...unsaid, authority: host } } }];
   const matchesWithPort = match.map((routeMatch) => ({ ...routeMatch, authority: withPort }));
   return [
-    { ...placed, http: { ...http, match: matchesWithPort, redirect } },
-    { ...placed, http: { ...http, match, redirect: unsaid } },
+    { ...placedRoute, http: { ...http, match: matchesWithPort, redirect } },
+    { ...placedRoute, http: { ...http, match, redirect: unsaid } },
   ];
 }

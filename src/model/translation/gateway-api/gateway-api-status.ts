@@ -31,34 +31,34 @@ export interface GatewayApiStatus extends Readonly<Record<RouteKind, ReadonlyMap
   readonly KubernetesGateway: ReadonlyMap<string, GatewayStatus>;
 }
 
-/** @param isOfOthers whether another revision of the control plane reports on a Gateway */
+/** @param isForeignGateway whether another revision of the control plane reports on a Gateway */
 export function* computingGatewayApiStatus(
   sources: GatewayApiStatusSources,
   domain: string,
-  isOfOthers: (gateway: Config) => boolean = () => false,
+  isForeignGateway: (gateway: Config) => boolean = () => false,
 ): Steps<GatewayApiStatus> {
   const context = new TranslationContext(sources, domain);
-  const knownGateways = new Map<string, KnownGateway>();
+  const gatewaysByName = new Map<string, KnownGateway>();
   const otherRevisions = new Set<string>();
-  const isAtOthers = ({ namespace, spec }: Config<RouteObject>, index: number): boolean => {
+  const isAttachedToForeign = ({ namespace, spec }: Config<RouteObject>, index: number): boolean => {
     const parent = spec.parentRefs[index]!;
     return parent.kind === 'Gateway' && otherRevisions.has(`${parent.namespace ?? namespace}/${parent.name}`);
   };
   for (const gateway of sources.KubernetesGateway) {
     // Includes Gateways of other revisions, whose attached routes count towards the limit, as in the translation.
-    knownGateways.set(keyOf(gateway), knownGateway(gateway, context));
-    if (isOfOthers(gateway)) otherRevisions.add(keyOf(gateway));
+    gatewaysByName.set(keyOf(gateway), knownGateway(gateway, context));
+    if (isForeignGateway(gateway)) otherRevisions.add(keyOf(gateway));
     yield;
   }
-  const outcomes = new Map<Config, ParentOutcome[]>();
+  const outcomesByRoute = new Map<Config, ParentOutcome[]>();
   const { toListeners } = yield* attaching(
     [...routesIn(sources), ...l4RoutesIn(sources)],
-    knownGateways,
+    gatewaysByName,
     context,
     (route, index, parentOutcome) => {
-      const routeOutcomes = outcomes.get(route) ?? [];
-      routeOutcomes[index] = isAtOthers(route, index) ? 'foreign' : parentOutcome;
-      outcomes.set(route, routeOutcomes);
+      const routeOutcomes = outcomesByRoute.get(route) ?? [];
+      routeOutcomes[index] = isAttachedToForeign(route, index) ? 'foreign' : parentOutcome;
+      outcomesByRoute.set(route, routeOutcomes);
     },
   );
   const counts = new Map<KnownListener, number>();
@@ -71,7 +71,7 @@ export function* computingGatewayApiStatus(
   };
   const gateways = new Map<string, GatewayStatus>();
   for (const gateway of sources.KubernetesGateway) {
-    const { isImplementedHere, listeners } = knownGateways.get(keyOf(gateway))!;
+    const { isImplementedHere, listeners } = gatewaysByName.get(keyOf(gateway))!;
     if (isImplementedHere && !otherRevisions.has(keyOf(gateway))) {
       const attached = (listener: KnownListener): number => counts.get(listener) ?? 0;
       gateways.set(keyOf(gateway), gatewayStatusOf(gateway, listeners, attached, statusContext));
@@ -81,7 +81,7 @@ export function* computingGatewayApiStatus(
   const statusesOf = function* (routes: readonly Config<RouteObject>[]): Steps<Map<string, RouteStatus>> {
     const statuses = new Map<string, RouteStatus>();
     for (const route of routes) {
-      statuses.set(keyOf(route), routeStatusOf(route, outcomes.get(route) ?? [], context));
+      statuses.set(keyOf(route), routeStatusOf(route, outcomesByRoute.get(route) ?? [], context));
       yield;
     }
     return statuses;
@@ -100,9 +100,9 @@ export function* computingGatewayApiStatus(
 }
 
 function classesOf({ GatewayClass: classes }: GatewayApiStatusSources): ReadonlyMap<string, ClassStatus> {
-  const ours = classes.filter(({ spec }) => spec.controllerName === controllerName);
+  const ownClasses = classes.filter(({ spec }) => spec.controllerName === controllerName);
   return new Map(
-    ours.map((gatewayClass) => [
+    ownClasses.map((gatewayClass) => [
       keyOf(gatewayClass),
       {
         ...(gatewayClass.generation !== undefined && { generation: gatewayClass.generation }),

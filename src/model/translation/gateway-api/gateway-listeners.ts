@@ -60,8 +60,8 @@ export function knownGateway(gateway: Config<KubernetesGateway>, context: Transl
   const { gatewayClassName, listeners } = gateway.spec;
   const isImplementedHere = context.isImplementedHere(gatewayClassName);
   if (isImplementedHere === undefined) {
-    const about: TranslationWarning = { code: 'CLASS_NOT_FOUND', absent: { kind: 'GatewayClass', namespace: '' } };
-    context.warn(gateway, 'gatewayClassName', `there is no GatewayClass ${gatewayClassName}`, about);
+    const warning: TranslationWarning = { code: 'CLASS_NOT_FOUND', absent: { kind: 'GatewayClass', namespace: '' } };
+    context.warn(gateway, 'gatewayClassName', `there is no GatewayClass ${gatewayClassName}`, warning);
   }
   if (!isImplementedHere) return { isImplementedHere, listeners: [], written: listeners };
   const servedListeners = listeners.flatMap((listener, index): KnownListener[] => {
@@ -79,14 +79,14 @@ export function knownGateway(gateway: Config<KubernetesGateway>, context: Transl
     const tls = tlsOf(gateway, listener, context);
     const port = { number: listener.port, protocol, name: 'default' } as const;
     const gatewayName = `${gateway.name}-${generatedNameMark}-${listener.name}`;
-    const about = { gateway, listener, index, gatewayName, hostname };
+    const identity = { gateway, listener, index, gatewayName, hostname };
     if (tls !== undefined && 'reason' in tls) {
       const { field, reason, message, about: code } = tls;
       context.warn(gateway, `${path}${field}`, `the listener does not apply: ${message}`, code);
-      return [{ ...about, refusal: { reason, message } }];
+      return [{ ...identity, refusal: { reason, message } }];
     }
     // Routes are generated in the Gateway's namespace, after it was decided which namespaces may attach.
-    return [{ ...about, server: { port, hosts: [`./${hostname}`], ...(tls && { tls }) } }];
+    return [{ ...identity, server: { port, hosts: [`./${hostname}`], ...(tls && { tls }) } }];
   });
   return { isImplementedHere, listeners: withClosed(servedListeners), written: listeners };
 }
@@ -98,17 +98,18 @@ function withClosed(listeners: readonly KnownListener[]): readonly KnownListener
     listeners.filter(({ server }) => server !== undefined),
     useOf,
   );
-  return listeners.map((knownListener) => {
-    const beside = knownListener.server === undefined ? inForce.get(useOf(knownListener)) : undefined;
-    return beside === undefined || beside.some(({ hostname }) => hostname === knownListener.hostname)
-      ? knownListener
-      : { ...knownListener, closes: true };
+  return listeners.map((listenerEntry) => {
+    const conflictingListener = listenerEntry.server === undefined ? inForce.get(useOf(listenerEntry)) : undefined;
+    return conflictingListener === undefined ||
+      conflictingListener.some(({ hostname }) => hostname === listenerEntry.hostname)
+      ? listenerEntry
+      : { ...listenerEntry, closes: true };
   });
 }
 
 /** Istio's Gateway for an active listener, or for one that closes its connections. */
-export function gatewayOf(knownListener: KnownListener, { domain }: TranslationContext): Config<Gateway> {
-  const { gateway, index, gatewayName } = knownListener;
+export function gatewayOf(listenerEntry: KnownListener, { domain }: TranslationContext): Config<Gateway> {
+  const { gateway, index, gatewayName } = listenerEntry;
   const { name, namespace, creationTimestamp } = gateway;
   const services = gateway.spec.addresses
     .filter(({ type }) => type === 'Hostname')
@@ -127,7 +128,7 @@ export function gatewayOf(knownListener: KnownListener, { domain }: TranslationC
         ? { [gatewayServiceAnnotation]: services.join(',') }
         : { [ownNamespaceAnnotation]: 'true' }),
     },
-    spec: { servers: [serverOf(knownListener)], selector: services.length > 0 ? {} : { [gatewayNameLabel]: name } },
+    spec: { servers: [serverOf(listenerEntry)], selector: services.length > 0 ? {} : { [gatewayNameLabel]: name } },
   });
 }
 
@@ -142,17 +143,17 @@ function serverOf({ server, listener, hostname, refusal }: KnownListener): Serve
 }
 
 /** Whether requests for a host go to another listener of the port, which has a narrower hostname. */
-export function isServedByNarrower(host: string, knownListener: KnownListener, all: readonly KnownListener[]): boolean {
-  for (const hostname of coveringKeys(host, hostnamesOnPortOf(knownListener, all))) {
-    if (hostname !== knownListener.hostname && isHostWithin(hostname, knownListener.hostname)) return true;
+export function isServedByNarrower(host: string, listenerEntry: KnownListener, all: readonly KnownListener[]): boolean {
+  for (const hostname of coveringKeys(host, hostnamesOnPortOf(listenerEntry, all))) {
+    if (hostname !== listenerEntry.hostname && isHostWithin(hostname, listenerEntry.hostname)) return true;
   }
   return false;
 }
 
 /** Whether another listener has a wider hostname, so that requests without a matching route would go to it. */
-export function isWithinWider(knownListener: KnownListener, all: readonly KnownListener[]): boolean {
-  for (const hostname of coveringKeys(knownListener.hostname, hostnamesOnPortOf(knownListener, all))) {
-    if (hostname !== knownListener.hostname) return true;
+export function isWithinWider(listenerEntry: KnownListener, all: readonly KnownListener[]): boolean {
+  for (const hostname of coveringKeys(listenerEntry.hostname, hostnamesOnPortOf(listenerEntry, all))) {
+    if (hostname !== listenerEntry.hostname) return true;
   }
   return false;
 }
@@ -165,7 +166,9 @@ function hostnamesOnPortOf({ listener }: KnownListener, all: readonly KnownListe
   if (onPorts === undefined) {
     const inForce = all.filter(({ server, closes }) => server !== undefined || closes === true);
     const groups = Map.groupBy(inForce, (activeListener) => portOf(activeListener.listener));
-    onPorts = new Map([...groups].map(([port, those]) => [port, new Set(those.map(({ hostname }) => hostname))]));
+    onPorts = new Map(
+      [...groups].map(([port, portListeners]) => [port, new Set(portListeners.map(({ hostname }) => hostname))]),
+    );
     hostnames.set(all, onPorts);
   }
   return onPorts.get(portOf(listener)) ?? noHostnames;

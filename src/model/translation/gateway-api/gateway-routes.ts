@@ -16,45 +16,45 @@ export function* gatewayVirtualServices(
   attachments: readonly ListenerAttachment[],
   context: TranslationContext,
 ): Steps<Config<VirtualService>[]> {
-  const byListener = Map.groupBy(attachments, ({ listener }) => listener);
+  const attachmentsByListener = Map.groupBy(attachments, ({ listener }) => listener);
   const virtualServices: Config<VirtualService>[] = [];
   // Listeners share translations that do not depend on them, so memory grows with routes plus listeners, not with their product.
-  const shared = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
+  const sharedRoutes = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
   const placedAt = ({ route, listener, isClosed }: ListenerAttachment): readonly PlacedRoute[] => {
-    const cachedRoutes = shared.get(route);
+    const cachedRoutes = sharedRoutes.get(route);
     if (cachedRoutes !== undefined) return cachedRoutes;
     const translatedRoutes = routesOf(route, entranceOf(listener), context);
-    const placed = isClosed ? translatedRoutes.map(closedPlace) : translatedRoutes;
-    if (isClosed || !dependsOnEntrance(route)) shared.set(route, placed);
-    return placed;
+    const placedRoutes = isClosed ? translatedRoutes.map(closedPlace) : translatedRoutes;
+    if (isClosed || !dependsOnEntrance(route)) sharedRoutes.set(route, placedRoutes);
+    return placedRoutes;
   };
   for (const listener of listeners) {
-    const routes = byListener.get(listener) ?? [];
+    const routes = attachmentsByListener.get(listener) ?? [];
     // Unattached routes are also translated, so that their errors are reported.
-    const placed = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
+    const placedByRoute = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
     for (const attachment of routes) {
-      placed.set(attachment.route, placedAt(attachment));
+      placedByRoute.set(attachment.route, placedAt(attachment));
       yield;
     }
     if (listener.server === undefined) continue;
-    const byHost = new Map<string, Config<RouteObject>[]>();
+    const routesByHost = new Map<string, Config<RouteObject>[]>();
     for (const { route, hosts } of routes) {
       for (const host of hosts) {
-        const knownRoutes = byHost.get(host);
-        if (knownRoutes === undefined) byHost.set(host, [route]);
-        else knownRoutes.push(route);
+        const hostRoutes = routesByHost.get(host);
+        if (hostRoutes === undefined) routesByHost.set(host, [route]);
+        else hostRoutes.push(route);
       }
     }
-    const isOwn = (route: Config<RouteObject>): boolean => placed.get(route)!.some(dependsOnHost);
-    for (const [hosts, routesOfHosts] of groups(byHost, isOwn)) {
-      const matches = routesOfHosts.flatMap((route) => placed.get(route)!).sort(byPrecedence);
+    const needsOwnHost = (route: Config<RouteObject>): boolean => placedByRoute.get(route)!.some(dependsOnHost);
+    for (const [hosts, routesOfHosts] of groups(routesByHost, needsOwnHost)) {
+      const matches = routesOfHosts.flatMap((route) => placedByRoute.get(route)!).sort(byPrecedence);
       reportUnreached(matches, routesOfHosts, context);
-      const atFirst = matches.flatMap((match) => routesForHost(match, hosts[0]!));
-      virtualServices.push(virtualService(listener, hosts, routesOfHosts, atFirst));
+      const firstRoutes = matches.flatMap((match) => routesForHost(match, hosts[0]!));
+      virtualServices.push(virtualService(listener, hosts, routesOfHosts, firstRoutes));
       yield;
     }
-    const isOpen = byHost.has(listener.hostname) || !isWithinWider(listener, listeners);
-    if (!isOpen) virtualServices.push(closed(listener));
+    const isOpen = routesByHost.has(listener.hostname) || !isWithinWider(listener, listeners);
+    if (!isOpen) virtualServices.push(closedVirtualService(listener));
     yield;
   }
   return virtualServices;
@@ -72,15 +72,15 @@ function reportUnreached(
 ): void {
   const first = matches.findIndex(matchesEverything);
   if (first < 0) return;
-  const byName = new Map(routes.map((route) => [routeNameOf(route), route]));
+  const routeByName = new Map(routes.map((route) => [routeNameOf(route), route]));
   for (const { match, routeName, rule, index } of matches.slice(first + 1)) {
     if (match.path.type !== 'RegularExpression') continue;
-    const route = byName.get(routeName)!;
-    const { routeName: winningRoute, rule: byRule } = matches[first]!;
+    const route = routeByName.get(routeName)!;
+    const { routeName: winningRoute, rule: winningRule } = matches[first]!;
     context.warn(
       route,
       `rules[${rule}].matches[${index}].${route.kind === 'GRPCRoute' ? 'method' : 'path'}`,
-      `is never reached: rules[${byRule}] of ${winningRoute} matches every path, and regular expressions come after all prefixes`,
+      `is never reached: rules[${winningRule}] of ${winningRoute} matches every path, and regular expressions come after all prefixes`,
     );
   }
 }
@@ -88,16 +88,16 @@ function reportUnreached(
 /**
  * Groups hosts with the same routes.
  *
- * @param isOwn whether a route differs per host
+ * @param needsOwnHost whether a route differs per host
  */
 function groups(
-  byHost: ReadonlyMap<string, readonly Config<RouteObject>[]>,
-  isOwn: (route: Config<RouteObject>) => boolean,
+  routesByHost: ReadonlyMap<string, readonly Config<RouteObject>[]>,
+  needsOwnHost: (route: Config<RouteObject>) => boolean,
 ): [hosts: string[], routes: readonly Config<RouteObject>[]][] {
   const groupsByKey = new Map<string, [string[], readonly Config<RouteObject>[]]>();
-  for (const [host, routes] of byHost) {
+  for (const [host, routes] of routesByHost) {
     const names = routes.map(routeNameOf).join();
-    const key = routes.some(isOwn) ? `${names} ${host}` : names;
+    const key = routes.some(needsOwnHost) ? `${names} ${host}` : names;
     const group = groupsByKey.get(key);
     if (group === undefined) groupsByKey.set(key, [[host], routes]);
     else group[0].push(host);
@@ -125,7 +125,7 @@ function virtualService(
 }
 
 /** Rejects requests without a matching route, which must not reach a listener with a wider hostname. */
-function closed({ gateway, gatewayName, hostname, index }: KnownListener): Config<VirtualService> {
+function closedVirtualService({ gateway, gatewayName, hostname, index }: KnownListener): Config<VirtualService> {
   const { kind, namespace, name, creationTimestamp } = gateway;
   const origin: Origin = { key: { kind, namespace, name }, path: ['spec', 'listeners', index] };
   return madeObject<VirtualService>({

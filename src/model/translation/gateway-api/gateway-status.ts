@@ -25,16 +25,16 @@ export interface GatewayStatusContext {
 export function servicesByGateway(
   services: readonly Config<KubernetesService>[],
 ): ReadonlyMap<string, readonly Config<KubernetesService>[]> {
-  const found = new Map<string, Config<KubernetesService>[]>();
+  const servicesByAddress = new Map<string, Config<KubernetesService>[]>();
   for (const service of services) {
     const name = service.spec.spec.selector?.[gatewayNameLabel] ?? service.labels[gatewayNameLabel];
     if (name === undefined) continue;
     const key = `${service.namespace}/${name}`;
-    const knownServices = found.get(key);
-    if (knownServices === undefined) found.set(key, [service]);
-    else knownServices.push(service);
+    const addressServices = servicesByAddress.get(key);
+    if (addressServices === undefined) servicesByAddress.set(key, [service]);
+    else addressServices.push(service);
   }
-  return found;
+  return servicesByAddress;
 }
 
 const maxAddresses = 16;
@@ -50,10 +50,10 @@ export function gatewayStatusOf(
   context: GatewayStatusContext,
 ): GatewayStatus {
   const { generation, spec } = gateway;
-  const byIndex = new Map(listeners.map((listener) => [listener.index, listener]));
+  const listenerByIndex = new Map(listeners.map((listener) => [listener.index, listener]));
   const conflicts = portConflicts(listeners);
   const listenerStatuses = spec.listeners.map((listener, index): ListenerStatus => {
-    const servedListener = byIndex.get(index);
+    const servedListener = listenerByIndex.get(index);
     return {
       name: listener.name,
       supportedKinds: supportedKindsOf(listener),
@@ -81,15 +81,15 @@ export function gatewayStatusOf(
   };
 }
 
-function acceptedOf({ addresses, listeners }: KubernetesGateway, refused: number): GatewayApiCondition {
+function acceptedOf({ addresses, listeners }: KubernetesGateway, refusedCount: number): GatewayApiCondition {
   const other = addresses.find(({ type }) => type !== 'Hostname');
   if (other !== undefined) {
     const message = `addresses: type must be Hostname (the name of a Service), got ${other.type} ${other.value}`;
     return condition('Accepted', false, 'UnsupportedAddress', message);
   }
-  if (refused === 0) return condition('Accepted', true, 'Accepted', 'accepted by this control plane');
-  const message = `${refused} of ${listeners.length} listeners are not accepted`;
-  return condition('Accepted', refused < listeners.length, 'ListenersNotValid', message);
+  if (refusedCount === 0) return condition('Accepted', true, 'Accepted', 'accepted by this control plane');
+  const message = `${refusedCount} of ${listeners.length} listeners are not accepted`;
+  return condition('Accepted', refusedCount < listeners.length, 'ListenersNotValid', message);
 }
 
 function isTrue(conditions: readonly GatewayApiCondition[], type: string): boolean {
@@ -114,14 +114,14 @@ function listenerConditions(
   context: GatewayStatusContext,
 ): GatewayApiCondition[] {
   const references = resolvedRefs(listener, servedListener, context);
-  const free = condition('Conflicted', false, 'NoConflicts', 'no conflict with another listener');
+  const noConflict = condition('Conflicted', false, 'NoConflicts', 'no conflict with another listener');
   if (servedListener === undefined) {
     const message = `protocol must be ${protocolsServed}, got ${listener.protocol}`;
     return [
       condition('Accepted', false, 'UnsupportedProtocol', message),
       condition('Programmed', false, 'Invalid', message),
       references,
-      free,
+      noConflict,
     ];
   }
   if (conflict !== undefined) {
@@ -133,14 +133,14 @@ function listenerConditions(
       condition('Conflicted', true, reason, message),
     ];
   }
-  const accepted = condition('Accepted', true, 'Accepted', 'the listener is valid');
-  const why =
+  const acceptedCondition = condition('Accepted', true, 'Accepted', 'the listener is valid');
+  const conflictReason =
     servedListener.refusal?.message ?? (references.reason === 'InvalidCertificateRef' ? references.message : undefined);
   const programmed =
-    why === undefined
+    conflictReason === undefined
       ? condition('Programmed', true, 'Programmed', 'the listener is applied')
-      : condition('Programmed', false, 'Invalid', why);
-  return [accepted, programmed, references, free];
+      : condition('Programmed', false, 'Invalid', conflictReason);
+  return [acceptedCondition, programmed, references, noConflict];
 }
 
 function resolvedRefs(
@@ -188,19 +188,19 @@ interface PortConflict {
 function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownListener, PortConflict> {
   const conflicts = new Map<KnownListener, PortConflict>();
   const inForce = listeners.filter(({ server }) => server !== undefined);
-  for (const [port, those] of Map.groupBy(inForce, ({ listener }) => listener.port)) {
-    const sorted = those.toSorted((a, b) => compareText(a.gatewayName, b.gatewayName));
-    const first = sorted[0]!.listener;
-    const byHostname = new Map<string, Listener>();
-    for (const knownListener of sorted) {
-      const earlier = byHostname.get(knownListener.hostname);
-      if (portUseOf(knownListener.listener) !== portUseOf(first)) {
+  for (const [port, portListeners] of Map.groupBy(inForce, ({ listener }) => listener.port)) {
+    const sortedListeners = portListeners.toSorted((a, b) => compareText(a.gatewayName, b.gatewayName));
+    const first = sortedListeners[0]!.listener;
+    const listenerByHostname = new Map<string, Listener>();
+    for (const listenerEntry of sortedListeners) {
+      const earlierListener = listenerByHostname.get(listenerEntry.hostname);
+      if (portUseOf(listenerEntry.listener) !== portUseOf(first)) {
         const message = `port ${port} has protocol ${first.protocol} because of listener ${first.name}`;
-        conflicts.set(knownListener, { reason: 'ProtocolConflict', message });
-      } else if (earlier !== undefined) {
-        const message = `hostname ${knownListener.hostname} of port ${port} has protocol ${earlier.protocol} because of listener ${earlier.name}`;
-        conflicts.set(knownListener, { reason: 'HostnameConflict', message });
-      } else byHostname.set(knownListener.hostname, knownListener.listener);
+        conflicts.set(listenerEntry, { reason: 'ProtocolConflict', message });
+      } else if (earlierListener !== undefined) {
+        const message = `hostname ${listenerEntry.hostname} of port ${port} has protocol ${earlierListener.protocol} because of listener ${earlierListener.name}`;
+        conflicts.set(listenerEntry, { reason: 'HostnameConflict', message });
+      } else listenerByHostname.set(listenerEntry.hostname, listenerEntry.listener);
     }
   }
   return conflicts;
@@ -211,22 +211,22 @@ function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownLi
  * certificate covers them.
  */
 function overlapOf(
-  knownListener: KnownListener | undefined,
+  listenerEntry: KnownListener | undefined,
   listeners: readonly KnownListener[],
 ): readonly GatewayApiCondition[] {
   const isHttps = ({ listener, server }: KnownListener): boolean =>
     listener.protocol === 'HTTPS' && server !== undefined;
-  if (knownListener === undefined || !isHttps(knownListener)) return [];
+  if (listenerEntry === undefined || !isHttps(listenerEntry)) return [];
   const other = listeners.find(
-    (another) =>
-      another.hostname !== knownListener.hostname &&
-      another.listener.port === knownListener.listener.port &&
-      isHttps(another) &&
-      hostsOverlap(another.hostname, knownListener.hostname),
+    (otherKind) =>
+      otherKind.hostname !== listenerEntry.hostname &&
+      otherKind.listener.port === listenerEntry.listener.port &&
+      isHttps(otherKind) &&
+      hostsOverlap(otherKind.hostname, listenerEntry.hostname),
   );
   if (other === undefined) return [];
   const message =
-    `hostname ${knownListener.hostname} overlaps with ${other.hostname} of listener ${other.listener.name}: ` +
+    `hostname ${listenerEntry.hostname} overlaps with ${other.hostname} of listener ${other.listener.name}: ` +
     'requests for the more specific one get 421 over connections of the other one, if it has stricter requirements for clients';
   return [condition('OverlappingTLSConfig', true, 'OverlappingHostnames', message)];
 }

@@ -60,7 +60,7 @@ export function routesOf(route: Config<RouteObject>, entrance: Entrance, context
   return route.spec.rules.flatMap((rule, ruleIndex) => {
     const matches = rule.matches.length > 0 ? rule.matches : [everyRequest];
     const action = new RuleAction(route, rule, `rules[${ruleIndex}]`, entrance, context);
-    const shared = action.shared();
+    const sharedAction = action.shared();
     return matches.map((match, index): PlacedRoute => {
       const path = ['spec', 'rules', ruleIndex, ...(matches.length > 1 ? ['matches', index] : [])];
       return {
@@ -73,7 +73,7 @@ export function routesOf(route: Config<RouteObject>, entrance: Entrance, context
         http: {
           name: `${route.namespace}.${route.name}.${rule.name ?? ruleIndex}`,
           match: matchesOf(match, rule),
-          ...(shared ?? action.of(match)),
+          ...(sharedAction ?? action.of(match)),
           ...action.headers,
         },
       };
@@ -119,7 +119,7 @@ class RuleAction {
   readonly #entrance: Entrance;
   readonly #context: TranslationContext;
   readonly #status: 500 | 503;
-  readonly #refused: HttpRoute;
+  readonly #refusedRoute: HttpRoute;
   /** Empty for 503, with which Envoy responds by default. */
   readonly #missingStatus: Pick<HttpRoute, 'missingDestinationStatus'>;
   #forward: HttpRoute | undefined;
@@ -137,7 +137,7 @@ class RuleAction {
     this.#entrance = entrance;
     this.#context = context;
     this.#status = statusOf(route);
-    this.#refused = { directResponse: { status: this.#status } };
+    this.#refusedRoute = { directResponse: { status: this.#status } };
     this.#missingStatus = this.#status === 500 ? { missingDestinationStatus: 500 } : {};
     this.headers = headersOf(rule.filters);
   }
@@ -145,16 +145,19 @@ class RuleAction {
   /** The action for all matches of the rule, if it does not depend on the match. */
   shared(): HttpRoute | undefined {
     const { filters } = this.#rule;
-    const unknown = filters.findIndex(({ type }) => !supported.has(type));
-    if (unknown >= 0) {
+    const unknownIndex = filters.findIndex(({ type }) => !supported.has(type));
+    if (unknownIndex >= 0) {
       // The filter must not be skipped, because it may restrict the destinations of requests.
-      this.#warn(`filters[${unknown}]`, `${filters[unknown]!.type} is not supported: requests get ${this.#status}`);
-      return this.#refused;
+      this.#warn(
+        `filters[${unknownIndex}]`,
+        `${filters[unknownIndex]!.type} is not supported: requests get ${this.#status}`,
+      );
+      return this.#refusedRoute;
     }
     const redirects = filters.some(({ requestRedirect }) => requestRedirect !== undefined);
     if (redirects) return undefined;
     const route = this.#destinations();
-    if (route === undefined) return this.#refused;
+    if (route === undefined) return this.#refusedRoute;
     this.#forward = { route, ...this.#missingStatus, ...this.#mirrors(), ...timeoutsOf(this.#rule) };
     return filters.some(({ urlRewrite }) => urlRewrite !== undefined) ? undefined : this.#forward;
   }
@@ -167,7 +170,7 @@ class RuleAction {
       const rewrite = { ...(path && pathRewrite(path, match)), ...(hostname !== undefined && { authority: hostname }) };
       return { ...this.#forward, ...(Object.keys(rewrite).length > 0 && { rewrite }) };
     }
-    return this.#forward ?? this.#refused;
+    return this.#forward ?? this.#refusedRoute;
   }
 
   #destinations(): readonly HttpRouteDestination[] | undefined {
@@ -177,26 +180,26 @@ class RuleAction {
       return undefined;
     }
     const all = backendRefs.map((ref, index) => this.#destination(ref, `backendRefs[${index}]`));
-    const used = all.filter(({ weight }) => weight !== 0);
-    const usableDestinations = used.filter(({ destination }) => destination !== noDestination);
+    const weightedBackends = all.filter(({ weight }) => weight !== 0);
+    const usableDestinations = weightedBackends.filter(({ destination }) => destination !== noDestination);
     if (usableDestinations.length === 0) return undefined;
-    const [sole] = used;
-    return used.length === 1 ? [{ ...sole!, weight: 100 }] : used;
+    const [sole] = weightedBackends;
+    return weightedBackends.length === 1 ? [{ ...sole!, weight: 100 }] : weightedBackends;
   }
 
   #destination(ref: HttpBackendRef, path: string): HttpRouteDestination {
     const foundDestination = this.#destinationOf(ref);
-    const lost = { destination: noDestination, weight: ref.weight };
+    const lostDestination = { destination: noDestination, weight: ref.weight };
     const share = this.#rule.backendRefs.length > 1 ? 'its share of requests gets' : 'requests get';
     if ('missing' in foundDestination) {
       this.#warn(path, `${foundDestination.missing}: ${share} ${this.#status}`, foundDestination.about);
-      return lost;
+      return lostDestination;
     }
     const other = ref.filters.findIndex(({ type }) => !backendFilters.has(type));
     if (other >= 0) {
       const { type } = ref.filters[other]!;
       this.#warn(`${path}.filters[${other}]`, `${type} is not supported for a backend: ${share} ${this.#status}`);
-      return lost;
+      return lostDestination;
     }
     return { destination: foundDestination, weight: ref.weight, ...headersOf(ref.filters) };
   }
@@ -220,8 +223,8 @@ class RuleAction {
     return destinationOf(ref, this.#route, this.#context, this.#entrance.inMesh ?? false);
   }
 
-  #warn(field: string, message: string, about?: TranslationWarning): void {
-    this.#context.warn(this.#route, `${this.#path}.${field}`, message, about);
+  #warn(field: string, message: string, warning?: TranslationWarning): void {
+    this.#context.warn(this.#route, `${this.#path}.${field}`, message, warning);
   }
 }
 
@@ -264,18 +267,18 @@ function redirectOf(
   entrance: Entrance,
 ): HttpRedirect {
   // Envoy would keep the port of the request's authority, so the port must be set, even if it is the default.
-  const otherwiseKept =
+  const keptParts =
     hostname === undefined && entrance.scheme !== undefined && entrance.port !== defaultPorts[entrance.scheme];
-  const meant = port ?? (scheme === undefined ? entrance.port : defaultPorts[scheme]);
-  const used = scheme ?? entrance.scheme;
-  const isDefault = used !== undefined && meant === defaultPorts[used];
+  const redirectPort = port ?? (scheme === undefined ? entrance.port : defaultPorts[scheme]);
+  const redirectScheme = scheme ?? entrance.scheme;
+  const isDefault = redirectScheme !== undefined && redirectPort === defaultPorts[redirectScheme];
   return {
     redirectCode: statusCode,
     ...(scheme !== undefined && { scheme }),
     ...(hostname !== undefined && { authority: hostname }),
     ...(path && pathRedirect(path, match)),
-    ...(meant !== undefined && (!isDefault || otherwiseKept) && { port: meant }),
-    ...(isDefault && otherwiseKept && { includesPort: true }),
+    ...(redirectPort !== undefined && (!isDefault || keptParts) && { port: redirectPort }),
+    ...(isDefault && keptParts && { includesPort: true }),
   };
 }
 

@@ -23,9 +23,9 @@ export function* l4VirtualServices(
     const routeDestinations = destinationsOf(route, false, context);
     for (const attachment of attachments) {
       // A TCPRoute matches all connections of its listener, so only the first one is active.
-      const isInForce = route.kind !== 'TCPRoute' || first.of(attachment.listener, everyConnection) === route;
-      const destinations = attachment.isClosed ? nowhere : routeDestinations;
-      if (attachment.listener.server !== undefined && isInForce)
+      const isApplied = route.kind !== 'TCPRoute' || first.of(attachment.listener, everyConnection) === route;
+      const destinations = attachment.isClosed ? noDestinations : routeDestinations;
+      if (attachment.listener.server !== undefined && isApplied)
         all.push(virtualServiceOfListener(attachment, destinations));
     }
     yield;
@@ -56,7 +56,7 @@ function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
     first.set(listener, firstByName);
     for (const name of matchKeysOf(attachment)) {
       const firstRoute = firstByName.get(name);
-      if (firstRoute === undefined || byAgeAndName(route, firstRoute) < 0) firstByName.set(name, route);
+      if (firstRoute === undefined || compareAgeAndName(route, firstRoute) < 0) firstByName.set(name, route);
     }
   }
   return { of: (listener, name) => first.get(listener)?.get(name) };
@@ -68,14 +68,14 @@ function reportShadowed(
   first: FirstRoutes,
   context: TranslationContext,
 ): void {
-  const reported = new Set<Config<RouteObject>>();
+  const reportedRoutes = new Set<Config<RouteObject>>();
   for (const attachment of toListeners) {
     const { route, listener } = attachment;
-    if (reported.has(route)) continue;
+    if (reportedRoutes.has(route)) continue;
     for (const name of matchKeysOf(attachment)) {
       const winner = first.of(listener, name)!;
       if (winner === route) continue;
-      reported.add(route);
+      reportedRoutes.add(route);
       const [field, description] =
         name === everyConnection ? (['parentRefs', name] as const) : (['hostnames', `connections to ${name}`] as const);
       const winnerText = `${winner.kind} ${winner.namespace}/${winner.name}`;
@@ -90,7 +90,7 @@ function reportShadowed(
 }
 
 /** Orders by age, oldest first, then by `namespace/name` as one text, as the API defines. */
-function byAgeAndName(a: Config, b: Config): number {
+function compareAgeAndName(a: Config, b: Config): number {
   return a.creationTimestamp - b.creationTimestamp || compareText(textOf(a), textOf(b));
 }
 
@@ -128,10 +128,10 @@ function virtualServiceOfService(
   { service, namespace, creationTimestamp, attachments }: ClientsRoutes,
   context: TranslationContext,
 ): Config<VirtualService> {
-  const sorted = attachments.toSorted(
-    (a, b) => Number(a.port === undefined) - Number(b.port === undefined) || byAgeAndName(a.route, b.route),
+  const sortedAttachments = attachments.toSorted(
+    (a, b) => Number(a.port === undefined) - Number(b.port === undefined) || compareAgeAndName(a.route, b.route),
   );
-  const routes = [...new Set(sorted.map(({ route }) => route))];
+  const routes = [...new Set(sortedAttachments.map(({ route }) => route))];
   return generatedObject<VirtualService>({
     kind: 'VirtualService',
     name: `${service.name}.${service.namespace}-${generatedNameMark}-tcp`,
@@ -141,14 +141,14 @@ function virtualServiceOfService(
     annotations: { 'internal.istio.io/parents': parentsText(routes) },
     partOrigins: {
       hosts: routes.map(hostsOrigin),
-      ...Object.fromEntries(sorted.map(({ route }, index) => [`tcp[${index}]`, [ruleOrigin(route)]])),
+      ...Object.fromEntries(sortedAttachments.map(({ route }, index) => [`tcp[${index}]`, [ruleOrigin(route)]])),
     },
     spec: {
       hosts: [context.hostOf(service.namespace, service.name)],
       gateways: ['mesh'],
-      tcp: sorted.map(({ route, port, isClosed }) => ({
+      tcp: sortedAttachments.map(({ route, port, isClosed }) => ({
         ...(port !== undefined && { match: [{ port }] }),
-        route: isClosed ? nowhere : destinationsOf(route, true, context),
+        route: isClosed ? noDestinations : destinationsOf(route, true, context),
       })),
       exportTo: [namespace === service.namespace ? '*' : '.'],
     },
@@ -156,7 +156,7 @@ function virtualServiceOfService(
 }
 
 /** Destination for connections of a route that exceeds its namespace's limit. */
-const nowhere: readonly RouteDestination[] = [{ destination: noDestination, weight: 100 }];
+const noDestinations: readonly RouteDestination[] = [{ destination: noDestination, weight: 100 }];
 
 /** Destinations of the first rule, which matches every connection. Connections that the weights assign to a missing backend are closed. */
 function destinationsOf(
@@ -177,9 +177,9 @@ function destinationsOf(
     );
     return { destination: noDestination, weight: ref.weight };
   });
-  const used = all.filter(({ weight }) => weight !== 0);
-  if (used.length === 0) return nowhere;
-  return used.length === 1 ? [{ ...used[0]!, weight: 100 }] : used;
+  const weightedBackends = all.filter(({ weight }) => weight !== 0);
+  if (weightedBackends.length === 0) return noDestinations;
+  return weightedBackends.length === 1 ? [{ ...weightedBackends[0]!, weight: 100 }] : weightedBackends;
 }
 
 function ruleOrigin({ kind, namespace, name }: Config<RouteObject>): Origin {

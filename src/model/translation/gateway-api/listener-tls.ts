@@ -31,9 +31,9 @@ function refuse(
   field: string,
   message: string,
   reason: ListenerRefusal['reason'] = 'Invalid',
-  about?: TranslationWarning,
+  warning?: TranslationWarning,
 ): Refused {
-  return { field, reason, message, ...(about && { about }) };
+  return { field, reason, message, ...(warning && { about: warning }) };
 }
 
 /** Returns `undefined` for plaintext. */
@@ -45,12 +45,12 @@ export function tlsOf(
   const { protocol, tls } = listener;
   if (protocol === 'HTTP' || protocol === 'TCP') return undefined;
   if (tls === undefined) return refuse('', `tls is required with protocol ${protocol}`);
-  const unknown = Object.keys(tls.options).find((key) => key.startsWith(prefix) && !knownOptions.includes(key));
+  const unknownKey = Object.keys(tls.options).find((key) => key.startsWith(prefix) && !knownOptions.includes(key));
   // Rejects unknown options, because they may restrict clients.
-  if (unknown !== undefined)
+  if (unknownKey !== undefined)
     return refuse(
       '.tls.options',
-      `unknown option ${unknown}, must be one of ${knownOptions.join(', ')}`,
+      `unknown option ${unknownKey}, must be one of ${knownOptions.join(', ')}`,
       'Invalid',
       unknownOption,
     );
@@ -65,12 +65,12 @@ export function tlsOf(
   if ((gateway.spec.tls as { frontend?: unknown } | undefined)?.frontend !== undefined) {
     return refuse('', 'spec.tls.frontend of the Gateway is not supported');
   }
-  const mode = terminateModes.find((knownMode) => knownMode === (tls.options[terminateModeOption] ?? 'SIMPLE'));
+  const mode = terminateModes.find((acceptedMode) => acceptedMode === (tls.options[terminateModeOption] ?? 'SIMPLE'));
   if (mode === undefined) {
-    const got = tls.options[terminateModeOption];
+    const actualMode = tls.options[terminateModeOption];
     return refuse(
       '.tls.options',
-      `${terminateModeOption} must be one of ${terminateModes.join(', ')}, got ${got}`,
+      `${terminateModeOption} must be one of ${terminateModes.join(', ')}, got ${actualMode}`,
       'Invalid',
       unknownOption,
     );
@@ -103,9 +103,9 @@ interface CipherSuites {
 function cipherSuitesOf({ options }: ListenerTls): CipherSuites | Refused {
   const option = options[cipherSuitesOption];
   if (option === undefined) return { unknownSuites: [] };
-  const written = option.split(',').map((suite) => suite.trim());
-  const cipherSuites = written.filter((suite) => knownCipherSuites.has(suite));
-  const unknownSuites = written.filter((suite) => !knownCipherSuites.has(suite));
+  const suiteNames = option.split(',').map((suite) => suite.trim());
+  const cipherSuites = suiteNames.filter((suite) => knownCipherSuites.has(suite));
+  const unknownSuites = suiteNames.filter((suite) => !knownCipherSuites.has(suite));
   // An empty list would mean the defaults.
   if (cipherSuites.length === 0) {
     return refuse(
@@ -132,11 +132,11 @@ function credentialsOf(
       return refuse(field, `must be a Secret, got ${kind} ${name}`, invalidReference);
     if (!context.isGranted({ kind: 'Gateway', namespace: gateway.namespace }, { group, kind, name, namespace })) {
       const message = `no ReferenceGrant in namespace ${namespace} allows Gateways of namespace ${gateway.namespace} to refer to Secret ${name}`;
-      const about: TranslationWarning = {
+      const warning: TranslationWarning = {
         code: 'REFERENCE_NOT_GRANTED',
         absent: { kind: 'ReferenceGrant', namespace },
       };
-      return refuse(field, message, 'RefNotPermitted', about);
+      return refuse(field, message, 'RefNotPermitted', warning);
     }
     names.push(namespace === gateway.namespace ? `kubernetes://${name}` : `kubernetes://${namespace}/${name}`);
   }

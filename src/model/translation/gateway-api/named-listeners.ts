@@ -11,11 +11,11 @@ export interface SharedHosts {
 
 class NamedListeners {
   readonly listeners: readonly KnownListener[];
-  readonly #byHost: HostIndex<KnownListener>;
+  readonly #listenersByHost: HostIndex<KnownListener>;
 
   constructor(listeners: readonly KnownListener[]) {
     this.listeners = listeners;
-    this.#byHost = new HostIndex(listeners, ({ hostname }) => [hostname]);
+    this.#listenersByHost = new HostIndex(listeners, ({ hostname }) => [hostname]);
   }
 
   /** Returns listeners that share hosts with the given hostnames, in order. Without hostnames, returns all listeners. */
@@ -23,16 +23,16 @@ class NamedListeners {
     if (hostnames.length === 0) {
       return this.listeners.map((listener) => ({ listener, hosts: new Set([listener.hostname]) }));
     }
-    const shared = new Map<KnownListener, Set<string>>();
+    const sharedHosts = new Map<KnownListener, Set<string>>();
     for (const hostname of hostnames) {
-      for (const { item, host } of this.#byHost.overlapping(hostname)) {
-        const both = hostIntersection(hostname, host)!;
-        const hosts = shared.get(item);
-        if (hosts === undefined) shared.set(item, new Set([both]));
-        else hosts.add(both);
+      for (const { item, host } of this.#listenersByHost.overlapping(hostname)) {
+        const sharedHost = hostIntersection(hostname, host)!;
+        const hosts = sharedHosts.get(item);
+        if (hosts === undefined) sharedHosts.set(item, new Set([sharedHost]));
+        else hosts.add(sharedHost);
       }
     }
-    return [...shared]
+    return [...sharedHosts]
       .map(([listener, hosts]) => ({ listener, hosts }))
       .sort((a, b) => a.listener.index - b.listener.index);
   }

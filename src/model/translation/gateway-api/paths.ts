@@ -42,16 +42,16 @@ export function pathRedirect(modifier: PathModifier, match: HttpRouteMatch): Pic
   return uri === undefined ? {} : { uri: `%PREFIX()%${uri}` };
 }
 
-function prefixRewrite(written: string, match: HttpRouteMatch): { uri?: string } {
-  const [prefix, replacement] = [pathOf(match), replacementOf(written)];
+function prefixRewrite(rewritePath: string, match: HttpRouteMatch): { uri?: string } {
+  const [prefix, replacement] = [pathOf(match), replacementOf(rewritePath)];
   if (prefix === replacement) return {};
   // A match of every path includes the leading slash.
   return { uri: prefix === '' || replacement === '' ? `${replacement}/` : replacement };
 }
 
 /** Removes trailing slashes, which are not significant. */
-function replacementOf(written: string): string {
-  return rooted(written).replace(/\/+$/, '');
+function replacementOf(rewritePath: string): string {
+  return rooted(rewritePath).replace(/\/+$/, '');
 }
 
 function rooted(path: string): string {

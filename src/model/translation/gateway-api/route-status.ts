@@ -7,23 +7,23 @@ import { unsupportedFilterOf } from './http-route-rules.ts';
 import { condition, type GatewayApiCondition, type RouteStatus } from './object-conditions.ts';
 import type { TranslationContext } from './translation-context.ts';
 
-/** @param outcomes of the parent references, by index */
+/** @param parentOutcomes of the parent references, by index */
 export function routeStatusOf(
   route: Config<RouteObject>,
-  outcomes: readonly ParentOutcome[],
+  parentOutcomes: readonly ParentOutcome[],
   context: TranslationContext,
 ): RouteStatus {
   const { generation, spec } = route;
   const rules = rulesOf(route);
   const parents = spec.parentRefs.flatMap((parentRef, index): RouteStatus['parents'][number][] => {
-    const parentOutcome = outcomes[index] ?? 'foreign';
+    const parentOutcome = parentOutcomes[index] ?? 'foreign';
     if (parentOutcome === 'foreign') return [];
-    const accepted =
+    const acceptedCondition =
       parentOutcome === 'attached'
         ? rules
         : [condition('Accepted', false, parentOutcome.reason, parentOutcome.message)];
-    const isInMesh = parentRef.kind === 'Service';
-    return [{ parentRef, conditions: [...accepted, resolvedRefs(route, context, isInMesh)] }];
+    const isMeshParent = parentRef.kind === 'Service';
+    return [{ parentRef, conditions: [...acceptedCondition, resolvedRefs(route, context, isMeshParent)] }];
   });
   return { ...(generation !== undefined && { generation }), parents };
 }
@@ -36,26 +36,32 @@ function rulesOf({ spec: { rules } }: Config<RouteObject>): GatewayApiCondition[
   });
   if (unsupportedFilters.length === rules.length && unsupportedFilters.length > 0)
     return [condition('Accepted', false, 'UnsupportedValue', unsupportedFilters.join('; '))];
-  const accepted = condition('Accepted', true, 'Accepted', 'the route is attached to this parent');
-  if (unsupportedFilters.length === 0) return [accepted];
+  const acceptedCondition = condition('Accepted', true, 'Accepted', 'the route is attached to this parent');
+  if (unsupportedFilters.length === 0) return [acceptedCondition];
   return [
-    accepted,
+    acceptedCondition,
     condition('PartiallyInvalid', true, 'UnsupportedValue', `Dropped Rule: ${unsupportedFilters.join('; ')}`),
   ];
 }
 
 /** From worst to best: a reference that is not permitted, an invalid kind, a missing object. */
-const worst: readonly MissingBackend['reason'][] = ['RefNotPermitted', 'InvalidKind', 'BackendNotFound'];
+const reasonsBySeverity: readonly MissingBackend['reason'][] = ['RefNotPermitted', 'InvalidKind', 'BackendNotFound'];
 const maxNamed = 5;
 
-function resolvedRefs(route: Config<RouteObject>, context: TranslationContext, isInMesh: boolean): GatewayApiCondition {
+function resolvedRefs(
+  route: Config<RouteObject>,
+  context: TranslationContext,
+  isMeshParent: boolean,
+): GatewayApiCondition {
   const missingBackends = new Map<string, MissingBackend>();
   for (const ref of referencesOf(route.spec)) {
-    const foundDestination = destinationOf(ref, route, context, isInMesh);
+    const foundDestination = destinationOf(ref, route, context, isMeshParent);
     if ('missing' in foundDestination) missingBackends.set(foundDestination.missing, foundDestination);
   }
   if (missingBackends.size === 0) return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
-  const all = [...missingBackends.values()].sort((a, b) => worst.indexOf(a.reason) - worst.indexOf(b.reason));
+  const all = [...missingBackends.values()].sort(
+    (a, b) => reasonsBySeverity.indexOf(a.reason) - reasonsBySeverity.indexOf(b.reason),
+  );
   const texts = all.slice(0, maxNamed).map((missingBackend) => missingBackend.missing);
   if (all.length > maxNamed) texts.push(`and ${all.length - maxNamed} more`);
   return condition('ResolvedRefs', false, all[0]!.reason, texts.join('; '));

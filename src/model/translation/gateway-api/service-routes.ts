@@ -36,8 +36,8 @@ export interface ClientsRoutes {
 
 export function* byClients(attachments: readonly ServiceAttachment[]): Generator<ClientsRoutes> {
   for (const [service, serviceAttachments] of Map.groupBy(attachments, ({ service }) => service)) {
-    const byNamespace = Map.groupBy(serviceAttachments, ({ route }) => route.namespace);
-    for (const [namespace, namespaceAttachments] of byNamespace) {
+    const attachmentsByNamespace = Map.groupBy(serviceAttachments, ({ route }) => route.namespace);
+    for (const [namespace, namespaceAttachments] of attachmentsByNamespace) {
       const creationTimestamp = Math.min(...namespaceAttachments.map(({ route }) => route.creationTimestamp));
       yield { service, namespace, creationTimestamp, attachments: namespaceAttachments };
     }
@@ -49,10 +49,10 @@ function virtualService(
   context: TranslationContext,
 ): Config<VirtualService> {
   const routes = [...new Set(attachments.map(({ route }) => route))];
-  const placed = new Map(routes.map((route) => [route, routesOf(route, { inMesh: true }, context)]));
+  const placedByRoute = new Map(routes.map((route) => [route, routesOf(route, { inMesh: true }, context)]));
   const matches = attachments
     .flatMap(({ route, port, isClosed }) =>
-      placed.get(route)!.map((placedRoute) => {
+      placedByRoute.get(route)!.map((placedRoute) => {
         const routeForAllPorts = isClosed ? closedPlace(placedRoute) : placedRoute;
         return port === undefined ? routeForAllPorts : routeForPort(routeForAllPorts, port);
       }),
@@ -87,8 +87,11 @@ function exportedLike(service: Config<KubernetesService>): readonly string[] {
   return exportTo.length > 0 ? exportTo : ['*'];
 }
 
-function routeForPort(placed: PlacedRoute, port: number): PlacedRoute {
-  return { ...placed, http: { ...placed.http, match: placed.http.match!.map((match) => ({ ...match, port })) } };
+function routeForPort(placedRoute: PlacedRoute, port: number): PlacedRoute {
+  return {
+    ...placedRoute,
+    http: { ...placedRoute.http, match: placedRoute.http.match!.map((match) => ({ ...match, port })) },
+  };
 }
 
 /** Default routes for ports without an HTTPRoute. */

@@ -35,8 +35,8 @@ export const noTranslation: GatewayApiTranslation = {
 
 const ownKinds: readonly string[] = ['GatewayClass', 'KubernetesGateway', ...routeKinds, 'ReferenceGrant'];
 
-export function translationMayDiffer(previous: GatewayApiTranslation, touched: Iterable<string>): boolean {
-  for (const key of touched) {
+export function translationMayDiffer(previous: GatewayApiTranslation, touchedKeys: Iterable<string>): boolean {
+  for (const key of touchedKeys) {
     if (previous.dependencies.has(key) || ownKinds.includes(key.slice(0, key.indexOf('/')))) return true;
   }
   return false;

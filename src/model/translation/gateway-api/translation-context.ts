@@ -74,8 +74,8 @@ export class TranslationContext {
   serviceOfHost(host: string): { readonly namespace: string; readonly name: string } | undefined {
     const suffix = `.svc.${this.domain}`;
     if (!host.endsWith(suffix)) return undefined;
-    const [name, namespace, ...more] = host.slice(0, -suffix.length).split('.');
-    return name === undefined || namespace === undefined || more.length > 0 ? undefined : { namespace, name };
+    const [name, namespace, ...otherLabels] = host.slice(0, -suffix.length).split('.');
+    return name === undefined || namespace === undefined || otherLabels.length > 0 ? undefined : { namespace, name };
   }
 
   isImplementedHere(className: string): boolean | undefined {
@@ -103,14 +103,14 @@ export class TranslationContext {
   }
 
   /** Reports that part of an object is not active, once per version of the object. */
-  warn(about: Config, field: string, message: string, { code, absent }: TranslationWarning = notProgrammed): void {
-    const key = configKeyOf(about);
-    const { file, line } = about.source ?? { file: '', line: 1 };
+  warn(config: Config, field: string, message: string, { code, absent }: TranslationWarning = notProgrammed): void {
+    const key = configKeyOf(config);
+    const { file, line } = config.source ?? { file: '', line: 1 };
     const object = `${key.kind} ${key.namespace}/${key.name}`;
     const problem: Problem = {
       ...{ severity: 'warning', file, line, object, key, field: `spec.${field}`, message },
       ...{ code, ...(absent && { absent }) },
     };
-    this.problems.set(`${problemText(problem)} ${about.resourceVersion}`, problem);
+    this.problems.set(`${problemText(problem)} ${config.resourceVersion}`, problem);
   }
 }

@@ -23,8 +23,11 @@ export function throughFault(
   if (share === 0) return undefined;
   const status = statusOf(abort);
   const grpcStatus = abort.errorType.case === 'grpcStatus' ? { grpcStatus: abort.errorType.value } : {};
-  const why = `the route injects a fault (abort of ${Math.round(share * 10_000) / 100} % of the requests)`;
-  return { share, outcome: { kind: 'aborted', status, ...grpcStatus, flag: 'FI', details: 'fault_filter_abort', why } };
+  const reason = `the route injects a fault (abort of ${Math.round(share * 10_000) / 100} % of the requests)`;
+  return {
+    share,
+    outcome: { kind: 'aborted', status, ...grpcStatus, flag: 'FI', details: 'fault_filter_abort', why: reason },
+  };
 }
 
 function statusOf({ errorType }: FaultAbort): number {

@@ -116,8 +116,8 @@ function throughHttpFilter(filter: HttpFilter, state: RequestState): FilterResul
 
 function throughDynamicForwardProxy({ subject, resolvesHost }: RequestState): FilterResult {
   if (subject.request.authority !== '' || !resolvesHost()) return undefined;
-  const why = 'the Host header is empty: no name to resolve';
-  return { outcome: { kind: 'malformed', status: 400, details: 'empty_host_header', why } };
+  const reason = 'the Host header is empty: no name to resolve';
+  return { outcome: { kind: 'malformed', status: 400, details: 'empty_host_header', why: reason } };
 }
 
 function throughTokens(

@@ -25,15 +25,15 @@ export function tokensAt(providers: readonly JwtProvider[], request: RoutedReque
   const locationsByPlace = new Map<string, { text: string; issuers: string[] }>();
   const add = (tokenPlace: string, text: string | undefined, issuer: string): void => {
     if (text === undefined) return;
-    const knownLocation = locationsByPlace.get(tokenPlace);
-    if (knownLocation === undefined) locationsByPlace.set(tokenPlace, { text, issuers: [issuer] });
-    else knownLocation.issuers.push(issuer);
+    const cachedLocation = locationsByPlace.get(tokenPlace);
+    if (cachedLocation === undefined) locationsByPlace.set(tokenPlace, { text, issuers: [issuer] });
+    else cachedLocation.issuers.push(issuer);
   };
   const all = providers.map((provider) => ({ issuer: provider.issuer, ...locationsOf(provider) }));
   for (const { issuer, headers } of all) {
     for (const { name, valuePrefix } of headers) {
       const value = ownValue(request.headers, name.toLowerCase());
-      add(`header ${name.toLowerCase()} ${valuePrefix}`, value && afterPrefix(value, valuePrefix), issuer);
+      add(`header ${name.toLowerCase()} ${valuePrefix}`, value && stripPrefix(value, valuePrefix), issuer);
     }
   }
   const query = new URLSearchParams(/\?([^#]*)/.exec(request.path)?.[1] ?? '');
@@ -53,7 +53,7 @@ function locationsOf({ fromHeaders, fromParams, fromCookies }: JwtProvider): Loc
 }
 
 /** Returns the first run of token characters after the prefix. */
-function afterPrefix(value: string, prefix: string): string | undefined {
+function stripPrefix(value: string, prefix: string): string | undefined {
   if (prefix === '') return value;
   const separatorIndex = value.indexOf(prefix);
   return separatorIndex === -1 ? undefined : (/[\w.-]+/.exec(value.slice(separatorIndex + prefix.length))?.[0] ?? '');

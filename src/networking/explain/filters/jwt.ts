@@ -43,9 +43,9 @@ export function throughJwt(
   const { error, verified } = verifier.verify(requirement);
   if (error === undefined) return { filterResult: undefined, verified };
   const status = error === 'for another audience' ? 403 : 401;
-  const why = error === 'missing' ? 'the request has no token' : `the token is ${error}`;
+  const reason = error === 'missing' ? 'the request has no token' : `the token is ${error}`;
   const details = 'jwt_authn_access_denied';
-  return { filterResult: { outcome: { kind: 'denied', status, details, why } }, verified: [] };
+  return { filterResult: { outcome: { kind: 'denied', status, details, why: reason } }, verified: [] };
 }
 
 function requirementFor(
@@ -76,13 +76,13 @@ class Verifier {
   verify({ requiresType: required }: JwtRequirement): Verification {
     switch (required.case) {
       case 'providerName':
-        return this.#byProvider(this.#providerNamed(required.value));
+        return this.#verifyByProvider(this.#providerNamed(required.value));
       case 'providerAndAudiences': {
         const { providerName, audiences } = required.value;
-        return this.#byProvider({ ...this.#providerNamed(providerName), audiences });
+        return this.#verifyByProvider({ ...this.#providerNamed(providerName), audiences });
       }
       case 'requiresAny':
-        return this.#any(required.value.requirements);
+        return this.#verifyAny(required.value.requirements);
       case 'requiresAll':
         return this.#all(required.value.requirements);
       case 'allowMissing':
@@ -101,7 +101,7 @@ class Verifier {
   }
 
   /** Requires all tokens at the provider's locations to be valid. */
-  #byProvider(provider: JwtProvider): Verification {
+  #verifyByProvider(provider: JwtProvider): Verification {
     const tokens = tokensAt([provider], this.#request);
     if (tokens.length === 0) return { error: 'missing', verified: [] };
     const verified: VerifiedToken[] = [];
@@ -134,7 +134,7 @@ class Verifier {
    * The first requirement that succeeds. `allow_missing` and `allow_missing_or_failed` are tried last, with only the
    * locations of their own providers.
    */
-  #any(requirements: readonly JwtRequirement[]): Verification {
+  #verifyAny(requirements: readonly JwtRequirement[]): Verification {
     const regular = requirements.filter(({ requiresType }) => !isBypass(requiresType.case));
     const bypasses = requirements.filter(({ requiresType }) => isBypass(requiresType.case));
     let error: TokenError = 'missing';

@@ -124,10 +124,10 @@ function matchesHeaderOf(matcher: HeaderMatcher, { request }: Subject): boolean 
 }
 
 function matchesPath({ rule }: PathMatcher, { request }: Subject): boolean {
-  return request !== undefined && rule.case === 'path' && matchesString(rule.value, withoutQuery(request.path));
+  return request !== undefined && rule.case === 'path' && matchesString(rule.value, stripQuery(request.path));
 }
 
-function withoutQuery(path: string): string {
+function stripQuery(path: string): string {
   return path.replace(/[?#].*$/s, '');
 }
 
@@ -139,5 +139,5 @@ function matchesTemplate({ typedConfig }: TypedExtensionConfig, { request }: Sub
     .split(/(\*\*|\*)/)
     .map((segment) => (segment === '**' ? '.*' : segment === '*' ? '[^/]+' : regexLiteral(segment)))
     .join('');
-  return request !== undefined && new RegExp(`^${pattern}$`, 's').test(withoutQuery(request.path));
+  return request !== undefined && new RegExp(`^${pattern}$`, 's').test(stripQuery(request.path));
 }

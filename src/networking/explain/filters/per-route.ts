@@ -14,15 +14,19 @@ export function perRouteConfig<Desc extends DescMessage>(
   schema: Desc,
   { configs }: RouteConfigs,
 ): MessageShape<Desc> | undefined {
-  const any = configs.find((config) => Object.hasOwn(config, filter))?.[filter];
-  if (any === undefined) return undefined;
-  const inner = anyIs(any, FilterConfigSchema) ? anyUnpack(any, FilterConfigSchema)?.config : any;
+  const packedConfig = configs.find((config) => Object.hasOwn(config, filter))?.[filter];
+  if (packedConfig === undefined) return undefined;
+  const inner = anyIs(packedConfig, FilterConfigSchema)
+    ? anyUnpack(packedConfig, FilterConfigSchema)?.config
+    : packedConfig;
   return inner && (anyUnpack(inner, schema) as MessageShape<Desc> | undefined);
 }
 
 /** Whether the filter is disabled: a route's configuration overrides the filter's default. */
 export function isDisabledFor({ name, disabled }: HttpFilter, { configs }: RouteConfigs): boolean {
-  const any = configs.find((config) => Object.hasOwn(config, name))?.[name];
-  if (any === undefined) return disabled;
-  return anyIs(any, FilterConfigSchema) ? anyUnpack(any, FilterConfigSchema)?.disabled === true : false;
+  const packedConfig = configs.find((config) => Object.hasOwn(config, name))?.[name];
+  if (packedConfig === undefined) return disabled;
+  return anyIs(packedConfig, FilterConfigSchema)
+    ? anyUnpack(packedConfig, FilterConfigSchema)?.disabled === true
+    : false;
 }

@@ -34,8 +34,8 @@ export function throughNetworkRbac(
 function deniedBy(rules: Rules, subject: Subject): { readonly policy: string; readonly why: string } | undefined {
   const { isAllowed, policy } = decideRules(rules, subject);
   if (isAllowed) return undefined;
-  const why = policy === undefined ? 'no AuthorizationPolicy allows it' : `policy ${policy} denies it`;
-  return { policy: policy ?? 'none', why };
+  const reason = policy === undefined ? 'no AuthorizationPolicy allows it' : `policy ${policy} denies it`;
+  return { policy: policy ?? 'none', why: reason };
 }
 
 /** Replaces white space, which would end the access log field. */

@@ -41,37 +41,47 @@ export function explainGrpc(configuration: GrpcConfiguration, question: GrpcQues
 function explainClient(configuration: GrpcConfiguration, question: GrpcQuestion): GrpcExplanation {
   const { target, authority = target } = question;
   const { message: listener, limitations } = configuration.listener(target);
-  const nothing = { filters: [], targets: [], settings: [], limitations };
+  const emptyExplanation = { filters: [], targets: [], settings: [], limitations };
   const manager =
     listener?.apiListener?.apiListener && unpacked(listener.apiListener.apiListener, HttpConnectionManagerSchema);
   if (listener === undefined || manager?.routeSpecifier.case !== 'rds') {
     const reason = limitations.map(limitationText).join('; ') || `no listener ${target}`;
-    return { ...nothing, limitations: [], outcome: failure('no listener', `${reason}; ${resourceWaitText}`) };
+    return { ...emptyExplanation, limitations: [], outcome: failure('no listener', `${reason}; ${resourceWaitText}`) };
   }
-  const baseExplanation = { ...nothing, listener: { listener, isRedirected: false }, filters: namesOf(manager) };
+  const baseExplanation = {
+    ...emptyExplanation,
+    listener: { listener, isRedirected: false },
+    filters: namesOf(manager),
+  };
   const { routeConfigName: routeConfiguration } = manager.routeSpecifier.value;
   const routes = configuration.routes(routeConfiguration);
   const all = [...limitations, ...routes.limitations];
   if (routes.message === undefined) {
-    const why = `the control plane has no route configuration ${routeConfiguration}; ${resourceWaitText}`;
-    return { ...baseExplanation, limitations: all, routeConfiguration, outcome: failure('no route', why) };
+    const failureReason = `the control plane has no route configuration ${routeConfiguration}; ${resourceWaitText}`;
+    return { ...baseExplanation, limitations: all, routeConfiguration, outcome: failure('no route', failureReason) };
   }
   const virtualHost = virtualHostOf(routes.message, authority);
   const request = requestOf(question, authority);
   const route = virtualHost && routeOf(virtualHost, request);
-  const reached = { ...baseExplanation, limitations: all, routeConfiguration, ...(virtualHost && { virtualHost }) };
+  const routedExplanation = {
+    ...baseExplanation,
+    limitations: all,
+    routeConfiguration,
+    ...(virtualHost && { virtualHost }),
+  };
   const binary = virtualHost?.routes
     .flatMap(({ match }) => match?.headers ?? [])
     .find(({ name }) => name.endsWith('-bin'));
   if (binary !== undefined && binary.name.toLowerCase() in question.headers) {
-    const why = `clients differ in whether routes match binary metadata (${binary.name})`;
-    return { ...reached, outcome: { kind: 'not decided', filter: 'route', why } };
+    const failureReason = `clients differ in whether routes match binary metadata (${binary.name})`;
+    return { ...routedExplanation, outcome: { kind: 'not decided', filter: 'route', why: failureReason } };
   }
   if (route === undefined) {
-    const why = virtualHost === undefined ? `no virtual host has the domain ${authority}` : 'no route matches the call';
-    return { ...reached, outcome: failure('no route', why) };
+    const failureReason =
+      virtualHost === undefined ? `no virtual host has the domain ${authority}` : 'no route matches the call';
+    return { ...routedExplanation, outcome: failure('no route', failureReason) };
   }
-  return { ...reached, route, ...throughRoute(route, request, configuration, all) };
+  return { ...routedExplanation, route, ...throughRoute(route, request, configuration, all) };
 }
 
 type RouteResult = Pick<GrpcExplanation, 'targets' | 'settings' | 'limitations' | 'outcome'>;
@@ -83,8 +93,8 @@ function throughRoute(
   limitations: readonly Limitation[],
 ): RouteResult {
   if (route.action.case !== 'route') {
-    const why = 'gRPC does not have the action of the route';
-    return { targets: [], settings: [], limitations, outcome: failure('no route', why) };
+    const failureReason = 'gRPC does not have the action of the route';
+    return { targets: [], settings: [], limitations, outcome: failure('no route', failureReason) };
   }
   const clusters = outcomeOfRoute(route, request).clusters.filter(({ weight }) => weight > 0);
   const built = clusters.map(({ name, weight }) => ({ ...configuration.cluster(name), name, weight }));
@@ -100,7 +110,7 @@ function throughRoute(
   );
   const sum = clusters.reduce((total, { weight }) => total + weight, 0);
   const remainingShare = 1 - aborted.reduce((total, { share }) => total + share, 0);
-  const ends = targets.map(({ name, weight, cluster, assignment }, index) => {
+  const targetShares = targets.map(({ name, weight, cluster, assignment }, index) => {
     const reasons = built[index]!.limitations.map(limitationText).join('; ');
     return { share: (remainingShare * weight) / sum, outcome: endOf(name, cluster, assignment, reasons) };
   });
@@ -108,7 +118,7 @@ function throughRoute(
     targets,
     settings: [...routeSettings(route), ...targets.flatMap(({ name, cluster }) => clusterSettings(name, cluster))],
     limitations: [...limitations, ...built.flatMap((builtCluster) => builtCluster.limitations)],
-    outcome: dividedOutcome([...aborted, ...ends]),
+    outcome: dividedOutcome([...aborted, ...targetShares]),
   };
 }
 
@@ -127,32 +137,33 @@ function endOf(
   reasons: string,
 ): RequestOutcome {
   if (cluster === undefined) {
-    const why = reasons || `the control plane has no cluster ${name}`;
-    return failure('no cluster', `${why}; ${resourceWaitText}`);
+    const failureReason = reasons || `the control plane has no cluster ${name}`;
+    return failure('no cluster', `${failureReason}; ${resourceWaitText}`);
   }
   const { clusterDiscoveryType: type } = cluster;
   if (type.case === 'type' && type.value === Cluster_DiscoveryType.LOGICAL_DNS) return { kind: 'forwarded' };
   const endpoints = (assignment?.endpoints ?? []).flatMap(({ lbEndpoints }) => lbEndpoints);
   if (endpoints.some(({ healthStatus }) => usable.has(healthStatus))) return { kind: 'forwarded' };
-  const why = endpoints.length === 0 ? `cluster ${name} has no endpoints` : `no endpoint of cluster ${name} is ready`;
-  return failure('no endpoints', why);
+  const failureReason =
+    endpoints.length === 0 ? `cluster ${name} has no endpoints` : `no endpoint of cluster ${name} is ready`;
+  return failure('no endpoints', failureReason);
 }
 
 function explainServer(configuration: GrpcConfiguration, question: GrpcQuestion): GrpcExplanation {
   const { target, principal } = question;
   const { message: listener, limitations } = configuration.listener(`${serverListenerPrefix}${target}`);
-  const nothing = { filters: [], targets: [], settings: [], limitations };
+  const emptyExplanation = { filters: [], targets: [], settings: [], limitations };
   const chain = listener?.filterChains[0];
   const manager = managerOf(listener);
   if (listener === undefined || chain === undefined || manager === undefined) {
     const reason = limitations.map(limitationText).join('; ') || `the control plane has no listener for ${target}`;
-    const why = `${reason}; the server reports NOT_SERVING`;
-    return { ...nothing, limitations: [], outcome: failure('no listener', why) };
+    const failureReason = `${reason}; the server reports NOT_SERVING`;
+    return { ...emptyExplanation, limitations: [], outcome: failure('no listener', failureReason) };
   }
   const isSecure = chain.transportSocket !== undefined;
   const settings = [isSecure ? 'the server accepts mutual TLS only' : 'the server accepts plaintext only'];
   const baseExplanation = {
-    ...nothing,
+    ...emptyExplanation,
     listener: { listener, isRedirected: false },
     chain,
     filters: namesOf(manager),
@@ -177,11 +188,11 @@ function explainServer(configuration: GrpcConfiguration, question: GrpcQuestion)
     nowMs: 0,
     lacksFetchedKeys: false,
   });
-  const ended = shares.reduce((sum, { share }) => sum + share, 0);
+  const endedShare = shares.reduce((sum, { share }) => sum + share, 0);
   const outcomes = shares.map(({ share, outcome }) => ({ share, outcome: asCallFailure(outcome) }));
   return {
     ...baseExplanation,
-    outcome: dividedOutcome([...outcomes, { share: Math.max(0, 1 - ended), outcome: { kind: 'accepted' } }]),
+    outcome: dividedOutcome([...outcomes, { share: Math.max(0, 1 - endedShare), outcome: { kind: 'accepted' } }]),
   };
 }
 
@@ -210,8 +221,11 @@ function subjectOf(
   return { question, inspected, request, metadata: {} };
 }
 
-function failure(kind: 'no listener' | 'no route' | 'no cluster' | 'no endpoints', why: string): RequestOutcome {
-  return { kind, grpcStatus: unavailable, why };
+function failure(
+  kind: 'no listener' | 'no route' | 'no cluster' | 'no endpoints',
+  failureReason: string,
+): RequestOutcome {
+  return { kind, grpcStatus: unavailable, why: failureReason };
 }
 
 function asCallFailure(requestOutcome: RequestOutcome): RequestOutcome {
@@ -228,6 +242,6 @@ function splitLast(target: string): readonly string[] {
   return [target.slice(0, separatorIndex).replace(/^\[|\]$/g, ''), target.slice(separatorIndex + 1)];
 }
 
-function unpacked<Desc extends DescMessage>(any: Any, schema: Desc): MessageShape<Desc> | undefined {
-  return anyUnpack(any, schema) as MessageShape<Desc> | undefined;
+function unpacked<Desc extends DescMessage>(packedMessage: Any, schema: Desc): MessageShape<Desc> | undefined {
+  return anyUnpack(packedMessage, schema) as MessageShape<Desc> | undefined;
 }

@@ -23,32 +23,32 @@ import { listenerAccessLogs } from '../observability/access-log.ts';
 import { quicTls } from '../tls-context.ts';
 
 /** Returns one listener for each UDP port of a server on the TCP port. */
-export function quicListeners(merged: GatewayPort, proxy: ProxyContext): EnvoyResource[] {
+export function quicListeners(gatewayPort: GatewayPort, proxy: ProxyContext): EnvoyResource[] {
   const { shape, push } = proxy;
-  const offers = new Map(merged.servers.map((server) => [server, http3Offer(server, shape, push)?.ports ?? []]));
+  const offers = new Map(gatewayPort.servers.map((server) => [server, http3Offer(server, shape, push)?.ports ?? []]));
   return [...new Set([...offers.values()].flat())].map((port) =>
-    quicListener(port, merged, (server) => offers.get(server)!.includes(port), proxy),
+    quicListener(port, gatewayPort, (server) => offers.get(server)!.includes(port), proxy),
   );
 }
 
 function quicListener(
   port: number,
-  merged: GatewayPort,
+  gatewayPort: GatewayPort,
   speaksHttp3: (server: GatewayServer) => boolean,
   proxy: ProxyContext,
 ): EnvoyResource {
   const { shape, push, policies } = proxy;
-  const bind = merged.bind ?? wildcardAddress(shape.ipFamily);
+  const bind = gatewayPort.bind ?? wildcardAddress(shape.ipFamily);
   const name = udpListenerName(bind, port);
   const connection: ConnectionContext = { ...proxy, direction: 'gateway', listener: name, port };
-  const dependsOn = [...new Set(merged.servers.map(({ gateway }) => gateway))].map(configKeyOf);
+  const dependsOn = [...new Set(gatewayPort.servers.map(({ gateway }) => gateway))].map(configKeyOf);
   const listener = buildListener({
     ...{ name, bind, port, direction: 'outbound', bindToPort: true, mesh: push.mesh },
-    filterChains: chainsOf(merged.servers, speaksHttp3, connection),
+    filterChains: chainsOf(gatewayPort.servers, speaksHttp3, connection),
     accessLog: listenerAccessLogs(connection),
     more: {
       address: overUdp(socketAddress(bind, port)),
-      ...(merged.bind === undefined &&
+      ...(gatewayPort.bind === undefined &&
         shape.ipFamily === 'dual' && { additionalAddresses: [{ address: overUdp(socketAddress('::', port)) }] }),
       udpListenerConfig: { quicOptions: {}, downstreamSocketConfig: {} },
     },
@@ -69,8 +69,8 @@ function chainsOf(
   const takenMatches = new TakenMatches();
   return servers.flatMap((server) => {
     const hosts = server.hosts.map(dnsName);
-    return takenMatches.take({ serverNames: hosts.includes('*') ? [] : hosts }).map((free) => {
-      const filterChainMatch = chainMatch(free);
+    return takenMatches.take({ serverNames: hosts.includes('*') ? [] : hosts }).map((freeMatch) => {
+      const filterChainMatch = chainMatch(freeMatch);
       const isServed = speaksHttp3(server);
       const routes = isServed
         ? server.routeName!

@@ -55,13 +55,13 @@ export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, Env
   const { shape, push, policies } = proxy;
   const reach = reachOf(shape, push);
   const listeners: EnvoyResource[] = [];
-  for (const merged of mergeGateways(shape, push).ports) {
-    const { port } = merged;
-    const bind = merged.bind ?? wildcardAddress(shape.ipFamily);
+  for (const gatewayPort of mergeGateways(shape, push).ports) {
+    const { port } = gatewayPort;
+    const bind = gatewayPort.bind ?? wildcardAddress(shape.ipFamily);
     const name = listenerName(bind, port);
     const connection: ConnectionContext = { ...proxy, direction: 'gateway', listener: name, port };
-    const dependsOn = [...new Set(merged.servers.map(({ gateway }) => gateway))].map(configKeyOf);
-    const filterChains = yield* chainsOf(merged, { connection, reach, dependsOn });
+    const dependsOn = [...new Set(gatewayPort.servers.map(({ gateway }) => gateway))].map(configKeyOf);
+    const filterChains = yield* chainsOf(gatewayPort, { connection, reach, dependsOn });
     if (filterChains.length === 0) continue;
     const listener = buildListener({
       name,
@@ -70,14 +70,14 @@ export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, Env
       port,
       bindToPort: true,
       filterChains,
-      listenerFilters: [...proxyProtocol(proxy), ...(merged.kind === 'tls' ? [tlsInspector()] : [])],
+      listenerFilters: [...proxyProtocol(proxy), ...(gatewayPort.kind === 'tls' ? [tlsInspector()] : [])],
       mesh: push.mesh,
       accessLog: listenerAccessLogs(connection),
-      ...(merged.bind === undefined && { more: dualStackAddresses(shape, port) }),
+      ...(gatewayPort.bind === undefined && { more: dualStackAddresses(shape, port) }),
     });
     listeners.push(
       namedResource(ListenerSchema, listener, [...dependsOn, ...policyKeys(policies)]),
-      ...quicListeners(merged, proxy),
+      ...quicListeners(gatewayPort, proxy),
     );
     yield undefined;
   }
@@ -99,8 +99,8 @@ function* chainsOf({ kind, servers }: GatewayPort, context: PortContext): Genera
   }
   const chains: FilterChain[] = [];
   for (const [index, { match, filters, tls, origins }] of planned.entries()) {
-    for (const free of takenMatches.take(match)) {
-      const filterChainMatch = chainMatch(free);
+    for (const freeMatch of takenMatches.take(match)) {
+      const filterChainMatch = chainMatch(freeMatch);
       const chain = create(FilterChainSchema, { ...(filterChainMatch && { filterChainMatch }), filters, ...tls });
       chains.push(withOrigins(chain, origins));
     }
@@ -129,14 +129,14 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
   if (tls !== undefined && !isPassthrough(server.server)) {
     // `tls` routes of a VirtualService apply to TLS passthrough. A TLSRoute at a terminating listener applies to the terminated connection.
     const tlsRouteServices = virtualServices.filter(({ config }) => config.partOrigins !== undefined);
-    const byName = tlsRoutes(tlsRouteServices, hosts, l4).map((route) => routeChain(route, server, context));
+    const chainsByName = tlsRoutes(tlsRouteServices, hosts, l4).map((route) => routeChain(route, server, context));
     // Combines the addresses of the route with the server names of the server.
-    const byAddress = tcpRoutes(virtualServices, l4).map((route) => ({
+    const chainsByAddress = tcpRoutes(virtualServices, l4).map((route) => ({
       ...routeChain(route, server, context),
       match: { ...route, ...terminated },
     }));
     const decrypted = tlsParts(server, [], context);
-    return [...byName, ...byAddress].map((chain) => ({ ...chain, tls: decrypted }));
+    return [...chainsByName, ...chainsByAddress].map((chain) => ({ ...chain, tls: decrypted }));
   }
   const isPlain = tls === undefined && port.protocol !== 'TLS' && port.protocol !== 'HTTPS';
   const routes = isPlain ? tcpRoutes(virtualServices, l4) : tlsRoutes(virtualServices, hosts, l4);

@@ -118,9 +118,9 @@ function bytesOf(target: InboundTarget, context: ConnectionContext): Filter[] {
 
 /** Computes once: the chains of a port differ only in their matches, so they share the filters. */
 export function lazily<T>(compute: () => T): () => T {
-  let cached: T | undefined;
+  let cachedResult: T | undefined;
   return () => {
-    cached ??= compute();
-    return cached;
+    cachedResult ??= compute();
+    return cachedResult;
   };
 }

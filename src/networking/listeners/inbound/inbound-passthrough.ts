@@ -22,10 +22,10 @@ import {
 } from './inbound-chains.ts';
 import { inboundRows } from './inbound-table.ts';
 
-/** @param described ports of services and ingress listeners */
-export function passthroughPorts(proxy: ProxyContext, described: ReadonlySet<number>): readonly InboundPort[] {
+/** @param describedPorts ports of services and ingress listeners */
+export function passthroughPorts(proxy: ProxyContext, describedPorts: ReadonlySet<number>): readonly InboundPort[] {
   const modes = activePeerModes(proxy.shape, proxy.push);
-  const namedPorts = [...modes.ports.keys()].filter((port) => !described.has(port)).sort((a, b) => a - b);
+  const namedPorts = [...modes.ports.keys()].filter((port) => !describedPorts.has(port)).sort((a, b) => a - b);
   return [
     passthroughPort(proxy, modes.mode, 0),
     ...namedPorts.map((port) => passthroughPort(proxy, peerModeOf(modes, port), port)),

@@ -65,12 +65,12 @@ function inJson(format: JsonObject): FormatInit {
   return { format: { case: 'jsonFormat', value: format }, formatters: formattersOf(JSON.stringify(format)) };
 }
 
-const withoutQuery = typedExtension('envoy.formatter.req_without_query', ReqWithoutQuerySchema);
+const queryFormatter = typedExtension('envoy.formatter.req_without_query', ReqWithoutQuerySchema);
 
 /** Extension that `REQ_WITHOUT_QUERY` requires. */
 export function formattersOf(format: string): TypedConfig[] {
   if (!format.includes('%REQ_WITHOUT_QUERY(')) return [];
-  return [{ name: withoutQuery.name, typedConfig: withoutQuery.configType.value }];
+  return [{ name: queryFormatter.name, typedConfig: queryFormatter.configType.value }];
 }
 
 interface TypedConfig {

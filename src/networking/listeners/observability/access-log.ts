@@ -36,12 +36,12 @@ export function accessLogs(context: ConnectionContext, loggedBy: LoggedBy): Acce
   const { logs, settings } = telemetryOf(context, sideOf(context.direction));
   const forMetrics = metricsLogs(context, loggedBy).map((logger) => create(AccessLogSchema, logger));
   const reportsOften = loggedBy === 'connections' && countsOpenConnections(context);
-  const chosen = logs.flatMap((log) =>
+  const applicableLogs = logs.flatMap((log) =>
     loggersOf(log, push.mesh, loggedBy, settings.accessLogService !== '').map((logger) =>
       create(AccessLogSchema, { ...logger, ...withFilter(log, loggedBy, reportsOften) }),
     ),
   );
-  return [...chosen, ...forMetrics];
+  return [...applicableLogs, ...forMetrics];
 }
 
 /** Reports open connections to the agent, which counts their bytes. Other logs have only one entry, at the end of a connection. */

@@ -39,8 +39,8 @@ function maxTagLength(provider: TelemetryProvider | undefined): number | undefin
 function tagsOf({ customTags = {}, istioTags, workload }: ConnectionTracing): TagInit[] {
   const workloadTags = istioTags ? Object.entries(workload.tags).map(([tag, value]) => literal(tag, value)) : [];
   const configuredTags = Object.entries(customTags).flatMap(([tag, settings]) => tagOf(tag, settings));
-  const byName = new Map([...workloadTags, ...configuredTags].map((init) => [init.tag!, init]));
-  return [...byName.values()].sort((a, b) => (a.tag! < b.tag! ? -1 : 1));
+  const tagByName = new Map([...workloadTags, ...configuredTags].map((init) => [init.tag!, init]));
+  return [...tagByName.values()].sort((a, b) => (a.tag! < b.tag! ? -1 : 1));
 }
 
 /** Omits tags with a formatter, which the vendored Envoy API does not contain. */

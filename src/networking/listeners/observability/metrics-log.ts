@@ -30,30 +30,30 @@ import { statsLog } from './stats-log.ts';
 type TagInit = Init<typeof CustomTagSchema>;
 
 /** Maximum cache entries; few Telemetry objects differ. */
-const maxKnown = 256;
+const maxCachedLogs = 256;
 const cachedLogs = new Map<string, TypedExtension>();
 
 /** Empty if the agent computes no metrics, or all metrics of the protocol are disabled. */
 export function metricsLogs(context: ConnectionContext, loggedBy: LoggedBy): TypedExtension[] {
-  const { standardMetrics: reported } = telemetryOf(context, sideOf(context.direction));
-  if (reported === undefined || loggedBy === 'listener') return [];
+  const { standardMetrics: reportedMetrics } = telemetryOf(context, sideOf(context.direction));
+  if (reportedMetrics === undefined || loggedBy === 'listener') return [];
   const protocol = loggedBy === 'requests' ? 'http' : 'tcp';
   const ids = (Object.keys(standardMetrics) as StandardMetricId[]).filter(
     (id) => standardMetrics[id].protocol === protocol,
   );
-  if (ids.every((id) => reported.rules[id]?.disabled === true)) return [];
+  if (ids.every((id) => reportedMetrics.rules[id]?.disabled === true)) return [];
   const { STANDARD_METRICS: form } = context.shape.metadata;
   const side = context.direction === 'inbound' ? 'inbound' : 'outbound';
   const workloadLabels = form === 'stats' ? workloadLabelsOf(context.shape) : undefined;
-  const key = JSON.stringify([protocol, form, side, reported, workloadLabels]);
-  let cached = cachedLogs.get(key);
-  if (cached === undefined) {
-    cached = workloadLabels
-      ? statsLog(protocol, side, reported, workloadLabels)
-      : metricsLog(protocol, side, reported, form === 'expressions');
-    setBounded(cachedLogs, key, cached, maxKnown);
+  const key = JSON.stringify([protocol, form, side, reportedMetrics, workloadLabels]);
+  let cachedLog = cachedLogs.get(key);
+  if (cachedLog === undefined) {
+    cachedLog = workloadLabels
+      ? statsLog(protocol, side, reportedMetrics, workloadLabels)
+      : metricsLog(protocol, side, reportedMetrics, form === 'expressions');
+    setBounded(cachedLogs, key, cachedLog, maxCachedLogs);
   }
-  return [cached];
+  return [cachedLog];
 }
 
 /** Whether open connections are reported. The agent adds the differences between reports, but Envoy would add the totals. */

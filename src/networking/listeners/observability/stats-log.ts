@@ -31,8 +31,8 @@ const unknownIfEmpty: JsonObject = {
     },
     exact_match_map: {
       map: Object.fromEntries(
-        ['', '-'].map((empty) => [
-          empty,
+        ['', '-'].map((emptyText) => [
+          emptyText,
           {
             action: {
               name: 'unknown',

@@ -57,8 +57,8 @@ export function tlsRoutes(
 export function tcpRoutes(virtualServices: readonly ResolvedVirtualService[], context: L4Context): readonly L4Route[] {
   return virtualServices.flatMap((virtualService) =>
     (virtualService.config.spec.tcp ?? []).flatMap((route, index) => {
-      const anything: readonly L4MatchAttributes[] = [{}];
-      const matchList = route.match?.length ? route.match : anything;
+      const matchAll: readonly L4MatchAttributes[] = [{}];
+      const matchList = route.match?.length ? route.match : matchAll;
       return matchList
         .filter((match) => matches(match, context))
         .flatMap((match) => toRoute(match, [], route.route ?? [], { virtualService, field: 'tcp', index }, context));
@@ -84,18 +84,18 @@ function toRoute(
   routePlace: RoutePlace,
   { port, reach }: L4Context,
 ): L4Route[] {
-  const used = route.length === 1 ? route : route.filter(({ weight }) => weight !== undefined && weight > 0);
-  if (used.length === 0) return [];
+  const weightedRoutes = route.length === 1 ? route : route.filter(({ weight }) => weight !== undefined && weight > 0);
+  if (weightedRoutes.length === 0) return [];
   return [
     {
       serverNames: serverNames.includes('*') ? [] : serverNames,
       destinationSubnets: match.destinationSubnets ?? [],
       sourceSubnet: match.sourceSubnet,
-      destinations: used.map(({ destination, weight }) => ({
+      destinations: weightedRoutes.map(({ destination, weight }) => ({
         cluster: resolveDestination(destination, port, reach).cluster,
         weight: weight ?? 0,
       })),
-      first: used[0]!.destination,
+      first: weightedRoutes[0]!.destination,
       dependsOn: routePlace.virtualService.origins,
       origin: originOf(routePlace),
     },

@@ -64,9 +64,9 @@ export class OutboundPlan {
     if (plan === undefined) return;
     for (const chain of chains) {
       if (isServerFirstConflict(plan, chain.protocol)) continue;
-      const free = plan.taken.take(chain.match);
-      if (free.length === 0) continue;
-      plan.tcp.push(...free.map((match) => (match === chain.match ? chain : { ...chain, match })));
+      const freeMatches = plan.taken.take(chain.match);
+      if (freeMatches.length === 0) continue;
+      plan.tcp.push(...freeMatches.map((match) => (match === chain.match ? chain : { ...chain, match })));
       plan.protocols.add(chain.protocol);
     }
     plan.dependsOn.push(...dependsOn);

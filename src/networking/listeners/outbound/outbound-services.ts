@@ -92,8 +92,8 @@ function* addCatchAll(input: OutboundInput): Generator<undefined, void> {
       }
     } else if (!isReservedPort(servicePlace.number, push.mesh)) {
       const { number, grpcWeb, dependsOn, origins } = servicePlace;
-      const where = { bind: wildcardAddress(family), port: number, bindToPort: false, isExclusive: false };
-      plan.addHttp(where, { routeName: String(number), grpcWeb }, dependsOn, origins);
+      const httpPlace = { bind: wildcardAddress(family), port: number, bindToPort: false, isExclusive: false };
+      plan.addHttp(httpPlace, { routeName: String(number), grpcWeb }, dependsOn, origins);
     }
   }
 }
@@ -118,11 +118,11 @@ const placesOf = memoizeByObject((services: readonly Service[]): readonly (Servi
     .filter((service) => !isAlias(service))
     .flatMap((service) => service.ports.map((port) => ({ service, port })))
     .filter(({ port }) => port.protocol !== 'UDP');
-  const byNumber = Map.groupBy(all, ({ port }) => port.number);
-  const together = new Map<number, HttpPlace>();
-  for (const [number, portPlaces] of byNumber) {
+  const placesByNumber = Map.groupBy(all, ({ port }) => port.number);
+  const httpPlaces = new Map<number, HttpPlace>();
+  for (const [number, portPlaces] of placesByNumber) {
     if (!portPlaces.every(({ port }) => isHttp(port.protocol))) continue;
-    together.set(number, {
+    httpPlaces.set(number, {
       number,
       all: portPlaces,
       grpcWeb: portPlaces.some(({ port }) => port.protocol === 'GRPC-Web'),
@@ -130,7 +130,7 @@ const placesOf = memoizeByObject((services: readonly Service[]): readonly (Servi
       origins: portPlaces.flatMap(({ service }) => serviceOrigin(service)),
     });
   }
-  return [...new Set(all.map((servicePort) => together.get(servicePort.port.number) ?? servicePort))];
+  return [...new Set(all.map((servicePort) => httpPlaces.get(servicePort.port.number) ?? servicePort))];
 });
 
 /** Adds an egress listener with a port. Its protocol applies to all services. */
@@ -175,8 +175,8 @@ function addService(
     if (isHttp(protocol)) plan.addHttp(listenerPlace, { routeName: String(number), grpcWeb }, dependsOn, origins);
     else {
       if (protocol === 'unsupported') {
-        const shared = isUnspecified(bind) || bind === loopbackAddress(input.family);
-        const routeName = shared ? String(number) : sniffedRouteName(service.hostname, number);
+        const usesSharedRoute = isUnspecified(bind) || bind === loopbackAddress(input.family);
+        const routeName = usesSharedRoute ? String(number) : sniffedRouteName(service.hostname, number);
         plan.addHttp(listenerPlace, { routeName, grpcWeb }, dependsOn, origins);
       }
       const { chains, dependsOn: routes } = tcpChains(input, service, port, protocol, { bind, subnets });
@@ -209,7 +209,7 @@ function tcpChains(
   const names = tls ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
   const routesOfNames = names.flatMap(({ hostname }) =>
     tlsRoutes(
-      virtualServicesOfHost(l4VirtualServices, hostname).filter((over) => !matching.includes(over)),
+      virtualServicesOfHost(l4VirtualServices, hostname).filter((candidate) => !matching.includes(candidate)),
       [hostname],
       context,
     ),
@@ -221,11 +221,11 @@ function tcpChains(
         ...tcpRoutes(virtualServicesForTls(matching), context),
       ]
     : tcpRoutes(matching, context);
-  const bySni = names.map(({ hostname }) => ({
+  const nameTargets = names.map(({ hostname }) => ({
     hostname,
     clustered: resolveAlias(hostname, reach).clustered ?? service,
   }));
-  const otherNames = bySni
+  const otherNames = nameTargets
     .filter(({ clustered }) => clustered.hostname === service.hostname)
     .map(({ hostname }) => hostname);
   // On a shared address, only the SNI identifies the service.
@@ -252,9 +252,12 @@ function tcpChains(
     origins: serviceOrigin(namedService),
   });
   // Sends connections without a route to the service, under the name whose DestinationRule applies.
-  for (const { hostname, clustered } of bySni)
+  for (const { hostname, clustered } of nameTargets)
     if (clustered.hostname !== service.hostname) chains.push(toName(clustered, [hostname]));
   chains.push(toName(service, sharedNames));
-  const used = [...matching, ...names.flatMap(({ hostname }) => virtualServicesOfHost(l4VirtualServices, hostname))];
-  return { chains, dependsOn: [...new Set(used)].flatMap(({ origins }) => origins) };
+  const usedServices = [
+    ...matching,
+    ...names.flatMap(({ hostname }) => virtualServicesOfHost(l4VirtualServices, hostname)),
+  ];
+  return { chains, dependsOn: [...new Set(usedServices)].flatMap(({ origins }) => origins) };
 }

@@ -25,14 +25,14 @@ import { listenerAccessLogs } from '../observability/access-log.ts';
 import type { ListenerPlan, TcpChainPlan } from './outbound-plan.ts';
 import { planningOutbound } from './outbound-services.ts';
 
-export function* buildingOutboundListeners(proxy: ProxyContext, memory: Memory): Generator<undefined, EnvoyResource[]> {
+export function* buildingOutboundListeners(proxy: ProxyContext, cache: Memory): Generator<undefined, EnvoyResource[]> {
   const client = clientContext(proxy);
   const scope = proxy.push.sidecarScopeFor(proxy.shape);
   const { listeners } = yield* planningOutbound(proxy.shape, proxy.push);
   const planned: EnvoyResource[] = [];
   for (const plan of listeners) {
     if (plan.http === undefined && plan.tcp.length === 0) continue;
-    planned.push(sharedListener(plan, client, scope, memory));
+    planned.push(sharedListener(plan, client, scope, cache));
     yield undefined;
   }
   const httpProxy = httpProxyListener(client);
@@ -40,7 +40,7 @@ export function* buildingOutboundListeners(proxy: ProxyContext, memory: Memory):
 }
 
 /** Caches the listener for clients with equal plans and policies. */
-function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope, memory: Memory): EnvoyResource {
+function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope, cache: Memory): EnvoyResource {
   const { bind, port, bindToPort, http, tcp } = plan;
   const { shape, push, policies } = client;
   const { IDLE_TIMEOUT } = shape.metadata;
@@ -49,9 +49,9 @@ function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: Sidecar
   const fallback = `${policy.mode} ${fallbackCluster(policy, reachOf(shape, push))}`;
   const chains = tcp.map(({ origins: _, ...chain }) => chain);
   const families = isUnspecified(bind) || resolvesDynamically(shape, push) ? shape.ipFamily : '';
-  const selecting = push.destinationRulesSelecting(shape.configNamespace, shape.labels);
-  const about = [
-    selecting,
+  const selectingRules = push.destinationRulesSelecting(shape.configNamespace, shape.labels);
+  const keyParts = [
+    selectingRules,
     acceptsHttp10(client),
     IDLE_TIMEOUT,
     families,
@@ -60,13 +60,13 @@ function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: Sidecar
     telemetry.text,
     fetchedPluginsText(shape, push),
   ];
-  const key = JSON.stringify([bind, port, bindToPort, http, chains, about, policies.id]);
+  const key = JSON.stringify([bind, port, bindToPort, http, chains, keyParts, policies.id]);
   const reach = reachOf(shape, push);
   const rules = tcp.flatMap(({ first, port: chainPort }) => {
     const { service, serviceWithRule } = resolveDestination(first, chainPort, reach);
     return [service, serviceWithRule, serviceWithRule && reach.destinationRuleFor(serviceWithRule)];
   });
-  return memory.recall('LDS', key, [push.mesh, ...rules, ...policyObjects(policies)], () =>
+  return cache.recall('LDS', key, [push.mesh, ...rules, ...policyObjects(policies)], () =>
     namedResource(ListenerSchema, toListener(plan, client, scope), [
       ...plan.dependsOn,
       ...policyKeys(policies),

@@ -28,7 +28,7 @@ const withoutAttemptCount = memoizeByObject((resource: EnvoyResource): EnvoyReso
     return new ResourceOfParts({ name, schema, message: resource.rest, dependsOn }, blocks);
   }
   const configuration = resource.message as RouteConfiguration;
-  const message: RouteConfiguration = { ...configuration, virtualHosts: configuration.virtualHosts.map(withoutCount) };
+  const message: RouteConfiguration = { ...configuration, virtualHosts: configuration.virtualHosts.map(omitCount) };
   return new EnvoyResource(name, schema, message, dependsOn);
 });
 
@@ -42,9 +42,9 @@ const partWithoutCount = memoizeByObject(
 );
 
 const restWithoutCount = memoizeByObject(
-  ({ schema, message }: Encodable) => new Encodable(schema, withoutCount(message as VirtualHost)),
+  ({ schema, message }: Encodable) => new Encodable(schema, omitCount(message as VirtualHost)),
 );
 
-function withoutCount(host: VirtualHost): VirtualHost {
+function omitCount(host: VirtualHost): VirtualHost {
   return withOrigins({ ...host, includeRequestAttemptCount: false }, originsOf(host));
 }

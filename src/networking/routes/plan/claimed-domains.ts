@@ -17,13 +17,14 @@ export function reassignDomains(
 ): DomainAssignment | undefined {
   if (previousHosts.length !== hosts.length) return undefined;
   const hostIndexes = changedPlaces ?? differingPlaces(previousHosts, hosts);
-  if (!hostIndexes.every((hostIndex) => hasSameName(previousHosts[hostIndex]!, hosts[hostIndex]!))) return undefined;
-  const moved = hostIndexes.filter(
+  if (!hostIndexes.every((hostIndex) => areNamesEqual(previousHosts[hostIndex]!, hosts[hostIndex]!))) return undefined;
+  const movedIndexes = hostIndexes.filter(
     (hostIndex) => previousHosts[hostIndex]!.domains.text !== hosts[hostIndex]!.domains.text,
   );
-  if (moved.length > 0 && !(previous.isConflictFree && areFree(moved, previousHosts, hosts))) return undefined;
+  if (movedIndexes.length > 0 && !(previous.isConflictFree && areFree(movedIndexes, previousHosts, hosts)))
+    return undefined;
   const hostParts = previous.parts.slice();
-  const byBlock = new ChangedBlocks(previous.blocks);
+  const changedBlocks = new ChangedBlocks(previous.blocks);
   for (const hostIndex of hostIndexes) {
     const previousPart = hostParts[hostIndex];
     if (previousPart === undefined) continue;
@@ -31,12 +32,12 @@ export function reassignDomains(
     const nextPart =
       previousPart === previousHosts[hostIndex]!.part ? host.part : withDomains(host, previousPart.domains);
     hostParts[hostIndex] = nextPart;
-    byBlock.set(previous.sortedPlaces[hostIndex]!, nextPart);
+    changedBlocks.set(previous.sortedPlaces[hostIndex]!, nextPart);
   }
-  return { ...previous, parts: hostParts, blocks: byBlock.blocks() };
+  return { ...previous, parts: hostParts, blocks: changedBlocks.blocks() };
 }
 
-function hasSameName(previousHosts: CachedVirtualHost, host: CachedVirtualHost): boolean {
+function areNamesEqual(previousHosts: CachedVirtualHost, host: CachedVirtualHost): boolean {
   return previousHosts.name === host.name;
 }
 
@@ -50,14 +51,14 @@ const ownersOf = memoizeByObject((hosts: readonly CachedVirtualHost[]): Readonly
 
 /** Whether no unchanged host has one of the domains. Returns `false` if a catch-all is involved. */
 function areFree(
-  moved: readonly number[],
+  movedIndexes: readonly number[],
   previousHosts: readonly CachedVirtualHost[],
   hosts: readonly CachedVirtualHost[],
 ): boolean {
   const owners = ownersOf(previousHosts);
-  const movedSet = new Set(moved);
+  const movedSet = new Set(movedIndexes);
   const claimedDomains = new Set<string>();
-  return moved.every((hostIndex) => {
+  return movedIndexes.every((hostIndex) => {
     const { all } = hosts[hostIndex]!.domains;
     if (all.includes('*') || previousHosts[hostIndex]!.domains.all.includes('*')) return false;
     return all.every((domain) => {
@@ -101,19 +102,19 @@ export function* assignDomainsInSteps(
   hosts: readonly CachedVirtualHost[],
   sortsByName: boolean,
 ): Generator<undefined, DomainAssignment> {
-  const claimed = new Set<string>();
+  const takenDomains = new Set<string>();
   let hasCatchAll = false;
   let isConflictFree = true;
   const claim = (host: CachedVirtualHost): VirtualHostPart | undefined => {
     const requested = host.domains.all;
-    const free = requested.every((domain) => !claimed.has(domain))
+    const freeDomains = requested.every((domain) => !takenDomains.has(domain))
       ? requested
-      : requested.filter((domain) => !claimed.has(domain));
-    isConflictFree &&= free === requested;
-    if (free.length === 0) return undefined;
-    for (const domain of free) claimed.add(domain);
-    hasCatchAll ||= free.includes('*');
-    return free === requested ? host.part : withDomains(host, free);
+      : requested.filter((domain) => !takenDomains.has(domain));
+    isConflictFree &&= freeDomains === requested;
+    if (freeDomains.length === 0) return undefined;
+    for (const domain of freeDomains) takenDomains.add(domain);
+    hasCatchAll ||= freeDomains.includes('*');
+    return freeDomains === requested ? host.part : withDomains(host, freeDomains);
   };
   const claimedParts: (VirtualHostPart | undefined)[] = [];
   for (const [hostIndex, host] of hosts.entries()) {

@@ -26,31 +26,31 @@ class PlacesByName {
   }
 
   add(name: string, index: number): void {
-    const knownIndexes = this.#indexesByName.get(name);
-    if (knownIndexes === undefined) this.#indexesByName.set(name, [index]);
-    else if (knownIndexes.at(-1) !== index) knownIndexes.push(index);
+    const indexes = this.#indexesByName.get(name);
+    if (indexes === undefined) this.#indexesByName.set(name, [index]);
+    else if (indexes.at(-1) !== index) indexes.push(index);
   }
 }
 
 const reusePlaces = memoizeByObject((hosts: readonly CachedVirtualHost[]): ReusePlaces => {
-  const byDestination = new PlacesByName();
+  const destinationPlaces = new PlacesByName();
   const clientDependent: number[] = [];
   for (const [hostIndex, { routes, domains, virtualService }] of hosts.entries()) {
-    for (const host of routes.destinationHosts) byDestination.add(host, hostIndex);
+    for (const host of routes.destinationHosts) destinationPlaces.add(host, hostIndex);
     const isPlain = routes.resolutions !== undefined && domains.sharedLabelCount !== undefined;
     if (!isPlain || (virtualService !== undefined && dependsOnClient(virtualService))) clientDependent.push(hostIndex);
   }
-  return { byDestination: byDestination.places, clientDependent };
+  return { byDestination: destinationPlaces.places, clientDependent };
 });
 
 /** Group indexes by each parent domain of the host: `ns.svc.cluster.local`, `svc.cluster.local` and so on. */
 const placesByDomain = memoizeByObject((groups: readonly ServiceGroup[]): Places => {
-  const byDomain = new PlacesByName();
+  const placesByDomainName = new PlacesByName();
   for (const [hostIndex, { service }] of groups.entries()) {
     if (!isWildcard(service.hostname))
-      for (const domain of widerDomains(service.hostname)) byDomain.add(domain, hostIndex);
+      for (const domain of widerDomains(service.hostname)) placesByDomainName.add(domain, hostIndex);
   }
-  return byDomain.places;
+  return placesByDomainName.places;
 });
 
 /**
@@ -67,9 +67,9 @@ export function placesToRecheck(
   const groupIndexes = new Set(clientDependent.map(groupOf));
   for (const host of differing)
     for (const hostIndex of byDestination.get(host) ?? []) groupIndexes.add(groupOf(hostIndex));
-  const within = placesByDomain(plan.groups);
+  const domainPlaces = placesByDomain(plan.groups);
   for (const domain of distinctDomains(domains))
-    for (const groupIndex of within.get(domain) ?? []) groupIndexes.add(groupIndex);
+    for (const groupIndex of domainPlaces.get(domain) ?? []) groupIndexes.add(groupIndex);
   return groupIndexes;
 }
 
@@ -110,18 +110,19 @@ interface AliasedGroups {
 /** Groups have several virtual hosts only if aliases of their service have their own routes. */
 export function hostPlacesOf({ aliasedPlaces, hostsByGroup }: AliasedGroups): HostPlaces {
   if (aliasedPlaces.length === 0) return samePlaces;
-  const more = aliasedPlaces.map(
+  const aliasedCounts = aliasedPlaces.map(
     (groupIndex) => [groupIndex, (hostsByGroup[groupIndex] as readonly unknown[]).length - 1] as const,
   );
   return {
     ofGroup(group) {
       let host = group;
-      for (const [groupIndex, count] of more) if (groupIndex < group) host += count;
+      for (const [groupIndex, count] of aliasedCounts) if (groupIndex < group) host += count;
       return host;
     },
     groupOf(host) {
       let group = host;
-      for (const [groupIndex, count] of more) if (groupIndex < group) group -= Math.min(count, group - groupIndex);
+      for (const [groupIndex, count] of aliasedCounts)
+        if (groupIndex < group) group -= Math.min(count, group - groupIndex);
       return group;
     },
   };
@@ -130,9 +131,9 @@ export function hostPlacesOf({ aliasedPlaces, hostsByGroup }: AliasedGroups): Ho
 const placesByHost = memoizeByObject((groups: readonly ServiceGroup[]): ReadonlyMap<string, readonly number[]> => {
   const indexesByHost = new Map<string, number[]>();
   for (const [groupIndex, { service }] of groups.entries()) {
-    const knownIndexes = indexesByHost.get(service.hostname);
-    if (knownIndexes === undefined) indexesByHost.set(service.hostname, [groupIndex]);
-    else knownIndexes.push(groupIndex);
+    const indexes = indexesByHost.get(service.hostname);
+    if (indexes === undefined) indexesByHost.set(service.hostname, [groupIndex]);
+    else indexes.push(groupIndex);
   }
   return indexesByHost;
 });
@@ -155,11 +156,12 @@ export function aliasedPlacesOf(
  */
 export const placesByDestination = memoizeByPair(
   (groups: readonly ServiceGroup[], virtualServices: readonly (ResolvedVirtualService | undefined)[]): Places => {
-    const byHost = new PlacesByName();
+    const hostPlaces = new PlacesByName();
     for (const [groupIndex, { service }] of groups.entries()) {
       const rule = virtualServices[groupIndex];
-      for (const host of rule === undefined ? [service.hostname] : destinationsOf(rule)) byHost.add(host, groupIndex);
+      for (const host of rule === undefined ? [service.hostname] : destinationsOf(rule))
+        hostPlaces.add(host, groupIndex);
     }
-    return byHost.places;
+    return hostPlaces.places;
   },
 );

@@ -36,12 +36,12 @@ export function hostsOfAliasedGroup(
   group: ServiceGroup,
   virtualService: ResolvedVirtualService | undefined,
   aliases: readonly Service[],
-  byHost: VirtualServicesByHost,
+  virtualServicesByHost: VirtualServicesByHost,
   context: PlanContext,
 ): readonly CachedVirtualHost[] {
-  const routings = aliases.map((alias) => routingOfAlias(alias, virtualService, byHost, context.reach));
-  const same = routings.filter(({ isOwn }) => !isOwn).map(({ alias }) => alias);
-  const spec = virtualHostSpecOf(group, context.selection, virtualService, same);
+  const routings = aliases.map((alias) => routingOfAlias(alias, virtualService, virtualServicesByHost, context.reach));
+  const aliasNames = routings.filter(({ isOwn }) => !isOwn).map(({ alias }) => alias);
+  const spec = virtualHostSpecOf(group, context.selection, virtualService, aliasNames);
   const separate = routings.filter(({ isOwn }) => isOwn);
   return [
     buildVirtualHost(spec, context),
@@ -57,11 +57,11 @@ export function hostsOfAliasedGroup(
 function routingOfAlias(
   alias: Service,
   serviceVirtualService: ResolvedVirtualService | undefined,
-  byHost: VirtualServicesByHost,
+  virtualServicesByHost: VirtualServicesByHost,
   reach: ProxyReach,
 ) {
   const { chain, service, clustered } = resolveAlias(alias.hostname, reach);
-  const virtualService = virtualServiceOfAlias(chain, byHost);
+  const virtualService = virtualServiceOfAlias(chain, virtualServicesByHost);
   return {
     alias,
     virtualService,

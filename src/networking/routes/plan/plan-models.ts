@@ -54,17 +54,17 @@ export function similarityOf(model: PlanModel, context: PlanContext): Similarity
   const dnsDomains = [model.dnsDomain, context.shape.dnsDomain] as const;
   if (clientDiffering === undefined || modelDiffering === undefined) {
     return {
-      isReusable: (cached, hostname) => isReusableFor(cached, hostname, context),
+      isReusable: (cachedHost, hostname) => isReusableFor(cachedHost, hostname, context),
       differing: undefined,
       dnsDomains,
     };
   }
-  const differing = new Set([...clientDiffering, ...modelDiffering]);
-  const isReusable: IsReusable = (cached, hostname) =>
-    cached.routes.destinationHosts.some((host) => differing.has(host))
-      ? isReusableFor(cached, hostname, context)
-      : hasSameNamesFor(cached, hostname, context);
-  return { isReusable, differing, dnsDomains };
+  const differingNames = new Set([...clientDiffering, ...modelDiffering]);
+  const isReusable: IsReusable = (cachedHost, hostname) =>
+    cachedHost.routes.destinationHosts.some((host) => differingNames.has(host))
+      ? isReusableFor(cachedHost, hostname, context)
+      : hasSameNamesFor(cachedHost, hostname, context);
+  return { isReusable, differing: differingNames, dnsDomains };
 }
 
 export function groupsOf({ selection, shape, push }: PlanContext): readonly ServiceGroup[] {

@@ -222,8 +222,14 @@ function* buildHostsInSteps(
   const isReusable = similarity?.isReusable;
   const hostsWithAliases = (index: number): readonly CachedVirtualHost[] => {
     const group = groups[index]!;
-    const byHost = virtualServicesOfClient.forPort(selection.listenerPort || group.port.number);
-    return hostsOfAliasedGroup(group, virtualServices[index], aliases.get(group.service.hostname)!, byHost, context);
+    const servicesByHost = virtualServicesOfClient.forPort(selection.listenerPort || group.port.number);
+    return hostsOfAliasedGroup(
+      group,
+      virtualServices[index],
+      aliases.get(group.service.hostname)!,
+      servicesByHost,
+      context,
+    );
   };
   const rebuilt =
     reusable &&
@@ -294,7 +300,7 @@ function* rebuildChangedInSteps(
   context: PlanContext,
   similarity: Similarity | undefined,
 ): Generator<Encodable | undefined, PlannedHosts | undefined> {
-  const isOfOtherClient = similarity !== undefined;
+  const isFromOtherClient = similarity !== undefined;
   const { groups, virtualServices, unknownNames, aliasedPlaces } = inputs;
   if (previous.groups !== groups || !sameItems(previous.aliasedPlaces, aliasedPlaces)) return undefined;
   if (unknownNames.length !== previous.hostsByUnknownName.size) return undefined;
@@ -310,7 +316,7 @@ function* rebuildChangedInSteps(
     if (isList(previousHost)) continue;
     if (!isReusableHost(previousHost, groups[index]!, virtualServices[index], changedHosts, similarity?.isReusable))
       changedIndexes.push(index);
-    if (isOfOtherClient && index % checksPerStep === 0) yield undefined;
+    if (isFromOtherClient && index % checksPerStep === 0) yield undefined;
   }
   const replaceHost = (groupIndex: number, host: CachedVirtualHost): void => {
     if (host === previous.hosts[groupIndex]) return;
@@ -336,13 +342,19 @@ function* rebuildChangedInSteps(
     for (const [index, host] of all.entries()) replaceHost(hostPlaces.ofGroup(groupIndex) + index, host);
     hostsByGroup ??= previous.hostsByGroup.slice();
     hostsByGroup[groupIndex] = all;
-    if (isOfOtherClient) yield all[0]!.routes.part;
+    if (isFromOtherClient) yield all[0]!.routes.part;
   }
   const groupHostCount = hostPlaces.ofGroup(groups.length);
   const previousNames = previous.hostsByUnknownName.keys();
   for (const [index, unknownName] of unknownNames.entries()) {
     if (previousNames.next().value !== unknownName.hostname) return undefined;
-    const host = hostOfUnknownName(unknownName, isOfOtherClient ? undefined : previous, changedHosts, inputs, context);
+    const host = hostOfUnknownName(
+      unknownName,
+      isFromOtherClient ? undefined : previous,
+      changedHosts,
+      inputs,
+      context,
+    );
     hostsByUnknownName.set(unknownName.hostname, host);
     replaceHost(groupHostCount + index, host);
     yield host.routes.part;
@@ -370,9 +382,9 @@ function placesToCheck(
       ? differentlyRouted
       : placesLeadingToChanged(previous, changedHosts, differentlyRouted, inputs);
   if (similarity.differing === undefined || changedHosts.wildcards.length > 0) return groups.keys();
-  const differing = [...similarity.differing, ...changedHosts.names];
+  const differingHosts = [...similarity.differing, ...changedHosts.names];
   const toRecheck = placesToRecheck(previous, hostPlacesOf(previous).groupOf, {
-    differing,
+    differing: differingHosts,
     domains: similarity.dnsDomains,
   });
   const hostIndexes = new Set([...differentlyRouted, ...toRecheck].filter((hostIndex) => hostIndex < groups.length));

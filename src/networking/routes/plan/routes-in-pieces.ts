@@ -43,8 +43,9 @@ class HostInPieces implements Part {
     const { routes } = host;
     const encodablePieces: Encodable[] = [];
     for (let start = 0; start === 0 || start < routes.length; start += maxRoutesOfPiece) {
-      const some = routes.slice(start, start + maxRoutesOfPiece);
-      const pieceInit = start === 0 ? { ...host, routes: some } : create(VirtualHostSchema, { routes: some });
+      const pieceRoutes = routes.slice(start, start + maxRoutesOfPiece);
+      const pieceInit =
+        start === 0 ? { ...host, routes: pieceRoutes } : create(VirtualHostSchema, { routes: pieceRoutes });
       encodablePieces.push(new Encodable(VirtualHostSchema, pieceInit));
     }
     this.pieces = encodablePieces;

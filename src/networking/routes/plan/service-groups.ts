@@ -111,9 +111,9 @@ function buildGroups(
     const groupsByPortAndClient = groupsByFirstService.get(service) ?? new Map<string, ServiceGroup[]>();
     groupsByFirstService.set(service, groupsByPortAndClient);
     const candidates = groupsByPortAndClient.get(key) ?? [];
-    const same = candidates.find((group) => sameItems(group.services, portGroup.services));
-    if (same !== undefined) return same;
-    const addresses = portGroup.services.flatMap((each) => virtualAddresses(each, shape, features));
+    const matchingGroup = candidates.find((group) => sameItems(group.services, portGroup.services));
+    if (matchingGroup !== undefined) return matchingGroup;
+    const addresses = portGroup.services.flatMap((portService) => virtualAddresses(portService, shape, features));
     const text = `${portGroup.services.map(serviceText).join(' ')} ${addresses.join()}`;
     const group = { ...portGroup, service, addresses, text, domains: new Map<string, Domains>() };
     setBounded(groupsByPortAndClient, key, [group, ...candidates.slice(0, 3)], maxDomainForms);

@@ -90,24 +90,24 @@ export function buildVirtualHost(spec: VirtualHostSpec, context: PlanContext): C
   const routes = buildRoutes(spec, context);
   const domains = domainsForSpec(spec, context);
   const name = virtualHostName(spec.hostname, spec.port);
-  let cached = routes.virtualHosts.get(domains.text);
-  if (cached === undefined) {
+  let cachedHost = routes.virtualHosts.get(domains.text);
+  if (cachedHost === undefined) {
     const hostPart = new VirtualHostPart(name, domains.all, routes.part);
-    cached = { name, domains, virtualService: spec.virtualService, routes, part: hostPart };
-    setBounded(routes.virtualHosts, domains.text, cached, maxHostsOfRoutes);
+    cachedHost = { name, domains, virtualService: spec.virtualService, routes, part: hostPart };
+    setBounded(routes.virtualHosts, domains.text, cachedHost, maxHostsOfRoutes);
   }
-  return cached;
+  return cachedHost;
 }
 
 /**
  * Whether a virtual host that was built for another client is valid for this one, given the same mesh and
  * configuration.
  */
-export function isReusableFor(cached: CachedVirtualHost, hostname: string, context: PlanContext): boolean {
+export function isReusableFor(cachedHost: CachedVirtualHost, hostname: string, context: PlanContext): boolean {
   const { reach } = context;
   return (
-    hasSameNamesFor(cached, hostname, context) &&
-    cached.routes.resolutions!.every(
+    hasSameNamesFor(cachedHost, hostname, context) &&
+    cachedHost.routes.resolutions!.every(
       ({ host, service, rule }) =>
         reach.serviceByHostname(host) === service &&
         (service === undefined || reach.destinationRuleFor(service) === rule),
@@ -137,12 +137,12 @@ const narrowedParts = memoizeByObject((_: VirtualHostPart) => new Map<string, Vi
 
 /** Returns a virtual host without the domains for which other hosts have priority. Cached by domains. */
 export function withDomains({ name, routes, part }: CachedVirtualHost, domains: readonly string[]): VirtualHostPart {
-  const byDomains = narrowedParts(part);
+  const partsByDomains = narrowedParts(part);
   const key = domains.join();
-  let narrowedPart = byDomains.get(key);
+  let narrowedPart = partsByDomains.get(key);
   if (narrowedPart === undefined) {
     narrowedPart = new VirtualHostPart(name, domains, routes.part);
-    setBounded(byDomains, key, narrowedPart, maxHostsOfRoutes);
+    setBounded(partsByDomains, key, narrowedPart, maxHostsOfRoutes);
   }
   return narrowedPart;
 }

@@ -47,17 +47,17 @@ export function unknownHosts(
   };
   // In a configuration for one port, the VirtualServices are already those of that port.
   if (selection.port === undefined && !virtualServicesOfClient.sameAtAllPorts) return find();
-  const byHost = virtualServicesOfClient.forPort(selection.listenerPort);
+  const servicesByHost = virtualServicesOfClient.forPort(selection.listenerPort);
   const cachedByVirtualServices =
     unknownHostsByGroups.get(groups) ?? new WeakMap<VirtualServicesByHost, UnknownHosts>();
   unknownHostsByGroups.set(groups, cachedByVirtualServices);
   const { services } = selection.egress;
-  let cached = cachedByVirtualServices.get(byHost);
-  if (cached?.services !== services || cached.scopeServices !== scope.services) {
-    cached = { services, scopeServices: scope.services, hosts: find() };
-    cachedByVirtualServices.set(byHost, cached);
+  let cachedNames = cachedByVirtualServices.get(servicesByHost);
+  if (cachedNames?.services !== services || cachedNames.scopeServices !== scope.services) {
+    cachedNames = { services, scopeServices: scope.services, hosts: find() };
+    cachedByVirtualServices.set(servicesByHost, cachedNames);
   }
-  return cached.hosts;
+  return cachedNames.hosts;
 }
 
 /**
@@ -79,9 +79,9 @@ function portOfUnknown(
   const onUnknownPort = selection.port === undefined || selection.port === portOfUnknownHosts;
   return (hostname) => {
     if (registered.has(hostname)) return undefined;
-    const wider =
+    const coveringIndexes =
       wildcards.size === 0 ? [] : [...coveringKeys(hostname, wildcards)].map((host) => wildcards.get(host)!);
-    if (wider.length > 0) return groups[Math.min(...wider)]!.port.number;
+    if (coveringIndexes.length > 0) return groups[Math.min(...coveringIndexes)]!.port.number;
     // Only a wildcard can cover other hosts.
     if (isWildcard(hostname) && isAboveServices(hostname)) return undefined;
     return onUnknownPort ? portOfUnknownHosts : undefined;
@@ -90,11 +90,11 @@ function portOfUnknown(
 
 /** Returns a function that determines whether a wildcard covers a service. There may be as many wildcards as services. */
 function coversServices(services: readonly Service[]): (wildcard: string) => boolean {
-  let wider: Names | undefined;
+  let widerNames: Names | undefined;
   return (wildcard) => {
     if (isPartialWildcard(wildcard)) return services.some(({ hostname }) => isHostWithin(hostname, wildcard));
-    wider ??= new Set(services.flatMap(({ hostname }) => [...widerHosts(hostname)]));
-    return wider.has(wildcard);
+    widerNames ??= new Set(services.flatMap(({ hostname }) => [...widerHosts(hostname)]));
+    return widerNames.has(wildcard);
   };
 }
 
@@ -107,8 +107,8 @@ function resolvableNames(services: readonly Service[], scope: SidecarScope): Nam
   namesOfServices.set(services, namesByReach);
   let names = namesByReach.get(scope.services);
   if (names === undefined) {
-    const behind = (service: Service) => aliasTarget(service, (host) => scope.serviceByHostname(host));
-    const resolvable = services.filter((service) => !isAlias(service) || behind(service) !== undefined);
+    const targetOf = (service: Service) => aliasTarget(service, (host) => scope.serviceByHostname(host));
+    const resolvable = services.filter((service) => !isAlias(service) || targetOf(service) !== undefined);
     names = new Set(resolvable.map(({ hostname }) => hostname));
     namesByReach.set(scope.services, names);
   }

@@ -29,13 +29,14 @@ export function virtualServicesForClient(
   shape: ProxyShape,
 ): ClientVirtualServices {
   const { firstOfAll, conditional, matchesPort } = indexed(virtualServices);
-  const byPort = new Map<number, VirtualServicesByHost>();
+  const cachedByPort = new Map<number, VirtualServicesByHost>();
   const forPort = (port: number): VirtualServicesByHost => {
-    const cachedByHost = byPort.get(port);
+    const cachedByHost = cachedByPort.get(port);
     if (cachedByHost !== undefined) return cachedByHost;
-    const byHost = conditional.length === 0 ? firstOfAll : byHostForClient(virtualServices, shape, port);
-    byPort.set(port, byHost);
-    return byHost;
+    const servicesByHost =
+      conditional.length === 0 ? firstOfAll : servicesByHostForClient(virtualServices, shape, port);
+    cachedByPort.set(port, servicesByHost);
+    return servicesByHost;
   };
   return { hosts: firstOfAll.keys(), sameAtAllPorts: !matchesPort, forPort };
 }
@@ -75,7 +76,7 @@ const noneExcluded: ReadonlySet<ResolvedVirtualService> = new Set();
 /** Cache limit. Few VirtualServices have client conditions, so most clients get equal results. */
 const maxVariants = 64;
 
-function byHostForClient(
+function servicesByHostForClient(
   virtualServices: readonly ResolvedVirtualService[],
   shape: ProxyShape,
   port: number,
@@ -87,27 +88,28 @@ function byHostForClient(
   );
   if (excludedIndexes.length === 0) return firstOfAll;
   const key = excludedIndexes.join();
-  let byHost = byExcluded.get(key);
-  if (byHost === undefined) {
-    byHost = firstByHost(
+  let servicesByHost = byExcluded.get(key);
+  if (servicesByHost === undefined) {
+    servicesByHost = firstByHost(
       virtualServices,
       new Set(excludedIndexes.map((conditionalIndex) => conditional[conditionalIndex]!)),
     );
-    setBounded(byExcluded, key, byHost, maxVariants);
+    setBounded(byExcluded, key, servicesByHost, maxVariants);
   }
-  return byHost;
+  return servicesByHost;
 }
 
 function firstByHost(
   virtualServices: readonly ResolvedVirtualService[],
-  excluded: ReadonlySet<ResolvedVirtualService>,
+  excludedServices: ReadonlySet<ResolvedVirtualService>,
 ): VirtualServicesByHost {
-  const byHost = new Map<string, ResolvedVirtualService>();
+  const servicesByHost = new Map<string, ResolvedVirtualService>();
   for (const virtualService of virtualServices) {
-    if (excluded.has(virtualService) || facts(virtualService).matches.length === 0) continue;
-    for (const host of virtualService.config.spec.hosts) if (!byHost.has(host)) byHost.set(host, virtualService);
+    if (excludedServices.has(virtualService) || facts(virtualService).matches.length === 0) continue;
+    for (const host of virtualService.config.spec.hosts)
+      if (!servicesByHost.has(host)) servicesByHost.set(host, virtualService);
   }
-  return byHost;
+  return servicesByHost;
 }
 
 interface Facts {
@@ -117,12 +119,10 @@ interface Facts {
   readonly appliesToAll: boolean;
 }
 
-const everything: readonly HttpMatchRequest[] = [{}];
+const matchAll: readonly HttpMatchRequest[] = [{}];
 
 const facts = memoizeByObject(({ config }: ResolvedVirtualService): Facts => {
-  const matches = (config.spec.http ?? [])
-    .filter(hasEffect)
-    .flatMap(({ match }) => (match?.length ? match : everything));
+  const matches = (config.spec.http ?? []).filter(hasEffect).flatMap(({ match }) => (match?.length ? match : matchAll));
   return { matches, appliesToAll: matches.length === 0 || matches.some(matchesAllClients) };
 });
 
@@ -136,16 +136,18 @@ function matchesAllClients({ never, port, sourceLabels, sourceNamespace, gateway
 }
 
 const virtualServicesOfAll = memoizeByPair(
-  (groups: readonly ServiceGroup[], byHost: VirtualServicesByHost): readonly (ResolvedVirtualService | undefined)[] =>
-    groups.map((group) => virtualServiceOf(group, byHost)),
+  (
+    groups: readonly ServiceGroup[],
+    servicesByHost: VirtualServicesByHost,
+  ): readonly (ResolvedVirtualService | undefined)[] => groups.map((group) => virtualServiceOf(group, servicesByHost)),
 );
 
 function virtualServiceOf(
   { service: { hostname } }: ServiceGroup,
-  byHost: VirtualServicesByHost,
+  servicesByHost: VirtualServicesByHost,
 ): ResolvedVirtualService | undefined {
-  const exact = byHost.get(hostname);
+  const exact = servicesByHost.get(hostname);
   if (exact !== undefined) return exact;
-  const host = mostSpecific(hostname, byHost);
-  return host === undefined ? undefined : byHost.get(host);
+  const host = mostSpecific(hostname, servicesByHost);
+  return host === undefined ? undefined : servicesByHost.get(host);
 }

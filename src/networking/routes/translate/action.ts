@@ -104,7 +104,9 @@ function hashPolicies(
   const policies = value.filter((policy) => policy !== undefined);
   const distinct = policies.filter(
     (policy, policyIndex) =>
-      !policies.slice(0, policyIndex).some((earlier) => equals(RouteAction_HashPolicySchema, earlier, policy)),
+      !policies
+        .slice(0, policyIndex)
+        .some((previousPolicy) => equals(RouteAction_HashPolicySchema, previousPolicy, policy)),
   );
   return { value: distinct, dependsOn };
 }

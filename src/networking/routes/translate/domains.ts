@@ -45,10 +45,10 @@ function hostForms(hostname: string, absoluteNames: boolean): string[] {
  * other namespaces cannot use the first.
  */
 export function shortNames(hostname: string, proxyDomain: string): readonly string[] {
-  const shared = sharedLabels(hostname, proxyDomain);
-  if (shared === 0) return [];
+  const sharedCount = sharedLabels(hostname, proxyDomain);
+  if (sharedCount === 0) return [];
   const host = hostname.split('.');
-  const unique = host.slice(0, host.length - shared);
+  const unique = host.slice(0, host.length - sharedCount);
   const names = [unique.join('.'), host.slice(0, unique.length + 1).join('.')];
   // In the client's own namespace, the label `svc` is one position later.
   if (host[unique.length + 1] === 'svc') names.push(host.slice(0, unique.length + 2).join('.'));
@@ -61,7 +61,7 @@ export function shortNames(hostname: string, proxyDomain: string): readonly stri
  */
 export function sharedLabels(hostname: string, proxyDomain: string): number {
   if (isWildcard(hostname)) return 0;
-  let shared = 0;
+  let sharedCount = 0;
   // Excludes the first label of the host, because the short name must not be empty.
   let [inName, inDomain] = [hostname.length, proxyDomain.length];
   while (inName > 0 && inDomain > 0) {
@@ -69,10 +69,10 @@ export function sharedLabels(hostname: string, proxyDomain: string): number {
       hostname.lastIndexOf('.', inName - 1),
       proxyDomain.lastIndexOf('.', inDomain - 1),
     ];
-    if (dotInName < 0 || inName - dotInName !== inDomain - dotInDomain) return shared;
-    if (hostname.slice(dotInName + 1, inName) !== proxyDomain.slice(dotInDomain + 1, inDomain)) return shared;
-    shared++;
+    if (dotInName < 0 || inName - dotInName !== inDomain - dotInDomain) return sharedCount;
+    if (hostname.slice(dotInName + 1, inName) !== proxyDomain.slice(dotInDomain + 1, inDomain)) return sharedCount;
+    sharedCount++;
     [inName, inDomain] = [dotInName, dotInDomain];
   }
-  return shared;
+  return sharedCount;
 }

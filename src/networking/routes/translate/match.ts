@@ -47,7 +47,7 @@ export function routeMatch(match: HttpMatchRequest): RouteMatch {
       ...pseudoHeader(':authority', match.authority),
       ...pseudoHeader(':scheme', match.scheme),
     ],
-    queryParameters: sorted(match.queryParams).map(([name, value]) => queryParameter(name, value)),
+    queryParameters: sortedEntries(match.queryParams).map(([name, value]) => queryParameter(name, value)),
     dynamicMetadata: claimMatchers(match),
   });
 }
@@ -109,9 +109,9 @@ function queryParameter(name: string, value: ValueMatch): QueryParameterMatcher 
 
 /** Headers without claims, which are in the same field. */
 function headersOf(values: Readonly<Record<string, ValueMatch>> | undefined): [string, ValueMatch][] {
-  return sorted(values).filter(([name]) => !isClaimKey(name));
+  return sortedEntries(values).filter(([name]) => !isClaimKey(name));
 }
 
-function sorted<T>(values: Readonly<Record<string, T>> | undefined): [string, T][] {
+function sortedEntries<T>(values: Readonly<Record<string, T>> | undefined): [string, T][] {
   return Object.entries(values ?? {}).sort(([a], [b]) => compareText(a, b));
 }

@@ -82,9 +82,9 @@ interface PlacedMatch {
 
 /** A route without matches applies to all requests. */
 function* matchesOf({ config }: ResolvedVirtualService): Iterable<PlacedMatch> {
-  const everything: readonly HttpMatchRequest[] = [{}];
+  const matchAll: readonly HttpMatchRequest[] = [{}];
   for (const [index, http] of (config.spec.http ?? []).entries()) {
-    for (const match of http.match?.length ? http.match : everything) yield { http, index, match };
+    for (const match of http.match?.length ? http.match : matchAll) yield { http, index, match };
   }
 }
 

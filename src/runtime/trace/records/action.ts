@@ -41,7 +41,7 @@ function recordTimer({ actors, record }: RecorderContext, ref: AnyActorRef, { ev
 }
 
 function noteStopOrder({ actors }: RecorderContext, child: AnyActorRef, stopper: AnyActorRef): void {
-  const stopped: KnownActor = actors.of(child);
-  const during = stopped.inbox[0]?.seq ?? 0;
-  stopped.stoppedFor = { ...actors.causeOf(stopper), ...(during > 0 && { during }) };
+  const stoppedActor: KnownActor = actors.of(child);
+  const duringSeq = stoppedActor.inbox[0]?.seq ?? 0;
+  stoppedActor.stoppedFor = { ...actors.causeOf(stopper), ...(duringSeq > 0 && { during: duringSeq }) };
 }

@@ -26,7 +26,7 @@ export function recordDelivery(
     return;
   }
   const isDelivered = to.getSnapshot()?.status === 'active';
-  const sent = record({
+  const eventRecord = record({
     kind: 'event',
     from: from === undefined ? 'outside' : actors.of(from).name,
     to: receiver.name,
@@ -34,7 +34,7 @@ export function recordDelivery(
     ...(!isDelivered && { undelivered: true }),
     ...actors.causeOf(from),
   });
-  if (receiver.machine !== undefined && isDelivered) receiver.inbox.push({ event, seq: sent });
+  if (receiver.machine !== undefined && isDelivered) receiver.inbox.push({ event, seq: eventRecord });
 }
 
 /** Keeps the message of an Error object, which JSON shows as `{}`. */

@@ -5,7 +5,7 @@ import type { RecorderContext } from './record-context.ts';
 /** Records each end once: XState reports most ends more than once, and the failure of a root actor not at all. */
 export class EndRecords {
   /** Final snapshots that were recorded. Not actors, because an explorer may revive an actor. */
-  readonly #ended = new WeakSet<object>();
+  readonly #endedActors = new WeakSet<object>();
   /** Root actors that are processing an event: a failure during that time causes no further inspection event. */
   readonly #processing = new Set<AnyActorRef>();
 
@@ -23,8 +23,8 @@ export class EndRecords {
   record({ actors, record, data }: RecorderContext, ref: AnyActorRef, snapshot: object): void {
     if (ref._parent === undefined) this.#processing.delete(ref);
     const { status, output, error } = snapshot as { status?: string; output?: unknown; error?: unknown };
-    if (status === undefined || status === 'active' || this.#ended.has(snapshot)) return;
-    this.#ended.add(snapshot);
+    if (status === undefined || status === 'active' || this.#endedActors.has(snapshot)) return;
+    this.#endedActors.add(snapshot);
     const { name, stoppedFor } = actors.of(ref);
     record({
       kind: 'stop',

@@ -7,7 +7,7 @@ export function recordSpawn({ actors, record, data }: RecorderContext, ref: AnyA
   const machine = machineOf(ref);
   const { input, snapshot } =
     (ref as AnyActorRef & { options?: { input?: unknown; snapshot?: unknown } }).options ?? {};
-  const spawned = record({
+  const spawnRecord = record({
     kind: 'spawn',
     actor: actors.nameOf(ref),
     ...(parent !== undefined && { parent: actors.nameOf(parent) }),
@@ -16,5 +16,5 @@ export function recordSpawn({ actors, record, data }: RecorderContext, ref: AnyA
     ...(snapshot !== undefined && parent === undefined && { restored: true as const }),
     ...actors.causeOf(parent),
   });
-  actors.add(ref, spawned);
+  actors.add(ref, spawnRecord);
 }

@@ -18,7 +18,7 @@ export function recordStep(
 ): void {
   const actor = actors.of(ref);
   if (actor.machine === undefined) return;
-  const sameStates = isSameValue(snapshot.value, actor.value);
+  const sameStates = areValuesEqual(snapshot.value, actor.value);
   if (sameStates && (snapshot.context === actor.seen || omitted.has(on)) && transitions.length === 0) return;
   const to = sameStates ? actor.state : stateName(snapshot.value);
   const from = actor.state;
@@ -42,11 +42,11 @@ export function recordStep(
 }
 
 /** XState creates a new value for each step, although most are equal. */
-function isSameValue(a: StateValue | undefined, b: StateValue | undefined): boolean {
+function areValuesEqual(a: StateValue | undefined, b: StateValue | undefined): boolean {
   if (a === b) return true;
   if (typeof a !== 'object' || typeof b !== 'object') return false;
   // A state value has its regions or one child state as keys, so equal values have the same number of keys.
-  for (const state in a) if (!isSameValue(a[state], b[state])) return false;
+  for (const state in a) if (!areValuesEqual(a[state], b[state])) return false;
   return true;
 }
 

@@ -13,12 +13,12 @@ export const triggersAreApplied: Invariant = {
   whenIdle({ host, desired, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
     if (stopOrdered || agentExitCode !== undefined || triesSinceTrigger > retryBudget) return undefined;
     if (mayWaitForEver === true || host.processes.some(({ isUnkillable: undying }) => undying)) return undefined;
-    const serving = host.processes.filter((process) => host.isServing(process));
-    const applied = serving.some(
+    const servingProcesses = host.processes.filter((process) => host.isServing(process));
+    const isApplied = servingProcesses.some(
       ({ generation }) => generation.files >= desired.files && generation.orders === desired.orders,
     );
-    if (applied) return undefined;
-    return `certificate ${desired.files} and restart order ${desired.orders} are not applied; serving: ${listOf(serving)}`;
+    if (isApplied) return undefined;
+    return `certificate ${desired.files} and restart order ${desired.orders} are not applied; serving: ${listOf(servingProcesses)}`;
   },
 };
 
@@ -28,9 +28,9 @@ export const triggersAreApplied: Invariant = {
  */
 export const givingUpPasses: Invariant = {
   name: 'exhausted retries resume when the faults are over',
-  whenIdle(observed) {
-    const { host } = observed;
+  whenIdle(observation) {
+    const { host } = observation;
     if (!host.processes.some((process) => host.isServing(process))) return undefined;
-    return triggersAreApplied.whenIdle?.({ ...observed, triesSinceTrigger: 0 });
+    return triggersAreApplied.whenIdle?.({ ...observation, triesSinceTrigger: 0 });
   },
 };

@@ -5,8 +5,8 @@ export const everyProcessIsAwaited: Invariant = {
   name: 'every process is reaped',
   always({ host, agentEnds }) {
     if (agentEnds) return undefined;
-    const forgotten = host.processes.filter(({ effect }) => effect.getSnapshot().status !== 'active');
-    return forgotten.length === 0 ? undefined : `no epoch waits for the exit of ${listOf(forgotten)}`;
+    const unstoppedProcesses = host.processes.filter(({ effect }) => effect.getSnapshot().status !== 'active');
+    return unstoppedProcesses.length === 0 ? undefined : `no epoch waits for the exit of ${listOf(unstoppedProcesses)}`;
   },
 };
 
@@ -15,9 +15,11 @@ export const noProcessOutlivesAgent: Invariant = {
   name: 'every process ends',
   always({ host, agentExitCode, isHurried: hurried }) {
     // A process that survives SIGKILL cannot be ended, and after a second order to stop, the agent does not wait for the kernel.
-    const left = host.processes.filter((one) => !one.isUnkillable && !(hurried === true && host.isKilled(one)));
-    if (agentExitCode === undefined || left.length === 0) return undefined;
-    return `the agent exited; running: ${listOf(left)}`;
+    const remainingProcesses = host.processes.filter(
+      (one) => !one.isUnkillable && !(hurried === true && host.isKilled(one)),
+    );
+    if (agentExitCode === undefined || remainingProcesses.length === 0) return undefined;
+    return `the agent exited; running: ${listOf(remainingProcesses)}`;
   },
 };
 

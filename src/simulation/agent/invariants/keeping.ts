@@ -5,11 +5,11 @@ import { type Invariant, listOf, named, type Observed } from './invariant.ts';
 /** A draining parent is processing requests, and a child whose parent exits early will abort (fact 4). */
 export const noSignalToDrainingParent: Invariant = {
   name: 'never a termination signal to a draining parent before its deadline',
-  signalling(process, signal, observed) {
-    if (signal === 'SIGUSR1' || !observed.host.isDraining(process) || process.exitRequested) return undefined;
+  signalling(process, signal, observation) {
+    if (signal === 'SIGUSR1' || !observation.host.isDraining(process) || process.exitRequested) return undefined;
     // A child that was killed between two probes may have been live.
     if (!process.supersededSeen) return undefined;
-    if (observed.stopDeadlinePassed || observed.isOverdue(process)) return undefined;
+    if (observation.stopDeadlinePassed || observation.isOverdue(process)) return undefined;
     return `${signal} to ${named(process)}, which drains`;
   },
 };
@@ -71,22 +71,22 @@ export const replacedFinishesRequests: Invariant = {
  */
 export const servingIsKept: Invariant = {
   name: 'never a serving epoch given up for one that is not live',
-  signalling(process, signal, observed) {
+  signalling(process, signal, observation) {
     if (signal === 'SIGUSR1') return undefined;
-    return givenUp(`${signal} to ${named(process)}`, process, observed);
+    return unjustifiedAction(`${signal} to ${named(process)}`, process, observation);
   },
-  draining(process, observed) {
-    return givenUp(`a drain order to ${named(process)}`, process, observed);
+  draining(process, observation) {
+    return unjustifiedAction(`a drain order to ${named(process)}`, process, observation);
   },
 };
 
-function givenUp(action: string, process: SimulatedProcess, observed: Observed): string | undefined {
-  const { host, stopOrdered } = observed;
+function unjustifiedAction(action: string, process: SimulatedProcess, observation: Observed): string | undefined {
+  const { host, stopOrdered } = observation;
   // Between two probes the agent cannot know that the Envoy is live.
   if (stopOrdered || !host.isServing(process) || !process.seen) return undefined;
-  if (observed.policy?.hotRestart === false) return undefined;
+  if (observation.policy?.hotRestart === false) return undefined;
   const takesNoChild = host.isOrphaned(process) || process.parentCrashed || host.isStuck(process.baseId);
-  if (takesNoChild && (observed.restartsInFull === true || process.successorCrashed)) return undefined;
+  if (takesNoChild && (observation.restartsInFull === true || process.successorCrashed)) return undefined;
   const better = host.processes.some((other) => other !== process && host.isServing(other));
   return better ? undefined : `${action}, which serves; running: ${listOf(host.processes)}`;
 }

@@ -27,8 +27,8 @@ export const newestBinaryServes: Invariant = {
     if (triesSinceTrigger > retryBudget || mayWaitForEver === true) return undefined;
     if (host.processes.some(({ isUnkillable: undying }) => undying)) return undefined;
     const newest = [...checked].at(-1) ?? '';
-    const serving = host.processes.filter((process) => host.isServing(process));
-    if (withdrawn.has(newest) || serving.some(({ binary }) => binary === newest)) return undefined;
-    return `${newest} is compatible and does not serve; serving: ${listOf(serving)}`;
+    const servingProcesses = host.processes.filter((process) => host.isServing(process));
+    if (withdrawn.has(newest) || servingProcesses.some(({ binary }) => binary === newest)) return undefined;
+    return `${newest} is compatible and does not serve; serving: ${listOf(servingProcesses)}`;
   },
 };

@@ -13,8 +13,10 @@ export const readyIsTrue: Invariant = {
 export const readyHasItsListeners: Invariant = {
   name: 'never ready while an Envoy serves without a listener that it rejected',
   respondingReadiness({ ready }, { host }) {
-    const lacking = host.processes.filter((one) => one.seen && one.lacksListener && host.isAccepting(one));
-    return ready && lacking.length > 0 ? `ready; without a listener: ${listOf(lacking)}` : undefined;
+    const incompleteProcesses = host.processes.filter((one) => one.seen && one.lacksListener && host.isAccepting(one));
+    return ready && incompleteProcesses.length > 0
+      ? `ready; without a listener: ${listOf(incompleteProcesses)}`
+      : undefined;
   },
 };
 
@@ -23,8 +25,8 @@ export const readyIsReported: Invariant = {
   name: 'ready while an Envoy serves its whole configuration',
   respondingReadiness({ ready, reason }, { host, stopOrdered, agentEnds }) {
     if (ready || stopOrdered || agentEnds) return undefined;
-    const good = host.processes.filter((process) => host.isReadyFor(process));
-    return good.length === 0 ? undefined : `not ready (${reason}); serving: ${listOf(good)}`;
+    const readyProcesses = host.processes.filter((process) => host.isReadyFor(process));
+    return readyProcesses.length === 0 ? undefined : `not ready (${reason}); serving: ${listOf(readyProcesses)}`;
   },
 };
 

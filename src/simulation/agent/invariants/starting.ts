@@ -14,8 +14,8 @@ export const noGap: Invariant = {
   name: 'never an epoch gap',
   spawning({ epoch, baseId }, { host }) {
     const alive = host.processes.filter((process) => process.baseId === baseId);
-    const good = epoch === 0 || alive.some((process) => process.epoch === epoch - 1);
-    return good ? undefined : `epoch ${epoch} is started without its predecessor; running: ${listOf(alive)}`;
+    const hasParent = epoch === 0 || alive.some((process) => process.epoch === epoch - 1);
+    return hasParent ? undefined : `epoch ${epoch} is started without its predecessor; running: ${listOf(alive)}`;
   },
 };
 
@@ -44,8 +44,8 @@ export const fewProcesses: Invariant = {
   name: 'never more than three processes, nor more than two of one base id',
   always({ host }) {
     const processes = host.processes.filter(({ isUnkillable: undying }) => !undying);
-    const ofOne = (baseId: number): number => processes.filter((process) => process.baseId === baseId).length;
-    const tooMany = processes.length > 3 || processes.some(({ baseId }) => ofOne(baseId) > 2);
+    const countForBaseId = (baseId: number): number => processes.filter((process) => process.baseId === baseId).length;
+    const tooMany = processes.length > 3 || processes.some(({ baseId }) => countForBaseId(baseId) > 2);
     return tooMany ? `running: ${listOf(processes)}` : undefined;
   },
 };
