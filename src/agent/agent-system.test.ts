@@ -64,11 +64,11 @@ async function startAgent(
   });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
-  const ended = once(child, 'close') as Promise<[number | null, string | null]>;
+  const childClosed = once(child, 'close') as Promise<[number | null, string | null]>;
   onTestFinished(async () => {
     child.kill('SIGKILL');
-    await ended;
-    await until('the Envoys are gone', () => envoysOf(folder).length === 0);
+    await childClosed;
+    await waitUntil('the Envoys are gone', () => envoysOf(folder).length === 0);
     // Removes what a killed agent leaves, because no other agent follows.
     if (existsSync(join(folder, 'run'))) (await claimBaseId({ runDir: join(folder, 'run') })).release();
     parent?.[Symbol.dispose]();
@@ -82,12 +82,12 @@ async function startAgent(
     output: () => output,
     lines: () => output.split('\n').slice(0, -1),
     exit: async () => {
-      const [code, signal] = await ended;
+      const [code, signal] = await childClosed;
       return { code, signal };
     },
     ready: async () => (await createAdminClient('127.0.0.1', statusPort).get('/healthz/ready')).status === 200,
     live: (epoch) =>
-      until(
+      waitUntil(
         `epoch ${epoch} is live`,
         async () => isDeepStrictEqual(await admin.serverInfo(), { epoch, state: 'LIVE' }),
         () => output,
@@ -113,7 +113,7 @@ function envoysOf(folder: string): number[] {
   });
 }
 
-async function until(
+async function waitUntil(
   condition: string,
   holds: () => boolean | Promise<boolean>,
   context: () => string = () => '',
@@ -142,7 +142,7 @@ function sharedMemory(agent: Agent): string[] {
 test('serves, hot restarts on SIGHUP and on a new certificate, recovers from a crash, and stops on SIGTERM', async () => {
   const agent = await startAgent();
   await agent.live(0);
-  await until('the agent is ready', () => agent.ready());
+  await waitUntil('the agent is ready', () => agent.ready());
 
   agent.process.kill('SIGHUP');
   await agent.live(1);
@@ -150,7 +150,7 @@ test('serves, hot restarts on SIGHUP and on a new certificate, recovers from a c
 
   writeFileSync(join(agent.certificates, 'ca.crt'), createAuthority().certificate);
   await agent.live(2);
-  await until(
+  await waitUntil(
     'the parents are gone',
     () => agent.envoys().length === 1,
     () => `${agent.envoys()} ${agent.output()}`,
@@ -158,7 +158,7 @@ test('serves, hot restarts on SIGHUP and on a new certificate, recovers from a c
 
   process.kill(agent.envoys()[0]!, 'SIGKILL');
   await agent.live(0);
-  await until('the agent is ready', () => agent.ready());
+  await waitUntil('the agent is ready', () => agent.ready());
 
   agent.process.kill('SIGTERM');
   expect(await agent.exit()).toEqual({ code: 0, signal: null });
@@ -170,12 +170,12 @@ test('serves, hot restarts on SIGHUP and on a new certificate, recovers from a c
   expect(linesOf([agent.lines().at(-1)!], 'agent.exited', { result: /exited [\d.]+ m?s after SIGTERM/ })).toHaveLength(
     1,
   );
-  const served = { actor: 'epoch-2', to: 'serving', on: 'probe.passed' };
-  expect(linesOf(agent.lines(), 'state.changed', served)).toHaveLength(1);
+  const servedFields = { actor: 'epoch-2', to: 'serving', on: 'probe.passed' };
+  expect(linesOf(agent.lines(), 'state.changed', servedFields)).toHaveLength(1);
   // Depends on whether the kernel counts out-of-memory kills.
   expect(agent.output()).toMatch(/signal SIGKILL: killed by (another process|the kernel)/);
-  const why = { 'restart.reason': 'configuration changed', 'restart.how': 'hot restart' };
-  expect(linesOf(agent.lines(), 'restart.ended.live', { epoch: 'epoch-2', ...why })).toHaveLength(1);
+  const restartFields = { 'restart.reason': 'configuration changed', 'restart.how': 'hot restart' };
+  expect(linesOf(agent.lines(), 'restart.ended.live', { epoch: 'epoch-2', ...restartFields })).toHaveLength(1);
 });
 
 test('leaves no Envoy running when the agent is killed, and the next agent removes the shared memory', async () => {
@@ -183,22 +183,22 @@ test('leaves no Envoy running when the agent is killed, and the next agent remov
   await first.live(0);
   first.process.kill('SIGKILL');
   await first.exit();
-  await until('the Envoy is gone', () => first.envoys().length === 0);
+  await waitUntil('the Envoy is gone', () => first.envoys().length === 0);
   expect(sharedMemory(first)).toHaveLength(1);
-  const [shared] = sharedMemory(first);
-  const second = await startAgent({ folder: first.folder });
-  await second.live(0);
-  expect(existsSync(`/dev/shm/${shared}`)).toBe(false);
-  second.process.kill('SIGTERM');
-  expect(await second.exit()).toEqual({ code: 0, signal: null });
+  const [sharedFile] = sharedMemory(first);
+  const secondAgent = await startAgent({ folder: first.folder });
+  await secondAgent.live(0);
+  expect(existsSync(`/dev/shm/${sharedFile}`)).toBe(false);
+  secondAgent.process.kill('SIGTERM');
+  expect(await secondAgent.exit()).toEqual({ code: 0, signal: null });
 });
 
 test('leaves no Envoy running that had just started when the agent is killed', async () => {
   const agent = await startAgent();
-  await until('there is a process', () => linesOf(agent.lines(), 'process.spawned').length > 0);
+  await waitUntil('there is a process', () => linesOf(agent.lines(), 'process.spawned').length > 0);
   agent.process.kill('SIGKILL');
   await agent.exit();
-  await until('the Envoy is gone', () => agent.envoys().length === 0);
+  await waitUntil('the Envoy is gone', () => agent.envoys().length === 0);
   const sweeper = await startAgent({ folder: agent.folder });
   await sweeper.live(0);
   sweeper.process.kill('SIGTERM');
@@ -207,9 +207,9 @@ test('leaves no Envoy running that had just started when the agent is killed', a
 
 test('stops immediately on the second signal, regardless of the drain time', async () => {
   const agent = await startAgent({ flags: ['--terminationDrainDuration', '60s'] });
-  await until('the agent is ready', () => agent.ready());
+  await waitUntil('the agent is ready', () => agent.ready());
   agent.process.kill('SIGINT');
-  await until(
+  await waitUntil(
     'it drains',
     () => linesOf(agent.lines(), 'state.changed', { actor: 'epoch-0', to: 'draining' }).length > 0,
   );
@@ -232,7 +232,7 @@ test('recreates missing temporary directories, and reports each failed attempt',
     rmSync(runDir, { recursive: true, force: true });
     const [firstPid] = agent.envoys();
     process.kill(firstPid!, 'SIGKILL');
-    await until(
+    await waitUntil(
       'another Envoy is live',
       async () => !agent.envoys().includes(firstPid!) && (await agent.ready()),
       agent.output,
@@ -244,11 +244,11 @@ test('recreates missing temporary directories, and reports each failed attempt',
     writeFileSync(folder, '');
   }
   process.kill(agent.envoys()[0]!, 'SIGKILL');
-  const why = `cannot write to folder: ${runDir}: ENOTDIR`;
-  await until('a failed try is told with its folder', () => agent.output().includes(why), agent.output);
+  const errorText = `cannot write to folder: ${runDir}: ENOTDIR`;
+  await waitUntil('a failed try is told with its folder', () => agent.output().includes(errorText), agent.output);
   expect(agent.output()).toContain('Set --runDir to a writable directory');
   rmSync(runDir);
-  await until('an Envoy is live', () => agent.ready(), agent.output);
+  await waitUntil('an Envoy is live', () => agent.ready(), agent.output);
   agent.process.kill('SIGTERM');
   expect((await agent.exit()).code).toBe(0);
 });
@@ -258,19 +258,19 @@ test('reports a certificate that Envoy rejects without restarting, and restarts 
   await agent.live(0);
   const authority = createAuthority();
   const weak = authority.issue(['a'], generateKeyPairSync('rsa', { modulusLength: 1024 }));
-  const good = authority.issue(['a']);
+  const goodPair = authority.issue(['a']);
   const put = (certificate: string, key: string): void =>
     replaceFiles(agent.certificates, { 'tls.crt': certificate, 'tls.key': key });
   const untilLogged = (condition: string): Promise<void> =>
-    until(`told: ${condition}`, () => agent.output().includes(condition), agent.output);
+    waitUntil(`told: ${condition}`, () => agent.output().includes(condition), agent.output);
 
-  put(good.privateKey, good.privateKey);
+  put(goodPair.privateKey, goodPair.privateKey);
   await untilLogged('tls.crt must contain a certificate, got a private key');
   put(weak.certificate, weak.privateKey);
   await untilLogged(`Envoy rejects ${agent.certificates}/tls.crt: `);
   await untilLogged('(block 1: RSA 1024 bits)');
   expect(agent.envoys()).toHaveLength(1);
-  put(good.certificate, good.privateKey);
+  put(goodPair.certificate, goodPair.privateKey);
   await agent.live(1);
   agent.process.kill('SIGTERM');
   expect((await agent.exit()).code).toBe(0);
@@ -301,14 +301,18 @@ test('warns about unknown flags, and is not ready with --applicationPorts that E
   await agent.live(0);
   expect(linesOf(agent.lines(), 'option.unknown', { flags: /--fromTheFuture/ })).toHaveLength(1);
   const unservedText = 'no inbound listener for any application port (8080)';
-  await until('it says why', async () => !(await agent.ready()) && agent.output().includes(unservedText), agent.output);
+  await waitUntil(
+    'it says why',
+    async () => !(await agent.ready()) && agent.output().includes(unservedText),
+    agent.output,
+  );
   agent.process.kill('SIGTERM');
   expect((await agent.exit()).code).toBe(0);
 });
 
 test('starts no Envoy with DISABLE_ENVOY, and serves until it is stopped (agent §1.3)', async () => {
   const agent = await startAgent({ env: { DISABLE_ENVOY: 'true' }, flags: ['--binaryPath', '/none/envoy'] });
-  await until('ready', agent.ready, agent.output);
+  await waitUntil('ready', agent.ready, agent.output);
   expect(agent.envoys()).toEqual([]);
   // Envoy is disabled, so there is nothing to restart.
   agent.process.kill('SIGHUP');
@@ -395,7 +399,7 @@ test('resolves and counts the DNS queries of a sidecar with ISTIO_META_DNS_CAPTU
   const { body } = await createAdminClient('127.0.0.1', agent.statusPort).get('/metrics');
   expect(body).toMatch(/^istio_agent_dns_requests_total 1$/m);
   expect(body).toMatch(/^istio_agent_dns_upstream_request_duration_seconds_bucket\{le="\+Inf"\} [01]$/m);
-  const second = await startAgent({ role: 'sidecar', env });
-  expect(await second.exit()).toMatchObject({ code: 1 });
-  expect(second.output()).toMatch(new RegExp(`DNS server on 127\\.0\\.0\\.1: .*EADDRINUSE.*${dnsPort}`));
+  const secondAgent = await startAgent({ role: 'sidecar', env });
+  expect(await secondAgent.exit()).toMatchObject({ code: 1 });
+  expect(secondAgent.output()).toMatch(new RegExp(`DNS server on 127\\.0\\.0\\.1: .*EADDRINUSE.*${dnsPort}`));
 });

@@ -22,13 +22,13 @@ function listener(inbox: SignalInbox): { events: unknown[]; stop: () => void } {
   return { events, stop: () => actor.stop() };
 }
 
-const received = (signal: string): object => ({ type: 'signal.received', signal });
+const signalEvent = (signal: string): object => ({ type: 'signal.received', signal });
 
 test('delivers each handled signal', () => {
   const source = emitter();
   const { events } = listener(new SignalInbox({ source }));
   for (const signal of handledSignals) source.emit(signal, signal);
-  expect(events).toEqual(handledSignals.map(received));
+  expect(events).toEqual(handledSignals.map(signalEvent));
 });
 
 test('delivers queued signals first and only once', () => {
@@ -38,7 +38,7 @@ test('delivers queued signals first and only once', () => {
   source.emit('SIGUSR1', 'SIGUSR1');
   const { events } = listener(inbox);
   source.emit('SIGTERM', 'SIGTERM');
-  expect(events).toEqual(['SIGTERM', 'SIGUSR1', 'SIGTERM'].map(received));
+  expect(events).toEqual(['SIGTERM', 'SIGUSR1', 'SIGTERM'].map(signalEvent));
 });
 
 test('encodes pending orders and the number of received signals in the exit code of a hand-over', () => {
@@ -59,13 +59,13 @@ test('encodes pending orders and the number of received signals in the exit code
 
 test('decodes pending orders only from exit codes of a hand-over', () => {
   const dues: DueOrder[][] = [[], ['SIGHUP'], ['SIGUSR1'], ['SIGHUP', 'SIGUSR1']];
-  for (const due of dues)
+  for (const dueOrders of dues)
     for (const [hups, usr1s] of [0, 1, 2, 3, 4].flatMap((one) => [0, 1, 2, 7].map((other) => [one, other] as const))) {
       const counts = new Map<Signal, number>([
         ['SIGHUP', hups],
         ['SIGUSR1', usr1s],
       ]);
-      expect(dueOrdersOf(successionExitCodeOf(due, counts))).toEqual(due);
+      expect(dueOrdersOf(successionExitCodeOf(dueOrders, counts))).toEqual(dueOrders);
     }
   for (const code of [0, 1, 74, 111, 126, 127, 137, 255]) expect(dueOrdersOf(code)).toBeUndefined();
 });
@@ -83,7 +83,7 @@ test('leaves terminal signals to the launcher while it runs', () => {
   const source = emitter();
   const { events } = listener(new SignalInbox({ source, terminalIsAnothers: true }));
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGTERM']) expect(source.emit(signal, signal)).toBe(true);
-  expect(events).toEqual([received('SIGTERM')]);
+  expect(events).toEqual([signalEvent('SIGTERM')]);
 });
 
 test('detects the launcher by the parent process, not by an inherited environment', () => {

@@ -9,7 +9,7 @@ const loaders = { x86_64: 'lib64/ld-linux-x86-64.so.2', aarch64: 'lib/ld-linux-a
 const libraryOf = (machine: string): string => `usr/lib/${machine}-linux-gnu/libjemalloc.so.2`;
 
 /** @param files of the root. @returns LD_PRELOAD, without the root, and MALLOC_CONF */
-function chosen(files: readonly string[], env: NodeJS.ProcessEnv = {}): [string, string] {
+function chosenAllocator(files: readonly string[], env: NodeJS.ProcessEnv = {}): [string, string] {
   const root = mkdtempSync(join(tmpdir(), 'cp-allocator-'));
   onTestFinished(() => rmSync(root, { recursive: true }));
   for (const path of files) {
@@ -27,19 +27,19 @@ function chosen(files: readonly string[], env: NodeJS.ProcessEnv = {}): [string,
 }
 
 it.each(Object.entries(loaders))('allocator.sh selects the installed jemalloc: %s', (machine, loader) => {
-  const [library, settings] = chosen([loader, ...Object.keys(loaders).map(libraryOf)]);
+  const [library, settings] = chosenAllocator([loader, ...Object.keys(loaders).map(libraryOf)]);
   expect(library).toBe(libraryOf(machine));
   expect(settings).toContain('background_thread:true');
 });
 
 it('allocator.sh selects the system allocator if jemalloc is missing or built for another processor', () => {
-  expect(chosen([])).toEqual(['', '']);
-  expect(chosen([loaders.x86_64])).toEqual(['', '']);
-  expect(chosen([loaders.x86_64, libraryOf('aarch64')])).toEqual(['', '']);
+  expect(chosenAllocator([])).toEqual(['', '']);
+  expect(chosenAllocator([loaders.x86_64])).toEqual(['', '']);
+  expect(chosenAllocator([loaders.x86_64, libraryOf('aarch64')])).toEqual(['', '']);
 });
 
 it('allocator.sh keeps LD_PRELOAD and MALLOC_CONF of the environment, even if LD_PRELOAD is empty', () => {
   const files = [loaders.x86_64, libraryOf('x86_64')];
-  expect(chosen(files, { LD_PRELOAD: '' })).toEqual(['', '']);
-  expect(chosen(files, { MALLOC_CONF: 'narenas:1' })).toEqual([libraryOf('x86_64'), 'narenas:1']);
+  expect(chosenAllocator(files, { LD_PRELOAD: '' })).toEqual(['', '']);
+  expect(chosenAllocator(files, { MALLOC_CONF: 'narenas:1' })).toEqual([libraryOf('x86_64'), 'narenas:1']);
 });

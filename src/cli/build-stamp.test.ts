@@ -21,8 +21,8 @@ beforeEach(() => {
 });
 
 test('an unchanged build is up to date, and newer than every source', () => {
-  const long = new Date(0);
-  for (const name of ['pilot-agent.mjs', 'THIRD-PARTY.txt']) utimesSync(join(root, 'dist', name), long, long);
+  const oldDate = new Date(0);
+  for (const name of ['pilot-agent.mjs', 'THIRD-PARTY.txt']) utimesSync(join(root, 'dist', name), oldDate, oldDate);
   expect(isBuilt(root)).toBe(true);
   for (const name of ['pilot-agent.mjs', 'THIRD-PARTY.txt']) {
     expect(statSync(join(root, 'dist', name)).mtimeMs).toBeGreaterThanOrEqual(
@@ -52,8 +52,8 @@ test.each([
 
 test.each(['dist/visualize/page.js', 'dist', 'src/cli/a.ts', 'node_modules/.cache'])(
   'a build is outdated if %s was removed',
-  (place) => {
-    rmSync(join(root, place), { recursive: true });
+  (removedPath) => {
+    rmSync(join(root, removedPath), { recursive: true });
     expect(isBuilt(root)).toBe(false);
   },
 );

@@ -41,12 +41,12 @@ it("heap-limit.sh limits the heap to five eighths of the container's limit with 
 });
 
 it('heap-limit.sh applies the smallest limit of the cgroup and its parents, even if the path of the cgroup is hidden', () => {
-  const nested = {
+  const nestedLimits = {
     'memory.max': 'max\n',
     'pods/memory.max': `${gibibyte}\n`,
     'pods/a/memory.max': `${2 * gibibyte}\n`,
   };
-  expect(flag('0::/pods/a\n', nested)).toBe('--max-old-space-size=640');
+  expect(flag('0::/pods/a\n', nestedLimits)).toBe('--max-old-space-size=640');
   expect(flag('0::/host/path/of/it\n', { 'memory.max': `${gibibyte}\n` })).toBe('--max-old-space-size=640');
 });
 
@@ -55,9 +55,9 @@ it("heap-limit.sh prints no flag if there is no limit, if the limit exceeds the 
   expect(flag('4:memory:/\n', { 'memory/memory.limit_in_bytes': '9223372036854771712\n' })).toBe('');
   expect(flag('0::/\n', { 'memory.max': `${32 * gibibyte}\n` })).toBe('');
   expect(flag('', {})).toBe('');
-  const limited = { 'memory.max': `${gibibyte}\n` };
-  expect(flag('0::/\n', limited, { NODE_OPTIONS: '--max-old-space-size=300' })).toBe('');
-  expect(flag('0::/\n', limited, { NODE_OPTIONS: '--max_old_space_size=300' })).toBe('');
+  const limitedGroup = { 'memory.max': `${gibibyte}\n` };
+  expect(flag('0::/\n', limitedGroup, { NODE_OPTIONS: '--max-old-space-size=300' })).toBe('');
+  expect(flag('0::/\n', limitedGroup, { NODE_OPTIONS: '--max_old_space_size=300' })).toBe('');
 });
 
 it('heap-limit.sh applies the limit of the Helm chart if no cgroup is visible, and leaves enough heap to start', () => {

@@ -107,8 +107,10 @@ const mayDiffer = /^chartpilot (check|replay) /;
 
 describe('examples of --help', () => {
   test('exist for each command except version, completion and the conformance target', () => {
-    const without = helps.flat().filter(({ command }) => !examples.some((example) => example.command === command));
-    expect(without.map(({ command }) => command.split(' ')[1]).sort()).toEqual([
+    const withoutExample = helps
+      .flat()
+      .filter(({ command }) => !examples.some((example) => example.command === command));
+    expect(withoutExample.map(({ command }) => command.split(' ')[1]).sort()).toEqual([
       ...['completion', 'completion', 'version', 'version', 'xds-conformance'],
     ]);
   });
@@ -138,8 +140,8 @@ describe('examples of --help', () => {
 });
 
 test('each command lists its exit codes', () => {
-  const without = helps.flat().filter(({ help }) => !/^Exit codes:$/m.test(help));
-  expect(without.map(({ command }) => command)).toEqual([
+  const withoutExitCodes = helps.flat().filter(({ help }) => !/^Exit codes:$/m.test(help));
+  expect(withoutExitCodes.map(({ command }) => command)).toEqual([
     ...['pilot-agent completion', 'pilot-agent version', 'pilot-discovery version', 'pilot-discovery completion'],
     'pilot-discovery xds-conformance',
   ]);

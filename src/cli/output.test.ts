@@ -23,7 +23,7 @@ function folder(): string {
 
 /** Output that a slow reader receives. */
 async function readSlowly(pipe: NamedPipe, child: ChildProcess): Promise<{ text: string; code: number | null }> {
-  const ended = once(child, 'exit') as Promise<[number | null]>;
+  const childExit = once(child, 'exit') as Promise<[number | null]>;
   pipe.handedOver();
   // Longer than a program waits for its reader at exit.
   await sleep(1_500);
@@ -33,7 +33,7 @@ async function readSlowly(pipe: NamedPipe, child: ChildProcess): Promise<{ text:
     await sleep(chunk === '' ? 10 : 1);
   }
   pipe.leave();
-  return { text, code: (await ended)[0] };
+  return { text, code: (await childExit)[0] };
 }
 
 /** A mesh with this number of errors. */
@@ -110,17 +110,17 @@ describe.each(programs)('the output of %s', (program) => {
   });
 
   test('is reported if it does not fit on the disk, and the program fails', () => {
-    const full = openSync('/dev/full', 'w');
-    const { stderr, status } = run(['ignore', full, 'pipe'], '--help');
-    closeSync(full);
+    const fullDisk = openSync('/dev/full', 'w');
+    const { stderr, status } = run(['ignore', fullDisk, 'pipe'], '--help');
+    closeSync(fullDisk);
     expect(stderr).toMatch(/^standard output cannot be written: ENOSPC.*\n$/);
     expect(status).toBe(1);
   });
 
   test('results in the same exit code if its error message cannot be written', () => {
-    const full = openSync('/dev/full', 'w');
-    const { status } = run(['ignore', full, full], 'no-such-command', '--nonsense');
-    closeSync(full);
+    const fullDisk = openSync('/dev/full', 'w');
+    const { status } = run(['ignore', fullDisk, fullDisk], 'no-such-command', '--nonsense');
+    closeSync(fullDisk);
     expect(status).toBe(run(['ignore', 'ignore', 'ignore'], 'no-such-command', '--nonsense').status);
   });
 });
@@ -132,12 +132,12 @@ test.each([
 ] as const)(
   'pilot-discovery validate exits with a different code than for invalid files if it cannot write %s',
   (_, [mesh, count]) => {
-    const full = openSync('/dev/full', 'w');
+    const fullDisk = openSync('/dev/full', 'w');
     const { stderr, status } = spawnSync(bin('pilot-discovery'), ['validate', '--format', 'json', mesh(count)], {
-      stdio: ['ignore', full, 'pipe'],
+      stdio: ['ignore', fullDisk, 'pipe'],
       encoding: 'utf8',
     });
-    closeSync(full);
+    closeSync(fullDisk);
     expect(stderr).toMatch(/^standard output cannot be written: ENOSPC.*\n$/);
     expect(status).toBe(3);
   },
@@ -158,19 +158,19 @@ test('validate reads standard input to its end, even from a slow writer', async 
   child.stderr.on('data', (chunk) => {
     errorOutput += String(chunk);
   });
-  const ended = once(child, 'close');
+  const childClosed = once(child, 'close');
   await sleep(1_000);
   child.stdin.write('apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: a, namespace: b}\n');
   await sleep(500);
   child.stdin.end(
     'spec: {hosts: [a.example.com], resolution: NONE, ports: [{number: 80, name: http, protocol: HTTP}]}\n',
   );
-  expect([(await ended)[0], errorOutput]).toEqual([0, expect.stringMatching(/1 valid object/)]);
+  expect([(await childClosed)[0], errorOutput]).toEqual([0, expect.stringMatching(/1 valid object/)]);
 });
 
 test('a program reports on another output that its log cannot be written', async () => {
-  const quiet = ['--registries=', '--grpcAddr', '127.0.0.1:0', '--httpAddr', '127.0.0.1:0', '--monitoringAddr='];
-  const child = spawn(bin('pilot-discovery'), ['discovery', ...quiet, '--log_target', '/dev/full'], {
+  const localFlags = ['--registries=', '--grpcAddr', '127.0.0.1:0', '--httpAddr', '127.0.0.1:0', '--monitoringAddr='];
+  const child = spawn(bin('pilot-discovery'), ['discovery', ...localFlags, '--log_target', '/dev/full'], {
     cwd: folder(),
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -182,8 +182,8 @@ test('a program reports on another output that its log cannot be written', async
   const times = (): number => errorOutput.match(/cannot write log to \/dev\/full: ENOSPC/g)?.length ?? 0;
   await eventually('it is told', () => times() > 0);
   // Log lines at the end are not repeated.
-  const ended = once(child, 'close');
+  const childClosed = once(child, 'close');
   child.kill('SIGTERM');
-  await ended;
+  await childClosed;
   expect(times()).toBe(1);
 });

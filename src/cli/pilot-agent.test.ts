@@ -92,12 +92,12 @@ test.each([
   ['istio-clean-iptables', ''],
   ['version', ''],
   ['completion', '<shell>'],
-])('the help of %s shows its arguments (agent §1.1)', (command, words) => {
+])('the help of %s shows its arguments (agent §1.1)', (command, argumentText) => {
   const { status, stdout } = spawnSync(process.execPath, [programFile('pilot-agent'), command, '--help'], {
     encoding: 'utf8',
     cwd: '/',
   });
-  expect(stdout).toContain(`Usage: pilot-agent ${command} [options]${words === '' ? '' : ` ${words}`}\n`);
+  expect(stdout).toContain(`Usage: pilot-agent ${command} [options]${argumentText === '' ? '' : ` ${argumentText}`}\n`);
   expect(status).toBe(0);
 });
 

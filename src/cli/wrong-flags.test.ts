@@ -83,7 +83,7 @@ const needed: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** An invalid path, below a file. */
-const wrong = join(mesh, 'such+value');
+const invalidPath = join(mesh, 'such+value');
 /** Placeholders of flags that accept any text. */
 const anyText = /<(id|name|suffix|domain|token|audience|module|method)>/;
 /** Values that are checked on use, after the tested code of a command. */
@@ -116,14 +116,14 @@ afterEach(() => {
 
 /** @param acts whether commands run */
 async function textOf(name: string, args: readonly string[], acts = true): Promise<string> {
-  const parts: string[] = [];
-  const take = (part: unknown): void => void parts.push(String(part));
+  const outputParts: string[] = [];
+  const takeOutput = (outputPart: unknown): void => void outputParts.push(String(outputPart));
   for (const spy of [
     vi.spyOn(standardError, 'write'),
     vi.spyOn(standardOutput, 'write'),
     vi.spyOn(standardOutput, 'print'),
   ])
-    spy.mockImplementation(take as never);
+    spy.mockImplementation(takeOutput as never);
   const warnings = process.listeners('warning');
   const { make, rewrite } = programs[name]!;
   const program = make();
@@ -131,7 +131,7 @@ async function textOf(name: string, args: readonly string[], acts = true): Promi
   await runCommandLine(program, { misused: 255, failed: () => 254 }, rewrite(args, program));
   process.removeAllListeners('warning');
   for (const listener of warnings) process.on('warning', listener);
-  return parts.join('');
+  return outputParts.join('');
 }
 
 /** Lines that report the flag, without those that list the command line. */
@@ -149,44 +149,44 @@ const rows = Object.keys(programs).flatMap((name) =>
   ),
 );
 const key = ({ name, command, flag }: (typeof rows)[number]): string => `${name} ${command} ${flag}`;
-const argsOf = (name: string, command: string, ...more: readonly string[]): string[] => [
+const argsOf = (name: string, command: string, ...otherArgs: readonly string[]): string[] => [
   command,
   ...(needed[command] ?? needed[`${name} ${command}`] ?? []),
-  ...more,
+  ...otherArgs,
 ];
 
 describe('invalid flags of commands', () => {
   const commands = [...new Set(rows.map(({ name, command }) => `${name} ${command}`))];
 
-  test.each(commands)('are reported with name or value: %s', async (ofCommand) => {
-    const silent: string[] = [];
-    for (const row of rows.filter(({ name, command }) => `${name} ${command}` === ofCommand)) {
+  test.each(commands)('are reported with name or value: %s', async (commandName) => {
+    const silentFlags: string[] = [];
+    for (const row of rows.filter(({ name, command }) => `${name} ${command}` === commandName)) {
       const { name, command, option, flag } = row;
       if (anyText.test(option.flags) || flag in checkedLater) continue;
-      const text = await textOf(name, argsOf(name, command, `${flag}=${takesValue(option) ? wrong : 'perhaps'}`));
+      const text = await textOf(name, argsOf(name, command, `${flag}=${takesValue(option) ? invalidPath : 'perhaps'}`));
       // The path of a file identifies the flag.
       const isReported =
         reportsOf(text, flag).length > 0 ||
-        (/<(file|dir|trace)>/.test(option.flags) && reportsOf(text, wrong).length > 0);
-      if (!isReported) silent.push(`${key(row)}: ${text.slice(0, 200)}`);
-      if (/^ {4}at /m.test(text)) silent.push(`${key(row)}: a stack`);
+        (/<(file|dir|trace)>/.test(option.flags) && reportsOf(text, invalidPath).length > 0);
+      if (!isReported) silentFlags.push(`${key(row)}: ${text.slice(0, 200)}`);
+      if (/^ {4}at /m.test(text)) silentFlags.push(`${key(row)}: a stack`);
     }
-    expect(silent).toEqual([]);
+    expect(silentFlags).toEqual([]);
   });
 
   test('are reported if they are empty, unless an empty value has a meaning', async () => {
-    const silent: string[] = [];
+    const silentFlags: string[] = [];
     for (const row of rows) {
       const { name, command, option, flag } = row;
       if (!takesValue(option) || isEmptyAllowed(option)) continue;
       const text = await textOf(name, argsOf(name, command, `${flag}=`), false);
-      if (reportsOf(text, flag).length === 0) silent.push(`${key(row)}: ${text.slice(0, 200)}`);
+      if (reportsOf(text, flag).length === 0) silentFlags.push(`${key(row)}: ${text.slice(0, 200)}`);
     }
-    expect(silent).toEqual([]);
+    expect(silentFlags).toEqual([]);
   });
 
   test('are reported with both values if they are repeated, unless they accept several values', async () => {
-    const silent: string[] = [];
+    const silentFlags: string[] = [];
     for (const row of rows) {
       const { name, command, option, flag } = row;
       if (
@@ -195,20 +195,20 @@ describe('invalid flags of commands', () => {
         (command === 'visualize' && flag === '--token')
       )
         continue;
-      const text = await textOf(name, argsOf(name, command, `${flag}=${wrong}`, `${flag}=other`), false);
-      if (reportsOf(text, flag).length === 0) silent.push(`${key(row)}: ${text.slice(0, 200)}`);
+      const text = await textOf(name, argsOf(name, command, `${flag}=${invalidPath}`, `${flag}=other`), false);
+      if (reportsOf(text, flag).length === 0) silentFlags.push(`${key(row)}: ${text.slice(0, 200)}`);
     }
-    expect(silent).toEqual([]);
+    expect(silentFlags).toEqual([]);
   });
 
   test('are reported with the most similar flag if they are misspelled', async () => {
-    const silent: string[] = [];
+    const silentFlags: string[] = [];
     for (const row of rows) {
       const { name, command, option, flag } = row;
       if (option.hidden || flag.length < 6) continue;
       const text = await textOf(name, argsOf(name, command, `${flag.slice(0, -1)}=x`));
-      if (!text.includes(`did you mean ${flag}?`)) silent.push(`${key(row)}: ${text.slice(0, 200)}`);
+      if (!text.includes(`did you mean ${flag}?`)) silentFlags.push(`${key(row)}: ${text.slice(0, 200)}`);
     }
-    expect(silent).toEqual([]);
+    expect(silentFlags).toEqual([]);
   });
 });

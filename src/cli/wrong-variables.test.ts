@@ -25,7 +25,7 @@ const wrongValues: Readonly<Record<Kind, readonly string[]>> = {
 };
 
 /** Variables that pilot-agent checks. */
-const ofAgent: Readonly<Record<string, Kind>> = {
+const agentVariables: Readonly<Record<string, Kind>> = {
   BOOTSTRAP_XDS_AGENT: 'boolean',
   DISABLE_ENVOY: 'boolean',
   DNS_FORWARD_PARALLEL: 'boolean',
@@ -119,28 +119,28 @@ function report(resolve: () => readonly LogWarning[]): string {
 
 /** Missing texts of the report. */
 function missingIn(text: string, name: string, value: string): string[] {
-  const parts: [string, boolean][] = [
+  const messageParts: [string, boolean][] = [
     ['name', text.includes(name)],
     ['value', text.includes(value) || text.includes(`${durationMsOf(value)}ms`)],
     ['expected form', /must|expected|at most|one of|"max"|--help/.test(text)],
   ];
-  return parts
+  return messageParts
     .filter(([, isThere]) => !isThere)
-    .map(([part]) => `${name}=${value}: no ${part} in ${text.slice(0, 200)}`);
+    .map(([missingPart]) => `${name}=${value}: no ${missingPart} in ${text.slice(0, 200)}`);
 }
 
 test('pilot-agent reports every invalid variable with its name, its value and the expected form', () => {
-  const silent: string[] = [];
-  for (const [name, kind] of Object.entries(ofAgent)) {
+  const silentVariables: string[] = [];
+  for (const [name, kind] of Object.entries(agentVariables)) {
     for (const value of wrongValues[kind]) {
       const env = { ISTIO_META_DNS_CAPTURE: 'true', [name]: value };
       const text = report(
         () => resolveProxyOptions({ role: 'sidecar', flags: {}, env, directory: '/nowhere' }).warnings,
       );
-      silent.push(...missingIn(text, name, value));
+      silentVariables.push(...missingIn(text, name, value));
     }
   }
-  expect(silent).toEqual([]);
+  expect(silentVariables).toEqual([]);
 });
 
 /** Method of `Environment` that reads a variable. */
@@ -158,19 +158,19 @@ test('pilot-discovery reports every invalid variable with its name, its value an
     kindOf[method] ? [{ name, kind: kindOf[method] }] : [],
   );
   expect(walked.length).toBeGreaterThan(50);
-  const silent: string[] = [];
+  const silentVariables: string[] = [];
   for (const { name, kind } of walked) {
     for (const value of wrongValues[kind]) {
       const text = report(() => resolveDiscoveryOptions({ registries: '' }, { [name]: value }).warnings);
-      silent.push(...missingIn(text, name, value));
+      silentVariables.push(...missingIn(text, name, value));
     }
   }
-  expect(silent).toEqual([]);
+  expect(silentVariables).toEqual([]);
 });
 
 test('the list of tested variables contains every variable that pilot-agent reads', () => {
   const text = sourcesIn('src/agent');
   const names = [...text.matchAll(/\benv\.([A-Z][A-Z0-9_]{2,})\b|switchOf\('([A-Z][A-Z0-9_]+)'/g)];
-  const found = new Set(names.map(([, property, variable]) => property ?? variable ?? ''));
-  expect([...found].filter((name) => !(name in ofAgent) && !(name in notChecked))).toEqual([]);
+  const foundVariables = new Set(names.map(([, property, variable]) => property ?? variable ?? ''));
+  expect([...foundVariables].filter((name) => !(name in agentVariables) && !(name in notChecked))).toEqual([]);
 });

@@ -18,8 +18,8 @@ afterAll(() => rmSync(folder, { recursive: true }));
  * Clears the screen, sets the window title, writes into the clipboard (also with a single C1 character), and forges a
  * line.
  */
-const hostile = (word: string): string =>
-  `${word}\u001b[2J\u001b]0;owned\u0007\u001b]52;c;AAAA\u0007\u009b31m\r\nforged`;
+const hostile = (text: string): string =>
+  `${text}\u001b[2J\u001b]0;owned\u0007\u001b]52;c;AAAA\u0007\u009b31m\r\nforged`;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the test searches for control characters.
 const anyControl = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/;
 
@@ -33,12 +33,12 @@ function trace(name: string, fields: Partial<TraceHeader>, bodies: readonly Trac
   return path;
 }
 
-async function printed(
+async function outputOf(
   command: (output: { out: (text: string) => void; error: (text: string) => void }) => unknown,
 ): Promise<string> {
   let text = '';
-  const add = (piece: string): void => {
-    text += piece;
+  const add = (chunk: string): void => {
+    text += chunk;
   };
   await command({ out: add, error: add });
   return text;
@@ -58,15 +58,15 @@ test('chartpilot check prints no control characters of a trace', async () => {
     event(hostile('c'), 'b', 'b.greet'),
   ]);
   for (const format of ['text', 'mermaid'] as const) {
-    const text = await printed((output) => checkTraces([path], { format, diagrams }, output));
+    const text = await outputOf((output) => checkTraces([path], { format, diagrams }, output));
     expect(text).toContain('world');
     expect(text).not.toMatch(anyControl);
     expect(text).not.toMatch(/^forged/m);
   }
   // The package has no diagrams of this program, and the error contains the program name.
-  const refused = await printed((output) => checkTraces([path], { format: 'text' }, output));
-  expect(refused).toContain('world');
-  expect(refused).not.toMatch(anyControl);
+  const refusalText = await outputOf((output) => checkTraces([path], { format: 'text' }, output));
+  expect(refusalText).toContain('world');
+  expect(refusalText).not.toMatch(anyControl);
 });
 
 test('chartpilot replay prints no control characters of a trace', async () => {
@@ -74,11 +74,18 @@ test('chartpilot replay prints no control characters of a trace', async () => {
   const path = trace('replay', { program: hostile('limits') }, [
     { kind: 'spawn', actor, machine: 'start-limiter', input: { burst: 1, refillMs: 1_000 } },
   ]);
-  const text = await printed((output) => replayTraces([path], { machine: ['start-limiter'], format: 'text' }, output));
+  const text = await outputOf((output) => replayTraces([path], { machine: ['start-limiter'], format: 'text' }, output));
   expect(text).toContain('limits');
   expect(text).not.toMatch(anyControl);
-  const recorded = { seq: 1, t: 1, kind: 'effect', actor, effect: 'x', params: { a: '\u009b1m' } } as const;
-  const difference = { seq: 1, actor, recorded, replayed: { ...recorded, params: 1 }, before: [], field: '/params' };
+  const recordedEffect = { seq: 1, t: 1, kind: 'effect', actor, effect: 'x', params: { a: '\u009b1m' } } as const;
+  const difference = {
+    seq: 1,
+    actor,
+    recorded: recordedEffect,
+    replayed: { ...recordedEffect, params: 1 },
+    before: [],
+    field: '/params',
+  };
   const report = formatReplay({
     records: 1,
     compared: 1,
@@ -100,11 +107,11 @@ test('summaries, charts and errors contain no control characters of a trace', as
   const states = [{ path: '', type: 'atomic', description: hostile('d') }] as const;
   const transitions = [{ source: 0, targets: [0], kind: 'event', on: hostile('go') }] as const;
   const from = trace('diagram', { machines: [{ id: hostile('m'), states, transitions }] });
-  expect(await printed((output) => drawDiagram(undefined, { format: 'mermaid', from }, output))).not.toMatch(
+  expect(await outputOf((output) => drawDiagram(undefined, { format: 'mermaid', from }, output))).not.toMatch(
     anyControl,
   );
   for (const format of ['mermaid', 'table'] as const) {
-    const text = await printed((output) => drawDiagram(hostile('m'), { format, from }, output));
+    const text = await outputOf((output) => drawDiagram(hostile('m'), { format, from }, output));
     expect(text).toContain('go');
     expect(text).not.toMatch(anyControl);
   }

@@ -54,8 +54,8 @@ async function responsesUntil(
   const countReadings = (): number =>
     plane.records.filter((record) => record.kind === 'event' && record.event.type === 'source.read').length;
   const readingsBefore = countReadings();
-  const changed = change();
-  const seen: Record<string, number>[] = [];
+  const changeResult = change();
+  const servedVersions: Record<string, number>[] = [];
   do {
     const names = (await stream.next()).resources.map(({ value }) => fromBinary(ClusterSchema, value).name);
     const services: Record<string, number> = {};
@@ -63,11 +63,11 @@ async function responsesUntil(
       const version = /s\d+\.(\w+)\.example$/.exec(name)?.[1];
       if (version !== undefined) services[version] = (services[version] ?? 0) + 1;
     }
-    seen.push(services);
-  } while (seen.at(-1)![expected] !== files || Object.keys(seen.at(-1)!).length > 1);
-  await changed;
+    servedVersions.push(services);
+  } while (servedVersions.at(-1)![expected] !== files || Object.keys(servedVersions.at(-1)!).length > 1);
+  await changeResult;
   expect(await stream.unexpected()).toEqual([]);
-  return { seen, readings: countReadings() - readingsBefore };
+  return { seen: servedVersions, readings: countReadings() - readingsBefore };
 }
 
 it('git checkout of the configuration directory causes one reload, after all files are written', async () => {

@@ -23,7 +23,7 @@ let flags: DiscoveryFlags;
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'chartpilot-secure-'));
   authority = createAuthority();
-  const issued = authority.issue(['127.0.0.1']);
+  const issuedCertificate = authority.issue(['127.0.0.1']);
   const file = (name: string, text: string): string => {
     writeFileSync(join(root, name), text);
     return join(root, name);
@@ -31,8 +31,8 @@ beforeEach(() => {
   flags = {
     secureGRPCAddr: '127.0.0.1:0',
     caCertFile: file('ca', authority.certificate),
-    tlsCertFile: file('cert', issued.certificate),
-    tlsKeyFile: file('key', issued.privateKey),
+    tlsCertFile: file('cert', issuedCertificate.certificate),
+    tlsKeyFile: file('key', issuedCertificate.privateKey),
   };
 });
 
@@ -41,7 +41,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true });
 });
 
-async function serving(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
+async function startPlane(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
   const plane = ControlPlane.starting(flags, undefined, env);
   await plane.ready();
   return plane;
@@ -49,38 +49,38 @@ async function serving(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
 
 /** Opens a stream over TLS that verifies the server's certificate. */
 function subscribe(plane: ControlPlane, trusted = authority) {
-  const secure = credentials.createSsl(Buffer.from(trusted.certificate));
-  const stream = plane.client(plane.port('ads.listening'), secure).sotw();
+  const tlsCredentials = credentials.createSsl(Buffer.from(trusted.certificate));
+  const stream = plane.client(plane.port('ads.listening'), tlsCredentials).sotw();
   stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
   return stream;
 }
 
 it('xDS over TLS is served before the plaintext port opens', async () => {
-  const plane = await serving({ XDS_AUTH: 'false' });
+  const plane = await startPlane({ XDS_AUTH: 'false' });
   const { resources } = await subscribe(plane).next();
   expect(resources.map(({ value }) => fromBinary(ClusterSchema, value).name)).toContain(cartCluster);
-  const opened = plane.records.flatMap((r) =>
+  const openedPorts = plane.records.flatMap((r) =>
     r.kind === 'event' && r.event.type === 'ads.listening' ? [r.event] : [],
   );
-  expect(opened.map(({ port }) => port)).toEqual(['secure', 'plaintext']);
+  expect(openedPorts.map(({ port }) => port)).toEqual(['secure', 'plaintext']);
   expect((await plane.subscribe()).clusters).toContain(cartCluster);
   expect(plane.deviations()).toEqual([]);
 });
 
 it('xDS over TLS requires client authentication', async () => {
-  const plane = await serving();
+  const plane = await startPlane();
   expect((await subscribe(plane).ended).code).toBe(status.UNAUTHENTICATED);
   expect((await plane.subscribe()).clusters).toContain(cartCluster);
 });
 
 it('xDS over TLS presents the certificate from the configured file', async () => {
-  const plane = await serving({ XDS_AUTH: 'false' });
+  const plane = await startPlane({ XDS_AUTH: 'false' });
   const { code, details } = await subscribe(plane, createAuthority()).ended;
   expect([code, details]).toEqual([status.UNAVAILABLE, expect.stringMatching(/certificate/)]);
 });
 
 it('DNS over TLS on DNS_ADDR resolves service names, and its address is reported', async () => {
-  const plane = await serving({ DNS_ADDR: '127.0.0.1:0' });
+  const plane = await startPlane({ DNS_ADDR: '127.0.0.1:0' });
   const { address } = await eventually('the DNS server listens', () =>
     plane.records.flatMap((r) => (r.kind === 'event' && r.event.type === 'names.listening' ? [r.event] : [])).at(0),
   );

@@ -10,19 +10,19 @@ import { eventually } from '../../test/harness/eventually.ts';
 import { linesOf } from '../../test/harness/logged-line.ts';
 import type { DiscoveryFlags } from './options/discovery-flags.ts';
 
-let holder: Server;
-let taken: string;
+let portHolder: Server;
+let takenPort: string;
 let initialResources: Record<string, number>;
 
 beforeAll(async () => {
-  holder = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => holder.once('listening', resolve));
-  taken = `127.0.0.1:${(holder.address() as { port: number }).port}`;
+  portHolder = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => portHolder.once('listening', resolve));
+  takenPort = `127.0.0.1:${(portHolder.address() as { port: number }).port}`;
   // Measured once for all tests, so that a leak in one is not the baseline of the next.
   initialResources = resources();
 });
 
-afterAll(() => void holder.close());
+afterAll(() => void portHolder.close());
 
 afterEach(stopControlPlanes);
 
@@ -35,11 +35,11 @@ function resources(): Record<string, number> {
 
 /** Types with more resources than before the test. Files are closed asynchronously. */
 async function leakedResources(): Promise<string[]> {
-  await eventually('all is closed', () => held().length === 0, { deadlineMs: 2_000 }).catch(() => {});
-  return held();
+  await eventually('all is closed', () => heldResources().length === 0, { deadlineMs: 2_000 }).catch(() => {});
+  return heldResources();
 }
 
-function held(): string[] {
+function heldResources(): string[] {
   return Object.entries(resources()).flatMap(([type, count]) => (count > (initialResources[type] ?? 0) ? type : []));
 }
 
@@ -51,17 +51,17 @@ interface Certificates {
 function certificates(root: string): Certificates {
   mkdirSync(root, { recursive: true });
   const authority = createAuthority();
-  const issued = authority.issue(['127.0.0.1']);
+  const issuedCertificate = authority.issue(['127.0.0.1']);
   const file = (name: string, text: string): string => {
     writeFileSync(join(root, name), text);
     return join(root, name);
   };
-  const key = file('key', issued.privateKey);
+  const key = file('key', issuedCertificate.privateKey);
   return {
     key,
     flags: {
       caCertFile: file('ca', authority.certificate),
-      tlsCertFile: file('cert', issued.certificate),
+      tlsCertFile: file('cert', issuedCertificate.certificate),
       tlsKeyFile: key,
       secureGRPCAddr: '127.0.0.1:0',
     },
@@ -69,8 +69,8 @@ function certificates(root: string): Certificates {
 }
 
 /** Runs a control plane that cannot start. */
-async function startErrorOf(...how: Parameters<typeof ControlPlane.starting>) {
-  const plane = ControlPlane.starting(...how);
+async function startErrorOf(...startArgs: Parameters<typeof ControlPlane.starting>) {
+  const plane = ControlPlane.starting(...startArgs);
   const { exitCode, trouble } = await plane.ended;
   expect(plane.records.some((record) => record.kind === 'event' && record.event.type === 'readiness.began')).toBe(
     false,
@@ -86,8 +86,8 @@ describe('the start of pilot-discovery', () => {
       () => ({ kubeconfig: '/kube' }),
       /^environment: .*--kubeconfig: \/kube: no such file .* → pass the path/,
     ],
-    ['HTTP server', () => ({ httpAddr: taken }), /^HTTP server: port in use: /],
-    ['HTTP server, monitoring', () => ({ monitoringAddr: taken }), /^HTTP server: port in use: /],
+    ['HTTP server', () => ({ httpAddr: takenPort }), /^HTTP server: port in use: /],
+    ['HTTP server, monitoring', () => ({ monitoringAddr: takenPort }), /^HTTP server: port in use: /],
     ['configuration sources', () => ({ registries: 'Kubernetes', configDir: '' }), /^configuration sources: .*cluster/],
     ['service registries', () => ({ registries: 'Eureka' }), /^service registries: .*Eureka is not supported/],
     [
@@ -95,7 +95,7 @@ describe('the start of pilot-discovery', () => {
       () => ({ configDir: '/nonexistent/mesh' }),
       /^configuration: \/nonexistent\/mesh: .* → create a directory/,
     ],
-    ['xDS server', () => ({ grpcAddr: taken }), /^xDS server: port in use: /],
+    ['xDS server', () => ({ grpcAddr: takenPort }), /^xDS server: port in use: /],
   ])('fails at the stage %s', async (_, flags, expected) => {
     const { exitCode, trouble } = await startErrorOf(flags());
     expect(trouble).toMatch(expected);
@@ -121,7 +121,7 @@ describe('the start of pilot-discovery', () => {
       },
       /^server certificates: .*is not valid PEM/,
     ],
-    ['its port is in use', ({ flags }) => ({ ...flags, secureGRPCAddr: taken }), /^secure xDS server: port in use/],
+    ['its port is in use', ({ flags }) => ({ ...flags, secureGRPCAddr: takenPort }), /^secure xDS server: port in use/],
   ])('fails at the TLS port if %s', async (_, damage, expected) => {
     const root = join(process.env.TMPDIR ?? '/tmp', `chartpilot-start-${process.pid}-${Date.now()}`);
     try {
@@ -156,7 +156,7 @@ describe('the start of pilot-discovery', () => {
 
   it('leaks no resources after a successful run', async () => {
     const plane = await ControlPlane.serving();
-    expect(held()).toEqual(expect.arrayContaining(['TCPServerWrap', 'FSEventWrap']));
+    expect(heldResources()).toEqual(expect.arrayContaining(['TCPServerWrap', 'FSEventWrap']));
     plane.signal();
     expect(await plane.ended).toEqual({ exitCode: 0, trouble: [] });
     expect(await leakedResources()).toEqual([]);

@@ -29,11 +29,11 @@ describe('pilot-discovery', () => {
     const { stream, clusters } = await plane.subscribe();
     expect(clusters).toContain(cartCluster);
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
-    const taken = await msWithoutQueueing([process.pid], () => {
+    const spentMs = await msWithoutQueueing([process.pid], () => {
       plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 81));
       return stream.next();
     });
-    expect(taken).toBeLessThan(1_000);
+    expect(spentMs).toBeLessThan(1_000);
     expect(stream.responses.at(-1)!.resources.map(({ value }) => fromBinary(ClusterSchema, value).name)).toContain(
       'outbound|81||cart.example.com',
     );
@@ -46,7 +46,7 @@ kind: DestinationRule
 metadata: { name: ${name}, namespace: shop, creationTimestamp: "${year}-01-01T00:00:00Z" }
 spec: { host: cart.example.com, trafficPolicy: { connectionPool: { tcp: { connectTimeout: ${seconds}s } } } }
 ---`;
-    const rules = (older: number, younger: number): string => rule('one', older, 11) + rule('two', younger, 22);
+    const rules = (olderYear: number, younger: number): string => rule('one', olderYear, 11) + rule('two', younger, 22);
     const plane = await ControlPlane.serving({}, { 'cart.yaml': serviceEntry(), 'rules.yaml': rules(2024, 2025) });
     const { stream } = await plane.subscribe();
     const timeoutOfCart = (): bigint | undefined =>
@@ -69,11 +69,11 @@ spec: { host: cart.example.com, trafficPolicy: { connectionPool: { tcp: { connec
     const first = await stream.next();
     stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cartCluster], responseNonce: first.nonce });
     plane.write('cart.yaml', serviceEntry(['10.1.1.1', '10.1.1.2']));
-    const pushed = await stream.next();
-    expect(pushed.typeUrl).toBe(typeUrls.EDS);
+    const pushedResponse = await stream.next();
+    expect(pushedResponse.typeUrl).toBe(typeUrls.EDS);
     // Envoy's configuration dump contains the replica that sent the configuration.
-    expect(JSON.parse(pushed.controlPlane!.identifier)).toMatchObject({ Component: 'istiod', ID: hostname() });
-    const assignment = fromBinary(ClusterLoadAssignmentSchema, pushed.resources[0]!.value);
+    expect(JSON.parse(pushedResponse.controlPlane!.identifier)).toMatchObject({ Component: 'istiod', ID: hostname() });
+    const assignment = fromBinary(ClusterLoadAssignmentSchema, pushedResponse.resources[0]!.value);
     expect(assignment.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints)).toHaveLength(2);
     expect(await stream.unexpected()).toEqual([]);
   });
@@ -117,12 +117,12 @@ spec:
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
     writeFileSync(join(plane.root, 'mesh'), 'connectTimeout: 3s\n');
-    const pushed = await stream.next();
-    const cart = pushed.resources
+    const pushedResponse = await stream.next();
+    const cart = pushedResponse.resources
       .map(({ value }) => fromBinary(ClusterSchema, value))
       .find(({ name }) => name === cartCluster);
     expect(cart?.connectTimeout?.seconds).toBe(3n);
-    stream.send({ typeUrl: typeUrls.CDS, responseNonce: pushed.nonce });
+    stream.send({ typeUrl: typeUrls.CDS, responseNonce: pushedResponse.nonce });
     writeFileSync(join(plane.root, 'mesh'), 'connectTimeout: soon\n');
     await eventually(
       'the mistake is told',
@@ -155,20 +155,20 @@ spec:
       writeFileSync(join(plane.root, 'mesh'), `configSources: [${addresses}]\n`);
     };
 
-    const served = async (plane: ControlPlane, cluster: string): Promise<boolean> =>
+    const isServed = async (plane: ControlPlane, cluster: string): Promise<boolean> =>
       (await plane.subscribe()).clusters.includes(cluster);
 
     it('opens, watches and closes these sources at run time', async () => {
       const plane = await ControlPlane.serving();
-      const more = directory(plane, 'more');
-      use(plane, more);
-      await eventually('it is served', () => served(plane, moreCluster));
-      writeFileSync(join(more, 'more.yaml'), serviceEntry(['10.1.1.1'], 81).replaceAll('cart', 'more'));
-      await eventually('its change is served', () => served(plane, 'outbound|81||more.example.com'));
+      const extraDirectory = directory(plane, 'more');
+      use(plane, extraDirectory);
+      await eventually('it is served', () => isServed(plane, moreCluster));
+      writeFileSync(join(extraDirectory, 'more.yaml'), serviceEntry(['10.1.1.1'], 81).replaceAll('cart', 'more'));
+      await eventually('its change is served', () => isServed(plane, 'outbound|81||more.example.com'));
       const other = directory(plane, 'other');
       use(plane, other);
-      await eventually('the other is served', () => served(plane, 'outbound|80||other.example.com'));
-      await eventually('it is gone', async () => !(await served(plane, 'outbound|81||more.example.com')));
+      await eventually('the other is served', () => isServed(plane, 'outbound|80||other.example.com'));
+      await eventually('it is gone', async () => !(await isServed(plane, 'outbound|81||more.example.com')));
       expect((await plane.subscribe()).clusters).toContain(cartCluster);
       expect(plane.deviations()).toEqual([]);
     });
@@ -176,16 +176,16 @@ spec:
     it('removes no objects before it has read the replacement source', async () => {
       const plane = await ControlPlane.serving();
       use(plane, directory(plane, 'more'));
-      await eventually('it is served', () => served(plane, moreCluster));
+      await eventually('it is served', () => isServed(plane, moreCluster));
       const { stream } = await plane.subscribe();
       stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
-      const [later, mistyped] = [join(plane.root, 'later'), 'fs://'];
-      use(plane, later);
+      const [laterDirectory, mistyped] = [join(plane.root, 'later'), 'fs://'];
+      use(plane, laterDirectory);
       await eventually(
         'it is told that it is not there',
-        () => linesOf(plane.lines, 'object.rejected', { place: later }).length > 0,
+        () => linesOf(plane.lines, 'object.rejected', { place: laterDirectory }).length > 0,
       );
-      expect(await served(plane, moreCluster)).toBe(true);
+      expect(await isServed(plane, moreCluster)).toBe(true);
       writeFileSync(join(plane.root, 'mesh'), `rootNamespace: root\nconfigSources: [{address: "${mistyped}"}]\n`);
       await eventually(
         'it is told that it is none',
@@ -194,11 +194,11 @@ spec:
           0,
       );
       expect((await plane.get('/debug/mesh')).json()).toMatchObject({ rootNamespace: 'root' });
-      expect(await served(plane, moreCluster)).toBe(true);
-      use(plane, later);
+      expect(await isServed(plane, moreCluster)).toBe(true);
+      use(plane, laterDirectory);
       directory(plane, 'later');
-      await eventually('it is served', () => served(plane, 'outbound|80||later.example.com'));
-      await eventually('what it replaces is gone', async () => !(await served(plane, moreCluster)));
+      await eventually('it is served', () => isServed(plane, 'outbound|80||later.example.com'));
+      await eventually('what it replaces is gone', async () => !(await isServed(plane, moreCluster)));
       const sizes = stream.responses.map(({ resources }) => resources.length);
       expect(Math.min(...sizes)).toBeGreaterThanOrEqual(2);
       expect(plane.deviations()).toEqual([]);
@@ -206,15 +206,15 @@ spec:
   });
 
   it('reads the directories of the mesh configuration in addition to the directory of the flag', async () => {
-    const more = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
-    writeFileSync(join(more, 'more.yaml'), serviceEntry().replaceAll('cart', 'more'));
+    const extraDirectory = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
+    writeFileSync(join(extraDirectory, 'more.yaml'), serviceEntry().replaceAll('cart', 'more'));
     const plane = ControlPlane.starting({}, ({ root }) =>
-      writeFileSync(join(root, 'mesh'), `configSources: [{address: "fs://${more}"}]\n`),
+      writeFileSync(join(root, 'mesh'), `configSources: [{address: "fs://${extraDirectory}"}]\n`),
     );
     await plane.ready();
     const { clusters } = await plane.subscribe();
     expect(clusters).toEqual(expect.arrayContaining([cartCluster, 'outbound|80||more.example.com']));
-    rmSync(more, { recursive: true });
+    rmSync(extraDirectory, { recursive: true });
   });
 
   it('starts with defaults if the mesh configuration is invalid', async () => {
@@ -241,15 +241,15 @@ spec:
   });
 
   it('exits with an error if a port is in use', async () => {
-    const holder = createServer().listen(0, '127.0.0.1');
-    await new Promise((resolve) => holder.once('listening', resolve));
-    const address = `127.0.0.1:${(holder.address() as { port: number }).port}`;
+    const portHolder = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => portHolder.once('listening', resolve));
+    const address = `127.0.0.1:${(portHolder.address() as { port: number }).port}`;
     for (const flag of ['httpAddr', 'grpcAddr'] as const) {
       const { exitCode, trouble } = await new ControlPlane({ [flag]: address }).ended;
       expect(exitCode).toBe(1);
       expect(trouble).toEqual([expect.stringContaining(`port in use: ${address}`)]);
     }
-    holder.close();
+    portHolder.close();
   });
 
   it('exits with an error if the configuration directory is missing', async () => {
@@ -391,13 +391,13 @@ describe('the trace of pilot-discovery', () => {
   it('is sent completely before the control plane exits, without delaying the exit', async () => {
     const plane = await ControlPlane.serving();
     const watched = (await plane.watch()).text();
-    const taken = await msWithoutQueueing([process.pid], async () => {
+    const spentMs = await msWithoutQueueing([process.pid], async () => {
       plane.signal();
       expect(await plane.ended).toMatchObject({ exitCode: 0 });
       await plane.trace.end();
     });
     // The exit is faster than --shutdownDuration (2 s), for which it would wait for a running request.
-    expect(taken).toBeLessThan(1_000);
+    expect(spentMs).toBeLessThan(1_000);
     expect(traceLines(await watched).at(-1)).toMatchObject({ kind: 'stop', actor: 'discovery', status: 'done' });
   });
 });

@@ -12,7 +12,7 @@ afterEach(stopControlPlanes);
 /** A protobuf string contains no lone surrogate. */
 const wireText = hostileText.toWellFormed();
 /** A quoted YAML scalar. */
-const quoted = JSON.stringify(hostileText);
+const quotedText = JSON.stringify(hostileText);
 
 async function expectVisiblePages(plane: ControlPlane): Promise<void> {
   const list = (await plane.get('/debug/list')).json() as { pages?: string[] } | string[];
@@ -70,11 +70,11 @@ it('an object with a hostile kind, name, namespace, host or URI adds no control 
     {},
     {
       'cart.yaml': serviceEntry(),
-      'kind.yaml': `apiVersion: networking.istio.io/v1\nkind: ${quoted}\nmetadata: {name: a, namespace: shop}\nspec: {}\n`,
-      'name.yaml': serviceEntry().replace(/name: \w+/, `name: ${quoted}`),
-      'host.yaml': `apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: h, namespace: shop}\nspec: {hosts: [${quoted}], ports: [{number: 80, name: ${quoted}, protocol: ${quoted}}], resolution: STATIC}\n`,
-      'uri.yaml': `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: web, namespace: shop, labels: {${quoted}: ${quoted}}}\nspec: {hosts: [cart.example.com], http: [{name: ${quoted}, match: [{uri: {exact: ${quoted}}}], route: [{destination: {host: cart.example.com}}]}]}\n`,
-      'field.yaml': `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: field, namespace: shop}\nspec: {${quoted}: 1, hosts: [a.example.com]}\n`,
+      'kind.yaml': `apiVersion: networking.istio.io/v1\nkind: ${quotedText}\nmetadata: {name: a, namespace: shop}\nspec: {}\n`,
+      'name.yaml': serviceEntry().replace(/name: \w+/, `name: ${quotedText}`),
+      'host.yaml': `apiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata: {name: h, namespace: shop}\nspec: {hosts: [${quotedText}], ports: [{number: 80, name: ${quotedText}, protocol: ${quotedText}}], resolution: STATIC}\n`,
+      'uri.yaml': `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: web, namespace: shop, labels: {${quotedText}: ${quotedText}}}\nspec: {hosts: [cart.example.com], http: [{name: ${quotedText}, match: [{uri: {exact: ${quotedText}}}], route: [{destination: {host: cart.example.com}}]}]}\n`,
+      'field.yaml': `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: field, namespace: shop}\nspec: {${quotedText}: 1, hosts: [a.example.com]}\n`,
       [`${hostileText.replaceAll('/', '').toWellFormed()}.yaml`]: 'kind: [',
     },
   );

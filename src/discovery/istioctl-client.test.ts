@@ -39,13 +39,13 @@ async function istioctl(namespace: string, typeUrl: string, ...resourceNames: st
   const token = await issueToken(localTokenKey(join(root, localTokenFile)), order, new Date());
   // istioctl does not verify the control plane's certificate either.
   const transport = credentials.createSsl(null, null, null, { rejectUnauthorized: false });
-  const perCall = credentials.createFromMetadataGenerator((_, done) => {
+  const perCall = credentials.createFromMetadataGenerator((_, callback) => {
     const metadata = new Metadata();
     metadata.set('authorization', `Bearer ${token}`);
-    done(null, metadata);
+    callback(null, metadata);
   });
-  const secure = credentials.combineChannelCredentials(transport, perCall);
-  const stream = plane.client(plane.port('ads.listening'), secure).sotw();
+  const callCredentials = credentials.combineChannelCredentials(transport, perCall);
+  const stream = plane.client(plane.port('ads.listening'), callCredentials).sotw();
   stream.send(requestOf(namespace, typeUrl, resourceNames));
   return stream;
 }
@@ -100,8 +100,8 @@ it("pages, statuses and metrics do not count a tool's stream as a proxy", async 
   expect((await plane.get('/debug/adsz')).json()).toMatchObject({ totalClients: 1 });
   expect((await plane.get('/debug/syncz')).json()).toHaveLength(1);
   expect((await plane.get('/debug/proxyz')).text).not.toContain('test-1.istio-system');
-  const connected = (await plane.get('/metrics')).text.split('\n').filter((line) => line.startsWith('pilot_xds{'));
-  expect(connected).toEqual([expect.stringMatching(/^pilot_xds\{version="1\.30\.0"\} 1$/)]);
+  const connectedLines = (await plane.get('/metrics')).text.split('\n').filter((line) => line.startsWith('pilot_xds{'));
+  expect(connectedLines).toEqual([expect.stringMatching(/^pilot_xds\{version="1\.30\.0"\} 1$/)]);
 });
 
 it('a tool from another namespace can read only its own proxies', async () => {
@@ -111,8 +111,8 @@ it('a tool from another namespace can read only its own proxies', async () => {
     ['shop', debug, 'configz'],
     ['shop', syncz],
   ] as const) {
-    const ended = await (await istioctl(namespace, typeUrl, ...names)).ended;
-    expect(ended).toMatchObject({ code: status.INVALID_ARGUMENT, details: expect.stringContaining('forbidden') });
+    const endStatus = await (await istioctl(namespace, typeUrl, ...names)).ended;
+    expect(endStatus).toMatchObject({ code: status.INVALID_ARGUMENT, details: expect.stringContaining('forbidden') });
   }
 });
 

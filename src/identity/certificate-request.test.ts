@@ -10,8 +10,8 @@ const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
 
-function openssl(input: string, ...parts: string[]): string {
-  return execFileSync('openssl', parts, { input, encoding: 'utf8', stdio: 'pipe' });
+function openssl(input: string, ...args: string[]): string {
+  return execFileSync('openssl', args, { input, encoding: 'utf8', stdio: 'pipe' });
 }
 
 const spki = (key: KeyObject): string => createPublicKey(key).export({ format: 'pem', type: 'spki' }) as string;
@@ -38,17 +38,17 @@ describe('createRequest', () => {
 describe('verifyRequest', () => {
   it('accepts a request from OpenSSL, even with the older PEM label', () => {
     const request = makeUnchecked('rsa:2048');
-    const theirs = openssl(request, 'req', '-pubkey', '-noout');
-    expect(verifyRequest(request).export({ format: 'pem', type: 'spki' })).toBe(theirs);
+    const opensslKey = openssl(request, 'req', '-pubkey', '-noout');
+    expect(verifyRequest(request).export({ format: 'pem', type: 'spki' })).toBe(opensslKey);
     expect(() => verifyRequest(request.replaceAll('CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'))).not.toThrow();
   });
 
-  const good = createRequest(ec, [uri]);
-  const der = pemBlocks(good)[0]!.der;
+  const goodRequest = createRequest(ec, [uri]);
+  const der = pemBlocks(goodRequest)[0]!.der;
 
   it.each<[string, string, string, string?]>([
     ['an empty text', '', 'got 0'],
-    ['a text with two requests', good + good, 'got 2'],
+    ['a text with two requests', goodRequest + goodRequest, 'got 2'],
     ['a request with trailing bytes', pemOf('CERTIFICATE REQUEST', new Uint8Array([...der, 0])), 'trailing data'],
     ['a request of a megabyte', pemOf('CERTIFICATE REQUEST', new Uint8Array(1_000_000)), 'at most'],
     ['a short RSA key', makeUnchecked('rsa:1024'), '1024 bits', 'KEY_UNSUPPORTED'],
@@ -71,10 +71,10 @@ describe('verifyRequest', () => {
     const results = { same: 0, refused: 0 };
     fc.assert(
       fc.property(fc.nat(der.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
-        const changed = new Uint8Array(der);
-        changed[at]! ^= flip;
+        const corrupted = new Uint8Array(der);
+        corrupted[at]! ^= flip;
         try {
-          expect(verifyRequest(pemOf('CERTIFICATE REQUEST', changed)).export({ format: 'pem', type: 'spki' })).toBe(
+          expect(verifyRequest(pemOf('CERTIFICATE REQUEST', corrupted)).export({ format: 'pem', type: 'spki' })).toBe(
             spki(ec),
           );
           results.same++;

@@ -33,7 +33,7 @@ function rootOf(commonName: string, type: 'ec' | 'rsa' = 'ec', lifetime = life(1
   };
 }
 
-function below(issuer: Issuer, lifetime = life(500), commonName = 'intermediate'): Issuer {
+function issuedBy(issuer: Issuer, lifetime = life(500), commonName = 'intermediate'): Issuer {
   const privateKey = keyOf('ec');
   const subject = { organization: 'cluster.local', commonName };
   const der = issueIntermediate(issuer, createPublicKey(privateKey), subject, lifetime);
@@ -50,8 +50,8 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-function openssl(...parts: string[]): string {
-  return execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' });
+function openssl(...args: string[]): string {
+  return execFileSync('openssl', args, { encoding: 'utf8', stdio: 'pipe' });
 }
 
 function fileOf(name: string, content: string): string {
@@ -80,7 +80,7 @@ describe('an issued certificate', () => {
 
   it('is chained through an intermediate, and expires with the first expiring certificate of its chain', () => {
     const root = rootOf('root');
-    const intermediate = below(root, life(2));
+    const intermediate = issuedBy(root, life(2));
     const leaf = leafOf(intermediate, life(24));
     expect(verified(leaf, root.certificate.pem, intermediate.certificate.pem)).toContain('OK');
     const result = findPath({
@@ -95,12 +95,12 @@ describe('an issued certificate', () => {
 
   // Without key IDs, verification fails for every client with one of the two orders.
   it('is verified even if another root has the same subject, in either order of the bundle', () => {
-    const [old, fresh] = [rootOf('root'), rootOf('root')];
-    for (const issuer of [old, fresh]) {
+    const [oldRoot, newRoot] = [rootOf('root'), rootOf('root')];
+    for (const issuer of [oldRoot, newRoot]) {
       const leaf = leafOf(issuer);
-      expect(verified(leaf, old.certificate.pem + fresh.certificate.pem)).toContain('OK');
-      expect(verified(leaf, fresh.certificate.pem + old.certificate.pem)).toContain('OK');
-      const roots = [old.certificate, fresh.certificate];
+      expect(verified(leaf, oldRoot.certificate.pem + newRoot.certificate.pem)).toContain('OK');
+      expect(verified(leaf, newRoot.certificate.pem + oldRoot.certificate.pem)).toContain('OK');
+      const roots = [oldRoot.certificate, newRoot.certificate];
       const path = [leaf, issuer.certificate];
       expect(findPath({ certificate: leaf, intermediates: [], roots, at: now })).toEqual({ path });
       expect(findPath({ certificate: leaf, intermediates: [], roots: roots.reverse(), at: now })).toEqual({ path });
@@ -119,7 +119,7 @@ describe('an issued certificate', () => {
     const issuers = [
       rootOf('one', 'ec'),
       rootOf('two', 'rsa'),
-      below(rootOf('three')),
+      issuedBy(rootOf('three')),
       rootOf('four', 'ec', life(300_000)),
     ];
     for (const issuer of [...issuers, ...issuers]) {
@@ -128,8 +128,8 @@ describe('an issued certificate', () => {
         const names = { uris: [], dns: ['istiod.istio-system.svc', 'localhost'], ips: ['127.0.0.1'] };
         const server = issueLeaf(issuer, createPublicKey(key), names, life(1));
         for (const der of [issuer.certificate.der, leaf.der, server]) {
-          const encoded = Buffer.from(AsnConvert.serialize(AsnConvert.parse(der, CertificateStructure)));
-          expect(encoded.toString('hex')).toBe(Buffer.from(der).toString('hex'));
+          const encodedAgain = Buffer.from(AsnConvert.serialize(AsnConvert.parse(der, CertificateStructure)));
+          expect(encodedAgain.toString('hex')).toBe(Buffer.from(der).toString('hex'));
         }
         expect(leaf.authorityKeyId).toBe(issuer.certificate.subjectKeyId);
         expect(leaf.keyUsage?.flags.has('keyEncipherment')).toBe(key.asymmetricKeyType === 'rsa');
@@ -148,24 +148,24 @@ describe('an issued certificate', () => {
 });
 
 describe('a revocation list', () => {
-  const list = (issuer: Issuer, revoked: string[]): string =>
+  const list = (issuer: Issuer, revokedSerials: string[]): string =>
     issueRevocationList(issuer, {
       number: 7,
       thisUpdate: hours(-1),
       nextUpdate: hours(24),
-      revoked: revoked.map((serialNumber) => ({ serialNumber, at: now })),
+      revoked: revokedSerials.map((serialNumber) => ({ serialNumber, at: now })),
     });
 
   it('revokes only the certificates that it contains, and a list of another root stays empty', () => {
-    const [old, fresh] = [rootOf('old'), rootOf('fresh')];
-    const [revoked, kept, other] = [leafOf(old), leafOf(old), leafOf(fresh)];
-    const lists = fileOf('lists.pem', list(old, [revoked.serialNumber]) + list(fresh, []));
-    const roots = fileOf('both.pem', old.certificate.pem + fresh.certificate.pem);
+    const [oldRoot, newRoot] = [rootOf('old'), rootOf('fresh')];
+    const [revokedLeaf, validLeaf, other] = [leafOf(oldRoot), leafOf(oldRoot), leafOf(newRoot)];
+    const lists = fileOf('lists.pem', list(oldRoot, [revokedLeaf.serialNumber]) + list(newRoot, []));
+    const roots = fileOf('both.pem', oldRoot.certificate.pem + newRoot.certificate.pem);
     const check = (leaf: Certificate): string =>
       openssl('verify', '-crl_check', '-CAfile', roots, '-CRLfile', lists, fileOf('leaf.pem', leaf.pem));
-    expect(check(kept)).toContain('OK');
+    expect(check(validLeaf)).toContain('OK');
     expect(check(other)).toContain('OK');
-    expect(() => check(revoked)).toThrow('certificate revoked');
+    expect(() => check(revokedLeaf)).toThrow('certificate revoked');
   });
 });
 
@@ -192,8 +192,8 @@ describe('findPath', () => {
     [
       'an expired root',
       () => {
-        const ended = rootOf('ended', 'ec', life(-1, -9));
-        return findPathFor(leafOf(ended), [], [ended.certificate]);
+        const expiredRoot = rootOf('ended', 'ec', life(-1, -9));
+        return findPathFor(leafOf(expiredRoot), [], [expiredRoot.certificate]);
       },
       'CERTIFICATE_EXPIRED',
       'issuer CN=ended expired on',
@@ -211,9 +211,9 @@ describe('findPath', () => {
     [
       'an authority below one with path length 0',
       () => {
-        const first = below(root);
-        const second = below(first, life(500), 'second');
-        return findPathFor(leafOf(second), [first.certificate, second.certificate], [root.certificate]);
+        const first = issuedBy(root);
+        const secondIssuer = issuedBy(first, life(500), 'second');
+        return findPathFor(leafOf(secondIssuer), [first.certificate, secondIssuer.certificate], [root.certificate]);
       },
       'CERTIFICATE_CHAIN_INVALID',
       'has path length constraint 0, but 1 intermediate',
@@ -223,15 +223,15 @@ describe('findPath', () => {
   });
 
   it('verifies a limited number of certificates with the same name', () => {
-    const many = Array.from({ length: 40 }, () => below(root).certificate);
+    const sameNamed = Array.from({ length: 40 }, () => issuedBy(root).certificate);
     const privateKey = keyOf('ec');
     // A leaf of this authority references no key, so every authority with this name could be its issuer.
-    const withoutKeyId = { privateKey, certificate: { ...below(root).certificate, subjectKeyId: undefined } };
-    const twice = [...many, ...many.map((one) => ({ ...one }))];
-    const taken = cpuMs(() => {
-      expect(findPathFor(leafOf(withoutKeyId), twice, [root.certificate])).toHaveProperty('problem');
+    const issuerWithoutKeyId = { privateKey, certificate: { ...issuedBy(root).certificate, subjectKeyId: undefined } };
+    const duplicated = [...sameNamed, ...sameNamed.map((one) => ({ ...one }))];
+    const spentMs = cpuMs(() => {
+      expect(findPathFor(leafOf(issuerWithoutKeyId), duplicated, [root.certificate])).toHaveProperty('problem');
     });
-    expect(taken).toBeLessThan(5_000);
+    expect(spentMs).toBeLessThan(5_000);
   });
 });
 
@@ -241,10 +241,10 @@ describe('TrustBundle', () => {
   it('has the same hash regardless of order, line endings and comments', () => {
     const bundle = TrustBundle.fromPem('cluster.local', one.pem + other.pem);
     const text = `# comment\r\n${(other.pem + one.pem + other.pem).replaceAll('\n', '\r\n')}`;
-    const again = TrustBundle.fromPem('cluster.local', text);
-    expect(again.hash).toBe(bundle.hash);
-    expect(again.pem).toBe(bundle.pem);
-    expect(again.roots).toHaveLength(2);
+    const sameBundle = TrustBundle.fromPem('cluster.local', text);
+    expect(sameBundle.hash).toBe(bundle.hash);
+    expect(sameBundle.pem).toBe(bundle.pem);
+    expect(sameBundle.roots).toHaveLength(2);
   });
 
   it('has a different hash if a root differs', () => {

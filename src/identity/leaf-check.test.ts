@@ -27,18 +27,18 @@ const privateKey = newKey();
 const key = createPublicKey(privateKey);
 const expectedLeaf = { key, uri, lifetime };
 const names = (...uris: string[]) => ({ uris, dns: [], ips: [] });
-const good = (): Uint8Array => issueLeaf(issuer, key, names(uri), lifetime);
-const later = (date: Date): Date => new Date(date.getTime() + 1_000);
+const createGoodLeaf = (): Uint8Array => issueLeaf(issuer, key, names(uri), lifetime);
+const plusOneSecond = (date: Date): Date => new Date(date.getTime() + 1_000);
 
 /** Returns a check that has already parsed a leaf of this key type completely, so that it next checks only OpenSSL's fields. */
 function checkAfterFirstLeaf(): LeafCheck {
   const check = new LeafCheck(issuer);
-  check.serialNumberOf(good(), expectedLeaf);
+  check.serialNumberOf(createGoodLeaf(), expectedLeaf);
   return check;
 }
 
 it('a leaf check returns the serial number of a matching certificate', () => {
-  const der = good();
+  const der = createGoodLeaf();
   expect(checkAfterFirstLeaf().serialNumberOf(der, expectedLeaf)).toBe(readCertificate(der).serialNumber);
 });
 
@@ -59,12 +59,12 @@ describe('a leaf', () => {
     ['for another key', () => issueLeaf(issuer, createPublicKey(newKey()), names(uri), lifetime), /public key differs/],
     [
       'that is valid from a later time',
-      () => issueLeaf(issuer, key, names(uri), { ...lifetime, notBefore: later(lifetime.notBefore) }),
+      () => issueLeaf(issuer, key, names(uri), { ...lifetime, notBefore: plusOneSecond(lifetime.notBefore) }),
       /notBefore differs/,
     ],
     [
       'that expires later',
-      () => issueLeaf(issuer, key, names(uri), { ...lifetime, notAfter: later(lifetime.notAfter) }),
+      () => issueLeaf(issuer, key, names(uri), { ...lifetime, notAfter: plusOneSecond(lifetime.notAfter) }),
       /notAfter differs/,
     ],
     ['of another issuer', () => issueLeaf(rootOf('two'), key, names(uri), lifetime), /issuer differs/],
@@ -78,14 +78,18 @@ describe('a leaf', () => {
       () => issueIntermediate(issuer, key, { organization: 'a', commonName: 'b' }, lifetime),
       /CA certificate/,
     ],
-    ['with trailing bytes', () => Buffer.concat([good(), Buffer.of(0)]), /trailing data after the certificate/],
+    [
+      'with trailing bytes',
+      () => Buffer.concat([createGoodLeaf(), Buffer.of(0)]),
+      /trailing data after the certificate/,
+    ],
   ])('is rejected by the first check and later checks: %s', (_, createLeaf, reason) => {
     expect(() => checkAfterFirstLeaf().serialNumberOf(createLeaf(), expectedLeaf)).toThrow(reason);
     expect(() => new LeafCheck(issuer).serialNumberOf(createLeaf(), expectedLeaf)).toThrow(reason);
   });
 
   it('is rejected if it is damaged', () => {
-    expect(() => checkAfterFirstLeaf().serialNumberOf(good().subarray(0, -20), expectedLeaf)).toThrow();
+    expect(() => checkAfterFirstLeaf().serialNumberOf(createGoodLeaf().subarray(0, -20), expectedLeaf)).toThrow();
   });
 });
 
@@ -106,22 +110,22 @@ describe('a property that OpenSSL does not expose', () => {
     const [config, keyFile] = [join(directory, 'config'), join(directory, 'key')];
     writeFileSync(config, ['[req]', 'distinguished_name=dn', 'x509_extensions=x', '[dn]', '[x]', ...lines].join('\n'));
     writeFileSync(keyFile, privateKey.export({ format: 'pem', type: 'pkcs8' }));
-    const parts = ['req', '-x509', '-config', config, '-key', keyFile, '-subj', subject];
-    const [certificate] = readCertificates(execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' }));
+    const args = ['req', '-x509', '-config', config, '-key', keyFile, '-subj', subject];
+    const [certificate] = readCertificates(execFileSync('openssl', args, { encoding: 'utf8', stdio: 'pipe' }));
     const { der, notBefore, notAfter } = certificate!;
-    const ofItself = { ...issuer, certificate: certificate! };
-    return { der, request: { ...expectedLeaf, lifetime: { notBefore, notAfter } }, check: new LeafCheck(ofItself) };
+    const selfIssuer = { ...issuer, certificate: certificate! };
+    return { der, request: { ...expectedLeaf, lifetime: { notBefore, notAfter } }, check: new LeafCheck(selfIssuer) };
   }
   it('is checked by a second parser', () => {
     const { der, request: expectedRequest, check } = createLeaf({ extendedKeyUsage: 'serverAuth' });
     expect(() => check.serialNumberOf(der, expectedRequest)).toThrow(
       /extended key usage must be .*extendedKeyUsage must be/,
     );
-    const named = createLeaf({}, '/CN=cart');
-    expect(() => named.check.serialNumberOf(named.der, named.request)).toThrow(/subject is not empty/);
+    const namedLeaf = createLeaf({}, '/CN=cart');
+    expect(() => namedLeaf.check.serialNumberOf(namedLeaf.der, namedLeaf.request)).toThrow(/subject is not empty/);
   });
 
-  const isOfAnother = /issuer differs$/;
+  const issuerDiffers = /issuer differs$/;
 
   it.each([
     ['a subjectAltName that is not critical', { subjectAltName: `URI:${uri}` }, /subjectAltName must be critical/],
@@ -137,7 +141,7 @@ describe('a property that OpenSSL does not expose', () => {
     // Every leaf is parsed completely until one is valid.
     expect(() => check.serialNumberOf(der, expectedRequest)).toThrow(reason);
     // This leaf is valid, except that a leaf cannot be its own issuer.
-    const { der: fine, request: same, check: other } = createLeaf({});
-    expect(() => other.serialNumberOf(fine, same)).toThrow(isOfAnother);
+    const { der: fine, request: sameRequest, check: other } = createLeaf({});
+    expect(() => other.serialNumberOf(fine, sameRequest)).toThrow(issuerDiffers);
   });
 });

@@ -19,7 +19,7 @@ function rootOf(commonName: string): Issuer {
   };
 }
 
-function below(issuer: Issuer): Issuer {
+function issuedBy(issuer: Issuer): Issuer {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const subject = { organization: 'test', commonName: 'intermediate' };
   const der = issueIntermediate(issuer, createPublicKey(privateKey), subject, life);
@@ -32,7 +32,7 @@ function listOf(issuer: Issuer, { from = hours(-1), to = hours(1_000), revoked =
 }
 
 const root = rootOf('root');
-const intermediate = below(root);
+const intermediate = issuedBy(root);
 const other = rootOf('other');
 
 const check = (text: string, issuers = [root], previous?: Parameters<typeof checkRevocationLists>[3]) =>
@@ -126,36 +126,40 @@ describe('a revocation list', () => {
 
   it('replaces the previous list only if the new list is usable', () => {
     const first = check(`${listOf(root, { revoked: ['0a'] })}${listOf(intermediate)}`, [intermediate, root]);
-    const second = check(`${listOf(intermediate, { revoked: ['0b'] })}garbage`, [intermediate, root], first.usable);
-    expect(second.problems).toMatchObject([
+    const secondCheck = check(
+      `${listOf(intermediate, { revoked: ['0b'] })}garbage`,
+      [intermediate, root],
+      first.usable,
+    );
+    expect(secondCheck.problems).toMatchObject([
       { ...rootMissing, message: expect.stringContaining('keeping its previous list') },
     ]);
-    expect(second.usable.find(({ authority }) => authority === root.certificate.sha256)).toEqual(first.usable[0]);
-    const kept = first.usable.find(({ authority }) => authority === intermediate.certificate.sha256);
-    expect(second.usable).not.toContainEqual(kept);
+    expect(secondCheck.usable.find(({ authority }) => authority === root.certificate.sha256)).toEqual(first.usable[0]);
+    const keptList = first.usable.find(({ authority }) => authority === intermediate.certificate.sha256);
+    expect(secondCheck.usable).not.toContainEqual(keptList);
     expect(check('garbage', [other], first.usable).usable).toEqual([]);
   });
 
   it('can be replaced by an older list from the user', () => {
     const newer = check(listOf(root, { revoked: ['0a'] })).usable;
-    const older = listOf(root, { from: hours(-5) });
-    expect(check(older, [root], newer).usable).toMatchObject([{ pem: older }]);
+    const olderList = listOf(root, { from: hours(-5) });
+    expect(check(olderList, [root], newer).usable).toMatchObject([{ pem: olderList }]);
   });
 
   it('can have thousands of entries', () => {
-    const revoked = Array.from({ length: 20_000 }, (_, index) => (0x1000_0000 + index).toString(16));
-    const text = listOf(root, { revoked });
+    const revokedSerials = Array.from({ length: 20_000 }, (_, index) => (0x1000_0000 + index).toString(16));
+    const text = listOf(root, { revoked: revokedSerials });
     expect(cpuMs(() => expect(check(text).problems).toEqual([]))).toBeLessThan(500);
   });
 
   it('is reported days before it expires', () => {
-    const soon = check(listOf(root, { to: hours(6 * 24) })).usable;
-    expect(expiryWarning(soon, now)).toMatchObject({
+    const expiringList = check(listOf(root, { to: hours(6 * 24) })).usable;
+    expect(expiryWarning(expiringList, now)).toMatchObject({
       code: 'REVOCATION_LIST_EXPIRED',
       message: expect.stringMatching(/expires on .*: Envoy rejects every client from then on/),
     });
-    expect(expiryWarning(soon, hours(-48))).toBeUndefined();
-    expect(expiryWarning(soon, hours(7 * 24))?.message).toMatch(/expired on /);
+    expect(expiryWarning(expiringList, hours(-48))).toBeUndefined();
+    expect(expiryWarning(expiringList, hours(7 * 24))?.message).toMatch(/expired on /);
   });
 });
 

@@ -7,27 +7,27 @@ import { readSpiffeBundle } from './spiffe-bundle.ts';
 
 const day = 86_400_000;
 const now = new Date();
-const later = (days: number): Date => new Date(now.getTime() + days * day);
+const daysLater = (days: number): Date => new Date(now.getTime() + days * day);
 const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const rootKey = newKey();
 const subject = (commonName: string) => ({ organization: 'shop', commonName });
-const rootOf = (name: string, from = -1, until = 1, key = newKey()): Uint8Array =>
-  issueRoot(key.privateKey, subject(name), { notBefore: later(from), notAfter: later(until) });
+const rootOf = (name: string, from = -1, untilDay = 1, key = newKey()): Uint8Array =>
+  issueRoot(key.privateKey, subject(name), { notBefore: daysLater(from), notAfter: daysLater(untilDay) });
 const root = rootOf('one', -1, 1, rootKey);
 const x5c = (der: Uint8Array): string => Buffer.from(der).toString('base64');
-const entry = (der: Uint8Array, more: object = {}): object => ({
+const entry = (der: Uint8Array, extraFields: object = {}): object => ({
   kty: 'EC',
   use: 'x509-svid',
   x5c: [x5c(der)],
-  ...more,
+  ...extraFields,
 });
-const bundle = (keys: unknown, more: object = {}): string => JSON.stringify({ keys, ...more });
+const bundle = (keys: unknown, extraFields: object = {}): string => JSON.stringify({ keys, ...extraFields });
 /** Validity is checked slightly later, because OpenSSL's certificates become valid at their creation. */
 const read = (text: string) => readSpiffeBundle(text, ['shop.test'], new Date(Date.now() + 2_000));
 
 describe('a bundle', () => {
   it('contains the first certificate of each x509-svid entry', () => {
-    const two = rootOf('two');
+    const secondRoot = rootOf('two');
     const { roots, sequence, refreshHintSeconds } = read(
       bundle(
         [
@@ -35,7 +35,7 @@ describe('a bundle', () => {
           { kty: 'EC', use: 'jwt-svid', kid: 'a', x: 'x', y: 'y' },
           { kty: 'EC', use: 'x509-svid' },
           { kty: 'EC', use: 'x509-svid', x5c: [] },
-          entry(two, { x5c: [x5c(two), x5c(rootOf('three'))] }),
+          entry(secondRoot, { x5c: [x5c(secondRoot), x5c(rootOf('three'))] }),
           entry(root),
         ],
         { spiffe_sequence: 12, spiffe_refresh_hint: 60, other: true },
@@ -94,14 +94,14 @@ describe('a bundle', () => {
 
 describe('a root', () => {
   /** Creates a root with OpenSSL, because chartpilot's roots contain no URI. */
-  const named = (uri: string): Uint8Array => {
+  const rootWithUri = (uri: string): Uint8Array => {
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', '/dev/null'];
-    const parts = ['req', '-x509', ...key, '-subj', '/CN=named', '-addext', `subjectAltName=URI:${uri}`];
-    return readCertificates(execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' }))[0]!.der;
+    const args = ['req', '-x509', ...key, '-subj', '/CN=named', '-addext', `subjectAltName=URI:${uri}`];
+    return readCertificates(execFileSync('openssl', args, { encoding: 'utf8', stdio: 'pipe' }))[0]!.der;
   };
 
   it('can contain the trust domain as a URI, or no URI', () => {
-    expect(read(bundle([entry(named('spiffe://shop.test')), entry(root)])).roots).toHaveLength(2);
+    expect(read(bundle([entry(rootWithUri('spiffe://shop.test')), entry(root)])).roots).toHaveLength(2);
   });
 
   it.each([
@@ -110,13 +110,13 @@ describe('a root', () => {
     ['that of a workload', 'spiffe://shop.test/ns/a/sa/b', /belongs to the workload/],
     ['a name that no trust domain can have', 'spiffe://Shop.test', /trust domain must contain only lower-case/],
   ])('is rejected if its URI is %s', (_, uri, reason) => {
-    expect(() => read(bundle([entry(named(uri))]))).toThrow(reason);
+    expect(() => read(bundle([entry(rootWithUri(uri))]))).toThrow(reason);
   });
 
   it('is rejected if it must not sign, like a workload certificate', () => {
     const issuer = { certificate: readCertificate(root), privateKey: rootKey.privateKey };
     const names = { uris: ['spiffe://shop.test/ns/a/sa/b'], dns: [], ips: [] };
-    const leaf = issueLeaf(issuer, newKey().publicKey, names, { notBefore: later(-1), notAfter: later(1) });
+    const leaf = issueLeaf(issuer, newKey().publicKey, names, { notBefore: daysLater(-1), notAfter: daysLater(1) });
     expect(() => read(bundle([entry(leaf)]))).toThrow(/is not a CA certificate/);
   });
 });

@@ -36,8 +36,9 @@ it.each([
 });
 
 it("a workload in an alias trust domain has an ID in the mesh's trust domain", () => {
-  const by = (trustDomain: string) => uriInMesh({ trustDomain, namespace: 'n', serviceAccount: 's' }, ['own', 'alias']);
-  expect([by('own'), by('alias'), by('other'), by('')]).toEqual([
+  const idIn = (trustDomain: string) =>
+    uriInMesh({ trustDomain, namespace: 'n', serviceAccount: 's' }, ['own', 'alias']);
+  expect([idIn('own'), idIn('alias'), idIn('other'), idIn('')]).toEqual([
     'spiffe://own/ns/n/sa/s',
     'spiffe://own/ns/n/sa/s',
     undefined,

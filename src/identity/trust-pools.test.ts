@@ -6,9 +6,9 @@ import { TrustBundle } from './trust-bundle.ts';
 import { TrustPools } from './trust-pools.ts';
 
 const now = new Date();
-const life = (until: number) => ({
+const life = (lifetimeMs: number) => ({
   notBefore: new Date(now.getTime() - 60_000),
-  notAfter: new Date(now.getTime() + until),
+  notAfter: new Date(now.getTime() + lifetimeMs),
 });
 const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
@@ -20,27 +20,27 @@ function rootOf(commonName: string): Issuer {
   };
 }
 
-function below(issuer: Issuer): Issuer {
+function issuedBy(issuer: Issuer): Issuer {
   const privateKey = newKey();
   const subject = { organization: 'test', commonName: 'between' };
   const der = issueIntermediate(issuer, createPublicKey(privateKey), subject, life(60_000));
   return { privateKey, certificate: readCertificate(der) };
 }
 
-const leaf = (issuer: Issuer, trustDomain: string, until = 60_000): Uint8Array =>
+const leaf = (issuer: Issuer, trustDomain: string, lifetimeMs = 60_000): Uint8Array =>
   issueLeaf(
     issuer,
     createPublicKey(newKey()),
     { uris: [`spiffe://${trustDomain}/ns/a/sa/b`], dns: [], ips: [] },
-    life(until),
+    life(lifetimeMs),
   );
 
-const [mine, theirs, third] = ['mine', 'theirs', 'third'].map(rootOf) as [Issuer, Issuer, Issuer];
-const meshBundle = new TrustBundle('shop.test', [mine.certificate]);
+const [ownIssuer, otherIssuer, third] = ['mine', 'theirs', 'third'].map(rootOf) as [Issuer, Issuer, Issuer];
+const meshBundle = new TrustBundle('shop.test', [ownIssuer.certificate]);
 const pools = new TrustPools(
   meshBundle,
   new Map([
-    ['old.test', [theirs.certificate]],
+    ['old.test', [otherIssuer.certificate]],
     ['older.test', [third.certificate]],
   ]),
 );
@@ -48,9 +48,9 @@ const isAccepted = (...chain: Uint8Array[]): boolean => pools.isOfAlias(chain, n
 
 describe('a root of an alias trust domain', () => {
   it('verifies workloads of its alias', () => {
-    expect(isAccepted(leaf(theirs, 'old.test'))).toBe(true);
-    const between = below(theirs);
-    expect(isAccepted(leaf(between, 'old.test'), between.certificate.der)).toBe(true);
+    expect(isAccepted(leaf(otherIssuer, 'old.test'))).toBe(true);
+    const intermediate = issuedBy(otherIssuer);
+    expect(isAccepted(leaf(intermediate, 'old.test'), intermediate.certificate.der)).toBe(true);
   });
 
   it.each([
@@ -58,9 +58,11 @@ describe('a root of an alias trust domain', () => {
     ['another alias', 'older.test'],
     ['an unknown trust domain', 'bank.test'],
   ])('does not verify workloads of %s', (_, trustDomain) => {
-    expect(isAccepted(leaf(theirs, trustDomain))).toBe(false);
-    const between = below(theirs);
-    expect(isAccepted(leaf(between, trustDomain), between.certificate.der, theirs.certificate.der)).toBe(false);
+    expect(isAccepted(leaf(otherIssuer, trustDomain))).toBe(false);
+    const intermediate = issuedBy(otherIssuer);
+    expect(isAccepted(leaf(intermediate, trustDomain), intermediate.certificate.der, otherIssuer.certificate.der)).toBe(
+      false,
+    );
   });
 });
 
@@ -69,12 +71,12 @@ describe('a certificate chain', () => {
   it.each([
     ['that is empty', []],
     ['that contains no certificate', [Buffer.from('none')]],
-    ['that has expired', [leaf(theirs, 'old.test', -1_500)]],
+    ['that has expired', [leaf(otherIssuer, 'old.test', -1_500)]],
     ['of an unknown root with the same name', [leaf(rootOf('theirs'), 'old.test')]],
-    ['whose intermediate is missing', [leaf(below(theirs), 'old.test')]],
-    ['of a leaf with two identities', [issueLeaf(theirs, createPublicKey(newKey()), client, life(60_000))]],
-    ['of a root without a leaf', [theirs.certificate.der]],
-    ['of a root of the mesh, which TLS verifies', [leaf(mine, 'shop.test')]],
+    ['whose intermediate is missing', [leaf(issuedBy(otherIssuer), 'old.test')]],
+    ['of a leaf with two identities', [issueLeaf(otherIssuer, createPublicKey(newKey()), client, life(60_000))]],
+    ['of a root without a leaf', [otherIssuer.certificate.der]],
+    ['of a root of the mesh, which TLS verifies', [leaf(ownIssuer, 'shop.test')]],
   ])('is rejected if it is one %s', (_, chain) => {
     expect(isAccepted(...chain)).toBe(false);
   });

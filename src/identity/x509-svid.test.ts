@@ -13,7 +13,7 @@ import { svidProblems } from './x509-svid.ts';
 const directory = mkdtempSync(join(tmpdir(), 'svid-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-const good = {
+const goodExtensions = {
   subjectAltName: 'critical,URI:spiffe://cluster.local/ns/a/sa/b',
   keyUsage: 'critical,digitalSignature',
   extendedKeyUsage: 'serverAuth,clientAuth',
@@ -22,10 +22,10 @@ const good = {
 
 /** Creates a leaf with OpenSSL, which checks nothing. */
 function createLeaf(
-  changes: Partial<Record<keyof typeof good, string>> & { more?: string; key?: string[] },
+  changes: Partial<Record<keyof typeof goodExtensions, string>> & { more?: string; key?: string[] },
 ): Certificate {
   const { more = '', key = ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'], ...extensions } = changes;
-  const lines = Object.entries({ ...good, ...extensions }).flatMap(([name, value]) =>
+  const lines = Object.entries({ ...goodExtensions, ...extensions }).flatMap(([name, value]) =>
     value ? `${name}=${value}` : [],
   );
   const config = join(directory, 'config');
@@ -33,8 +33,8 @@ function createLeaf(
     config,
     ['[req]', 'distinguished_name=dn', 'x509_extensions=x', '[dn]', '[x]', ...lines, more].join('\n'),
   );
-  const parts = ['req', '-x509', '-config', config, '-newkey', ...key, '-nodes', '-keyout', '/dev/null', '-subj', '/'];
-  return readCertificates(execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' }))[0]!;
+  const args = ['req', '-x509', '-config', config, '-newkey', ...key, '-nodes', '-keyout', '/dev/null', '-subj', '/'];
+  return readCertificates(execFileSync('openssl', args, { encoding: 'utf8', stdio: 'pipe' }))[0]!;
 }
 
 it('a certificate is an X.509-SVID if it satisfies all rules', () => {
@@ -176,9 +176,9 @@ it('a certificate with trailing bytes or repeated extensions is rejected', () =>
   const leaf = issueLeaf(issuer, createPublicKey(privateKey), { uris: ['spiffe://a/b'], dns: [], ips: [] }, lifetime);
   // Changes basicConstraints (2.5.29.19) to a second key usage (2.5.29.15).
   const at = Buffer.from(leaf).indexOf(Buffer.from([0x06, 0x03, 0x55, 0x1d, 0x13]));
-  const twice = new Uint8Array(leaf);
-  twice[at + 4] = 0x0f;
-  expect(() => readCertificate(twice)).toThrow(
+  const corrupted = new Uint8Array(leaf);
+  corrupted[at + 4] = 0x0f;
+  expect(() => readCertificate(corrupted)).toThrow(
     expect.objectContaining({ code: 'CERTIFICATE_INVALID', message: expect.stringContaining('2.5.29.15') }),
   );
 });

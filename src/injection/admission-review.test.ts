@@ -96,10 +96,10 @@ test(`a review never throws for ${3 * numRuns} random texts and pods`, { timeout
     fc.property(fc.jsonValue(), (value) => void reviewInjection(review(value), injector)),
     { numRuns },
   );
-  const part = fc.oneof(fc.jsonValue(), fc.constant([{ name: 'app' }]));
+  const partValue = fc.oneof(fc.jsonValue(), fc.constant([{ name: 'app' }]));
   const like = fc.record({
-    metadata: fc.record({ labels: part, annotations: part, name: part }),
-    spec: fc.record({ containers: part, initContainers: part, volumes: part }),
+    metadata: fc.record({ labels: partValue, annotations: partValue, name: partValue }),
+    spec: fc.record({ containers: partValue, initContainers: partValue, volumes: partValue }),
   });
   fc.assert(
     fc.property(like, (object) => void reviewInjection(review(object), injector)),

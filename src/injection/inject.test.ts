@@ -57,9 +57,9 @@ test('a sidecar that is not native is the last container, or the first if the ap
   expect(names(plain.spec.initContainers)).toEqual(['migrate', 'istio-init']);
   expect(names(plain.spec.containers)).toEqual(['app', 'istio-proxy']);
   const proxyConfigFor = () => ({ ...defaultProxyConfig, holdApplicationUntilProxyStarts: true });
-  const held = injected(web, { nativeSidecars: false }, { proxyConfigFor });
-  expect(names(held.spec.containers)).toEqual(['istio-proxy', 'app']);
-  expect(containerOf(held).lifecycle).toEqual({ postStart: { exec: { command: ['pilot-agent', 'wait'] } } });
+  const heldPod = injected(web, { nativeSidecars: false }, { proxyConfigFor });
+  expect(names(heldPod.spec.containers)).toEqual(['istio-proxy', 'app']);
+  expect(containerOf(heldPod).lifecycle).toEqual({ postStart: { exec: { command: ['pilot-agent', 'wait'] } } });
 });
 
 test('labels, annotations and environment name the workload, not its ReplicaSet', () => {
@@ -149,7 +149,8 @@ test('redirection excludes the user that a pod sets for its proxy', () => {
 });
 
 test('redirection uses nft if the values request it', () => {
-  const argsOf = (changed: Partial<InjectionValues>) => containerOf(injected(web, changed), 'istio-init').args;
+  const argsOf = (changedValues: Partial<InjectionValues>) =>
+    containerOf(injected(web, changedValues), 'istio-init').args;
   expect(argsOf({})).not.toContain('--native-nftables');
   expect(argsOf({ nativeNftables: true })).toContain('--native-nftables');
 });
@@ -192,8 +193,8 @@ test('invalid annotations are each reported by name', () => {
     'proxy.istio.io/config': 'concurrency: x',
     'sidecar.istio.io/logLevel': 'loud',
   };
-  const found = errorsOf({ metadata: { annotations }, spec: { containers: [{ name: 'app' }] } });
-  expect(found.map(({ path }) => path)).toEqual(
+  const errors = errorsOf({ metadata: { annotations }, spec: { containers: [{ name: 'app' }] } });
+  expect(errors.map(({ path }) => path)).toEqual(
     Object.keys(annotations).map((name) => `metadata.annotations["${name}"]`),
   );
 });
@@ -263,15 +264,15 @@ test('a pod that contains only a proxy gets no native sidecar, because it would 
 });
 
 test("NativeSidecars are used if a setting enables them or, without a setting, if the pod's kubelet supports them (§2.1)", () => {
-  const old = { supportsNativeSidecars: (node: string | undefined) => node === 'new' };
+  const oldKubelets = { supportsNativeSidecars: (node: string | undefined) => node === 'new' };
   const isNative = (...args: Parameters<typeof request>): boolean =>
     names(injected(...args).spec.initContainers).includes('istio-proxy');
   const containers = [{ name: 'app' }];
   const nativeAnnotation = { metadata: { annotations: { 'sidecar.istio.io/nativeSidecar': 'true' } } };
-  expect(isNative({ spec: { containers } }, {}, old)).toBe(false);
-  expect(isNative({ spec: { containers, nodeName: 'new' } }, {}, old)).toBe(true);
-  expect(isNative({ spec: { containers } }, { nativeSidecars: true }, old)).toBe(true);
-  expect(isNative({ ...nativeAnnotation, spec: { containers } }, {}, old)).toBe(true);
+  expect(isNative({ spec: { containers } }, {}, oldKubelets)).toBe(false);
+  expect(isNative({ spec: { containers, nodeName: 'new' } }, {}, oldKubelets)).toBe(true);
+  expect(isNative({ spec: { containers } }, { nativeSidecars: true }, oldKubelets)).toBe(true);
+  expect(isNative({ ...nativeAnnotation, spec: { containers } }, {}, oldKubelets)).toBe(true);
 });
 
 test('a pod is rejected if a container has the name of a sidecar init container, a mount has no volume, or a variable is invalid', () => {
@@ -355,19 +356,19 @@ const annotations = fc.record(
   { requiredKeys: [] },
 );
 const name = fc.constantFrom('app', 'b', 'istio-proxy', 'istio-init', 'sleep');
-const byName = { selector: ({ name: containerName }: Container) => containerName };
+const keyByName = { selector: ({ name: containerName }: Container) => containerName };
 const randomPod = fc
   .record({
     annotations,
     labels: fc.constantFrom({}, { app: 'a' }, { 'app.kubernetes.io/name': 'x'.repeat(80) }),
-    all: fc.uniqueArray(container(name), { ...byName, minLength: 1, maxLength: 5 }),
+    all: fc.uniqueArray(container(name), { ...keyByName, minLength: 1, maxLength: 5 }),
     split: fc.nat(4),
     volumes: fc.constantFrom([], [{ name: 'data', emptyDir: {} }]),
   })
-  .map(({ annotations: written, labels, all, split, volumes }) => {
+  .map(({ annotations: podAnnotations, labels, all, split, volumes }) => {
     const first = Math.max(1, split);
     return {
-      metadata: { name: 'p', labels, annotations: written },
+      metadata: { name: 'p', labels, annotations: podAnnotations },
       spec: { containers: all.slice(0, first), initContainers: all.slice(first), volumes },
     };
   });
@@ -385,7 +386,7 @@ const randomValues = fc.record(
   },
   { requiredKeys: [] },
 );
-const mine = {
+const customTemplates = {
   mine: {
     metadata: { labels: { m: '1' } },
     spec: {
@@ -410,21 +411,21 @@ test('injecting a pod twice has the same result as once, for any pod, template l
       randomValues,
       fc.constantFrom('', 'v2'),
       (pod, firstValues, secondValues, revision) => {
-        const settings = (changed: Partial<InjectionValues>) => ({
-          config: { ...defaultInjectionConfig, templates: mine },
-          values: { ...values, ...changed },
+        const settings = (changedValues: Partial<InjectionValues>) => ({
+          config: { ...defaultInjectionConfig, templates: customTemplates },
+          values: { ...values, ...changedValues },
           revision,
         });
-        const inject = (injectedPod: Pod, changed: Partial<InjectionValues>) =>
-          injectPod({ ...request(web, {}, { settings: settings(changed) }), pod: injectedPod });
-        const once = inject(podOf(pod), secondValues);
-        const earlier = inject(podOf(pod), firstValues);
-        if (E.isLeft(once) || E.isLeft(earlier)) return;
+        const inject = (injectedPod: Pod, changedValues: Partial<InjectionValues>) =>
+          injectPod({ ...request(web, {}, { settings: settings(changedValues) }), pod: injectedPod });
+        const injectedOnce = inject(podOf(pod), secondValues);
+        const injectedEarlier = inject(podOf(pod), firstValues);
+        if (E.isLeft(injectedOnce) || E.isLeft(injectedEarlier)) return;
         count++;
-        for (const pod of [once.right, earlier.right]) {
-          const again = inject(pod, secondValues);
+        for (const pod of [injectedOnce.right, injectedEarlier.right]) {
+          const injectedAgain = inject(pod, secondValues);
           // Calls `toEqual` only for a difference, because it costs ten times as much.
-          if (!isDeepStrictEqual(again, once)) expect(again).toEqual(once);
+          if (!isDeepStrictEqual(injectedAgain, injectedOnce)) expect(injectedAgain).toEqual(injectedOnce);
         }
       },
     ),

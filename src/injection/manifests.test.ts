@@ -46,14 +46,14 @@ function containersOf(template: unknown): string[] {
 test('bytes outside of pod templates are unchanged', () => {
   const { text, errors, skipped } = injectManifests(`${service}---\n${deployment}---\n${service}`, injector, 'shop');
   expect([errors, skipped]).toEqual([[], []]);
-  const [unchanged, changed, behind] = text.split('---\n');
-  expect([unchanged, behind]).toEqual([service, service]);
+  const [unchanged, changedDocument, documentBehind] = text.split('---\n');
+  expect([unchanged, documentBehind]).toEqual([service, service]);
   const start = deployment.slice(0, deployment.indexOf('    metadata:'));
   const end = deployment.slice(deployment.indexOf('  # behind'));
-  expect(changed!.startsWith(start)).toBe(true);
-  expect(changed!.endsWith(end)).toBe(true);
-  const [, second] = parseAllDocuments(text);
-  const object = second!.toJS() as { spec: { template: Record<string, unknown> } };
+  expect(changedDocument!.startsWith(start)).toBe(true);
+  expect(changedDocument!.endsWith(end)).toBe(true);
+  const [, secondDocument] = parseAllDocuments(text);
+  const object = secondDocument!.toJS() as { spec: { template: Record<string, unknown> } };
   expect(containersOf(object.spec.template)).toEqual(['app', 'istio-proxy']);
   expect(object.spec.template.metadata).not.toHaveProperty('ownerReferences');
   expect(JSON.stringify(object)).toContain('kubernetes://apis/apps/v1/namespaces/shop/deployments/web');
@@ -73,22 +73,22 @@ test('a list, a CronJob, JSON and a pod are injected, but an unknown kind and a 
     spec: { jobTemplate: { spec: { template: { spec: pod.spec } } } },
   };
   const host = { ...pod, metadata: { name: 'h' }, spec: { ...pod.spec, hostNetwork: true } };
-  const strange = { apiVersion: 'example.com/v1', kind: 'Thing', spec: { template: { spec: pod.spec } } };
-  const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [cron, strange, host, pod] }, null, 2);
+  const unknownKind = { apiVersion: 'example.com/v1', kind: 'Thing', spec: { template: { spec: pod.spec } } };
+  const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: [cron, unknownKind, host, pod] }, null, 2);
   const { text, skipped, errors } = injectManifests(list, injector, 'shop');
   expect(errors).toEqual([]);
   expect(skipped.map(({ object }) => object)).toEqual(['Pod shop/h']);
   const { items } = JSON.parse(text) as { items: [typeof cron, unknown, unknown, typeof pod] };
-  expect(items.slice(1, 3)).toEqual([strange, host]);
+  expect(items.slice(1, 3)).toEqual([unknownKind, host]);
   expect(containersOf(items[0].spec.jobTemplate.spec.template)).toEqual(['app', 'istio-proxy']);
   expect(containersOf(items[3])).toEqual(['app', 'istio-proxy']);
 });
 
 test('a document that cannot be injected is unchanged and reported with its line', () => {
-  const broken = 'kind: Pod\nspec: {containers: [';
-  const invalid = `apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: x}\n`;
-  const { text, errors } = injectManifests(`${invalid}---\n${broken}`, injector, 'shop');
-  expect(text).toBe(`${invalid}---\n${broken}`);
+  const brokenText = 'kind: Pod\nspec: {containers: [';
+  const invalidPod = `apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: x}\n`;
+  const { text, errors } = injectManifests(`${invalidPod}---\n${brokenText}`, injector, 'shop');
+  expect(text).toBe(`${invalidPod}---\n${brokenText}`);
   expect(errors.map(({ line, object }) => ({ line, object }))).toEqual([
     { line: 1, object: 'Pod shop/p' },
     { line: expect.any(Number), object: 'document' },
@@ -111,6 +111,6 @@ test.each([
 test('a pod that is already injected is injected again with the current settings (§4.6)', () => {
   const { text } = injectManifests(deployment, injector, 'shop');
   const values = { ...injector.settings.values, tag: '2' };
-  const again = injectManifests(text, { ...injector, settings: { ...injector.settings, values } }, 'shop');
-  expect(again.text).toBe(text.replaceAll('example.com/proxyv2:1', 'example.com/proxyv2:2'));
+  const reinjected = injectManifests(text, { ...injector, settings: { ...injector.settings, values } }, 'shop');
+  expect(reinjected.text).toBe(text.replaceAll('example.com/proxyv2:1', 'example.com/proxyv2:2'));
 });

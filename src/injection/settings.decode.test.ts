@@ -52,8 +52,11 @@ templates:
   const templates = { mine: { spec: { priorityClassName: 'high' } } };
   expect(config).toMatchObject(E.right({ settings: { templates, goTemplates: { go: '{{ .Values }}' } } }));
   expect(E.isRight(config) && config.right.warnings.map(({ path }) => path)).toEqual(['template']);
-  const invalid = decodeInjectionConfig('templates: {broken: "{", list: "[]"}');
-  expect(E.isLeft(invalid) && invalid.left.map(({ path }) => path)).toEqual(['templates.broken', 'templates.list']);
+  const invalidConfig = decodeInjectionConfig('templates: {broken: "{", list: "[]"}');
+  expect(E.isLeft(invalidConfig) && invalidConfig.left.map(({ path }) => path)).toEqual([
+    'templates.broken',
+    'templates.list',
+  ]);
 });
 
 test.each([

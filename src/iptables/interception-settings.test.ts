@@ -30,7 +30,7 @@ function resolve(
 }
 
 const all: GivenFlags = { redirectDns: true, captureAllDns: true };
-const both = [true, true];
+const bothTrue = [true, true];
 
 describe('a setting (§10.1)', () => {
   test('is read from the flag, or else the variable, or else the default, ignoring an empty variable', () => {
@@ -81,12 +81,12 @@ describe('a setting (§10.1)', () => {
 });
 
 test('another network namespace uses its own addresses, or both address families if these are unknown', () => {
-  const ipv6 = (flags: GivenFlags, there: readonly string[] | undefined): boolean =>
+  const ipv6 = (flags: GivenFlags, namespaceAddresses: readonly string[] | undefined): boolean =>
     resolveInterception(
       { networkNamespace: '/proc/7/ns/net', ...flags },
       {},
       {
-        addresses: (networkNamespace) => (networkNamespace === '/proc/7/ns/net' ? there : ['10.0.0.1']),
+        addresses: (networkNamespace) => (networkNamespace === '/proc/7/ns/net' ? namespaceAddresses : ['10.0.0.1']),
         readFile: () => '',
       },
     ).interception.ipv6;
@@ -130,15 +130,20 @@ describe('interception flags', () => {
     ['--skip-rule-apply', { skipRuleApply: true }, (o) => o.skipRuleApply, true],
     ['--run-validation', { runValidation: true }, (o) => o.runValidation, true],
     ['--restore-format', { restoreFormat: 'false' }, (o) => o.restoreFormat, false],
-    ['--redirect-dns, --capture-all-dns', all, (o) => [o.interception.redirectDns, o.interception.captureAllDns], both],
+    [
+      '--redirect-dns, --capture-all-dns',
+      all,
+      (o) => [o.interception.redirectDns, o.interception.captureAllDns],
+      bothTrue,
+    ],
     ['--drop-invalid', { dropInvalid: true }, (o) => o.interception.dropInvalid, true],
     ['--iptables-probe-port', { probePort: '7' }, (o) => o.probePort, 7],
     ['--probe-timeout', { probeTimeout: '7s' }, (o) => o.probeTimeoutMs, 7_000],
     ['--output-paths', { outputPaths: '/o' }, (o) => o.outputPath, '/o'],
     ['--network-namespace, --cni-mode', { networkNamespace: '/n', cniMode: true }, (o) => o.networkNamespace, '/n'],
-  ])('set a field of the interception (§10.1): %s', (_, flags, seen, expected) => {
-    expect(seen(resolve(flags))).toEqual(expected);
-    expect(seen(resolve({}))).not.toEqual(expected);
+  ])('set a field of the interception (§10.1): %s', (_, flags, selectField, expected) => {
+    expect(selectField(resolve(flags))).toEqual(expected);
+    expect(selectField(resolve({}))).not.toEqual(expected);
   });
 
   test('must not include --host-nsenter-exec, or --cni-mode without a network (§10.1)', () => {
@@ -182,10 +187,11 @@ describe('flag validation', () => {
     ['forceIpv6', 'maybe'],
   ])('rejects flag %s with value %j', (name, value) => {
     const item = value.split(',').at(-1)!;
-    const got = item === '1338' || item === '1337' ? String(item) : JSON.stringify(item);
-    expect(() => resolve({ [name]: value })).toThrow(errorWith({ path: flagSyntax(name), got }));
+    const gotText = item === '1338' || item === '1337' ? String(item) : JSON.stringify(item);
+    expect(() => resolve({ [name]: value })).toThrow(errorWith({ path: flagSyntax(name), got: gotText }));
     const { variable } = interceptionFlags[name];
-    if (value !== '') expect(() => resolve({}, { [variable]: value })).toThrow(errorWith({ path: variable, got }));
+    if (value !== '')
+      expect(() => resolve({}, { [variable]: value })).toThrow(errorWith({ path: variable, got: gotText }));
   });
 
   test('reports all errors together', () => {
@@ -253,9 +259,9 @@ test('accepted input is always exactly one word of a rule', () => {
       '!',
     ),
   );
-  const value = fc.array(nasty, { maxLength: 3 }).map((parts) => parts.join(','));
+  const value = fc.array(nasty, { maxLength: 3 }).map((listParts) => listParts.join(','));
   const names = Object.keys(interceptionFlags) as FlagName[];
-  let taken = 0;
+  let acceptedCount = 0;
   fc.assert(
     fc.property(fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 3 }), value, (flags, groups) => {
       const files = { '/etc/resolv.conf': `nameserver ${groups}\nnameserver 10.0.0.1\n` };
@@ -265,15 +271,15 @@ test('accepted input is always exactly one word of a rule', () => {
       } catch {
         return;
       }
-      taken++;
+      acceptedCount++;
       for (const rule of interceptionRules(order.interception)) {
         expect(rule.chain).toMatch(/^[A-Z_]+$/);
-        for (const word of ruleWords(rule)) expect(word).toMatch(/^[\w.:/@+,>%!-]+$/);
+        for (const ruleWord of ruleWords(rule)) expect(ruleWord).toMatch(/^[\w.:/@+,>%!-]+$/);
       }
       // A quoted name must not end its quotes: each line of nft must be one rule with known words.
       for (const line of nftText(order.interception).split('\n')) expect(line).toMatch(nftLine);
     }),
     { numRuns: 3000 },
   );
-  expect(taken).toBeGreaterThan(100);
+  expect(acceptedCount).toBeGreaterThan(100);
 });

@@ -13,25 +13,25 @@ function redirections(flags: GivenFlags, [uid, gid]: readonly [number, number], 
     addresses: () => ['10.0.0.1'],
     readFile: () => '',
   });
-  const saved = restoreText(ofFamily(interceptionRules(interception), 'v4')).replaceAll('* nat', '*nat');
+  const savedRules = restoreText(ofFamily(interceptionRules(interception), 'v4')).replaceAll('* nat', '*nat');
   const sender = { uid, gid };
   return [
-    redirectionOf([iptablesRules(saved, sender)]),
+    redirectionOf([iptablesRules(savedRules, sender)]),
     redirectionOf([nftRules(/^table inet istio-proxy-nat.*?^}/ms.exec(nftText(interception))![0], sender)]),
   ];
 }
 
-const everything: GivenFlags = { outboundRanges: '*', inboundPorts: '*', redirectDns: true, captureAllDns: true };
+const captureAll: GivenFlags = { outboundRanges: '*', inboundPorts: '*', redirectDns: true, captureAllDns: true };
 
 describe('the Envoy of a process', () => {
   test.each<[string, GivenFlags, readonly [number, number], object?]>([
-    ['root, if all traffic is redirected', everything, [0, 0]],
-    ['another user, if all traffic is redirected', everything, [1000, 1000]],
+    ['root, if all traffic is redirected', captureAll, [0, 0]],
+    ['another user, if all traffic is redirected', captureAll, [1000, 1000]],
     ['root, if one range is redirected', { outboundRanges: '10.0.0.0/8' }, [0, 0]],
     ['root, if one port is redirected', { outboundPorts: '443' }, [0, 0]],
     ['root, if only DNS is redirected', { redirectDns: true, captureAllDns: true }, [0, 0]],
-    ['the default user, if others are excluded', { ...everything, proxyUid: '1338' }, [1337, 1337]],
-    ['an included group', everything, [0, 2000], { ISTIO_OUTBOUND_OWNER_GROUPS: '2000,3000' }],
+    ['the default user, if others are excluded', { ...captureAll, proxyUid: '1338' }, [1337, 1337]],
+    ['an included group', captureAll, [0, 2000], { ISTIO_OUTBOUND_OWNER_GROUPS: '2000,3000' }],
   ])('receives the connections of %s', (_, flags, sender, env) => {
     const uid = flags.proxyUid ?? '1337';
     const loop = { kind: 'loop', excluded: expect.arrayContaining([`uid ${uid}`, `gid ${uid}`]) };
@@ -41,18 +41,18 @@ describe('the Envoy of a process', () => {
 
 describe('the Envoy of an excluded process', () => {
   test.each<[string, GivenFlags, readonly [number, number], object?]>([
-    ['the excluded user', everything, [1337, 0]],
-    ['the excluded group', everything, [0, 1337]],
-    ['root, if a flag excludes it', { ...everything, proxyUid: '0,1337' }, [0, 0]],
-    ['an excluded group', everything, [0, 2000], { ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: '2000' }],
-    ['a group that is not included', everything, [0, 0], { ISTIO_OUTBOUND_OWNER_GROUPS: '2000,3000' }],
+    ['the excluded user', captureAll, [1337, 0]],
+    ['the excluded group', captureAll, [0, 1337]],
+    ['root, if a flag excludes it', { ...captureAll, proxyUid: '0,1337' }, [0, 0]],
+    ['an excluded group', captureAll, [0, 2000], { ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: '2000' }],
+    ['a group that is not included', captureAll, [0, 0], { ISTIO_OUTBOUND_OWNER_GROUPS: '2000,3000' }],
     ['root, if only inbound traffic is redirected', { inboundPorts: '*' }, [0, 0]],
   ])('does not receive the connections of %s', (_, flags, sender, env) => {
     expect(redirections(flags, sender, env)).toEqual([{ kind: 'none' }, { kind: 'none' }]);
   });
 
   test('does not receive the connections of root if rules of another program redirect them', () => {
-    const saved = '*nat\n-A OUTPUT -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 3128\nCOMMIT\n';
-    expect(redirectionOf([iptablesRules(saved, { uid: 0, gid: 0 })])).toEqual({ kind: 'none' });
+    const savedRules = '*nat\n-A OUTPUT -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 3128\nCOMMIT\n';
+    expect(redirectionOf([iptablesRules(savedRules, { uid: 0, gid: 0 })])).toEqual({ kind: 'none' });
   });
 });

@@ -3,16 +3,16 @@ import { isPresent, presentRedirection } from './present-redirection.ts';
 import { removalText } from './removal.ts';
 import { parseSavedRules } from './saved-rules.ts';
 
-const named = { tproxyMark: 1337 };
+const markOptions = { tproxyMark: 1337 };
 
 /** Returns the removal text of a table without its header. */
 function removalOf(
   table: string,
   lines: readonly string[],
-  names: Parameters<typeof presentRedirection>[1] = named,
+  names: Parameters<typeof presentRedirection>[1] = markOptions,
 ): string[] {
-  const saved = parseSavedRules([`*${table}`, ':OUTPUT ACCEPT [0:0]', ...lines, 'COMMIT'].join('\n'));
-  return removalText(presentRedirection(saved, names)).split('\n').slice(1, -2);
+  const savedRules = parseSavedRules([`*${table}`, ':OUTPUT ACCEPT [0:0]', ...lines, 'COMMIT'].join('\n'));
+  return removalText(presentRedirection(savedRules, names)).split('\n').slice(1, -2);
 }
 
 test('rules of other programs are never removed, however similar they are', () => {
@@ -28,8 +28,8 @@ test('rules of other programs are never removed, however similar they are', () =
     ['mangle', '-A OUTPUT -o lo -p tcp -m mark --mark 0x1 -j RETURN'],
     ['filter', '-A OUTPUT -p tcp -m tcp --dport 15001 -j ACCEPT'],
   ] as const) {
-    const saved = parseSavedRules(`*${table}\n:ISTIO_CUSTOM - [0:0]\n:FOREIGN - [0:0]\n${line}\nCOMMIT\n`);
-    expect(isPresent(presentRedirection(saved, named)), line).toBe(false);
+    const savedRules = parseSavedRules(`*${table}\n:ISTIO_CUSTOM - [0:0]\n:FOREIGN - [0:0]\n${line}\nCOMMIT\n`);
+    expect(isPresent(presentRedirection(savedRules, markOptions)), line).toBe(false);
   }
 });
 
@@ -68,7 +68,10 @@ test('an appended rule is deleted by number if equal rules exist', () => {
 });
 
 test('rules without a marker are removed if the flags name them and the chains exist', () => {
-  const names = { ...named, unrecorded: { excludedInterfaces: ['eth1'], kubevirtInterfaces: [], dropInvalid: false } };
+  const names = {
+    ...markOptions,
+    unrecorded: { excludedInterfaces: ['eth1'], kubevirtInterfaces: [], dropInvalid: false },
+  };
   const rule = '-A OUTPUT -o eth1 -j RETURN';
   expect(removalOf('nat', [rule], names)).toEqual([]);
   expect(removalOf('nat', [':ISTIO_OUTPUT - [0:0]', rule], names)).toContain('-D OUTPUT -o eth1 -j RETURN');

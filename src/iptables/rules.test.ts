@@ -129,8 +129,8 @@ test('rules for excluded interfaces come first, and those for virtual machines a
     '-I PREROUTING 1 -i vnet0 -j ISTIO_REDIRECT',
     '-I PREROUTING 1 -i vnet1 -j ISTIO_REDIRECT',
   ]);
-  const listed = section(rulesOf({ ...flags, outboundRanges: '10.0.0.0/8' }), 'nat');
-  expect(listed.slice(-4)).toEqual([
+  const natRules = section(rulesOf({ ...flags, outboundRanges: '10.0.0.0/8' }), 'nat');
+  expect(natRules.slice(-4)).toEqual([
     '-I PREROUTING 1 -i vnet0 -d 10.0.0.0/8 -j ISTIO_REDIRECT',
     '-I PREROUTING 1 -i vnet1 -d 10.0.0.0/8 -j ISTIO_REDIRECT',
     '-A ISTIO_OUTPUT -d 10.0.0.0/8 -j ISTIO_REDIRECT',
@@ -290,13 +290,13 @@ test('G4 excludes outbound ports for UDP too, and drops invalid packets in a sep
 
 test('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR replaces 127.0.0.1/32 in all IPv4 rules and only there', () => {
   const flags: GivenFlags = { mode: 'TPROXY', inboundPorts: '*', outboundRanges: '*', forceIpv6: 'true' };
-  const byDefault = rulesOf(flags);
+  const defaultRules = rulesOf(flags);
   const lines = rulesOf(flags, { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: '127.0.0.0/8' });
   expect(lines.filter((line) => line.includes('127.0.0.0/8')).length).toBe(6);
-  expect(lines).toEqual(byDefault.map((line) => line.replace('127.0.0.1/32', '127.0.0.0/8')));
-  for (const wrong of ['127.0.0.1', '::1/128', '127.0.0.1/33', '*']) {
-    expect(() => rulesOf({}, { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: wrong })).toThrow(
-      errorWith({ path: 'ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR', got: JSON.stringify(wrong) }),
+  expect(lines).toEqual(defaultRules.map((line) => line.replace('127.0.0.1/32', '127.0.0.0/8')));
+  for (const wrongRange of ['127.0.0.1', '::1/128', '127.0.0.1/33', '*']) {
+    expect(() => rulesOf({}, { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: wrongRange })).toThrow(
+      errorWith({ path: 'ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR', got: JSON.stringify(wrongRange) }),
     );
   }
 });

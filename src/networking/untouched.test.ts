@@ -40,20 +40,20 @@ it.each<[string, object, object, 'stays' | 'changes']>([
   ['removed TLS routes', { ...requests, ...connections }, requests, 'changes'],
 ])(
   'a gateway rebuilds its listener only if the connections of its VirtualService change: %s',
-  (_, previous, after, expected) => {
+  (_, previous, next, expected) => {
     const world = new GivenWorld([gateway, entry, routes(previous)]);
     const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router' });
-    const old = node.get(listenerType, '*')!.resources;
+    const oldResources = node.get(listenerType, '*')!.resources;
     const { encodings } = world;
-    node.typesToPush(world.put(routes(after)), [listenerType]);
+    node.typesToPush(world.put(routes(next)), [listenerType]);
     const now = node.get(listenerType, '*')!.resources;
-    const fresh = new GivenWorld([gateway, entry, routes(after)])
+    const freshResources = new GivenWorld([gateway, entry, routes(next)])
       .connect('10.9.0.1', { namespace: 'edge', type: 'router' })
       .get(listenerType, '*')!.resources;
     const versions = (list: typeof now): string[] => [...list].map(([name, { version }]) => `${name} ${version}`);
-    expect(versions(now)).toEqual(versions(fresh));
+    expect(versions(now)).toEqual(versions(freshResources));
     if (expected === 'stays') {
-      expect(now).toBe(old);
+      expect(now).toBe(oldResources);
       expect(world.encodings).toBe(encodings);
     } else expect(world.encodings).toBeGreaterThan(encodings);
   },

@@ -29,20 +29,20 @@ const keeper = setup({
 });
 
 /** Records a `keeper` machine that stores these values in order. */
-function kept(
-  things: readonly unknown[],
+function recordValues(
+  values: readonly unknown[],
   options: Partial<RecordOptions> = {},
 ): { recording: Recording; records: TraceRecord[] } {
   const recording = record({ program: 'test', machines: [keeper], onProblem: () => {}, ...options });
   const actor = createActor(keeper, { id: 'keeper', inspect: recording.inspect }).start();
-  for (const data of things) actor.send({ type: 'keep', data });
+  for (const data of values) actor.send({ type: 'keep', data });
   return { recording, records: recordsIn(recording.text()) };
 }
 const valueOf = (records: readonly TraceRecord[]): unknown =>
   records.flatMap((line) => (line.kind === 'step' ? (line.change ?? []) : [])).at(-1)?.value;
 
 test('a recording contains the actions of an actor, and the definition and source of its machine', () => {
-  const { recording, records } = kept(['a']);
+  const { recording, records } = recordValues(['a']);
   const [header] = linesOf(recording.text());
   expect(header).toMatchObject({
     kind: 'header',
@@ -60,15 +60,16 @@ test('a recording has different names for actors with the same ID below differen
   const parent = setup({ actors: { child } }).createMachine({ id: 'parent', invoke: { id: 'fetcher', src: 'child' } });
   const recording = record({ program: 'test', machines: [parent] });
   for (const id of ['one', 'two']) createActor(parent, { id, inspect: recording.inspect }).start();
-  const spawned = recordsIn(recording.text()).flatMap((line) => (line.kind === 'spawn' ? line.actor : []));
-  expect(spawned).toEqual(['one', 'one/fetcher', 'two', 'two/fetcher']);
+  const spawnedActors = recordsIn(recording.text()).flatMap((line) => (line.kind === 'spawn' ? line.actor : []));
+  expect(spawnedActors).toEqual(['one', 'one/fetcher', 'two', 'two/fetcher']);
 });
 
 describe('the recording of a context with complex data', () => {
   const ring: Record<string, unknown> = { name: 'ring' };
   ring.self = ring;
   ring.list = [ring];
-  const wide = (depth: number): unknown => (depth === 0 ? 1 : Array.from({ length: 30 }, () => wide(depth - 1)));
+  const wideArray = (depth: number): unknown =>
+    depth === 0 ? 1 : Array.from({ length: 30 }, () => wideArray(depth - 1));
   const throwing = {
     fine: 1,
     get broken(): never {
@@ -105,24 +106,24 @@ describe('the recording of a context with complex data', () => {
     ],
     ['supports a field named __proto__', JSON.parse('{"__proto__":{"polluted":true},"a":1}'), { a: 1 }],
   ])('%s', (_, data, expected) => {
-    const { records } = kept(['before', data]);
+    const { records } = recordValues(['before', data]);
     expect(valueOf(records)).toEqual(expected);
     expect(records).toHaveLength(6);
   });
 
   test('has a limited record size', () => {
-    const { recording, records } = kept([{ text: 'x'.repeat(50_000_000) }, wide(5)], { level: 'full' });
+    const { recording, records } = recordValues([{ text: 'x'.repeat(50_000_000) }, wideArray(5)], { level: 'full' });
     expect(records).toHaveLength(6);
     for (const line of recording.text().split('\n')) expect(line.length).toBeLessThan(100_000);
     expect(recording.text()).toContain('50000000 characters');
   });
 
   test('takes milliseconds even if all values reference each other', () => {
-    const shared = Array.from({ length: 40 }, () => ({}) as Record<string, unknown>);
-    for (const one of shared) for (const [i, other] of shared.entries()) one[`k${i}`] = other;
-    const begun = process.cpuUsage();
-    kept([shared]);
-    const { user } = process.cpuUsage(begun);
+    const sharedObjects = Array.from({ length: 40 }, () => ({}) as Record<string, unknown>);
+    for (const one of sharedObjects) for (const [i, other] of sharedObjects.entries()) one[`k${i}`] = other;
+    const startUsage = process.cpuUsage();
+    recordValues([sharedObjects]);
+    const { user } = process.cpuUsage(startUsage);
     expect(user / 1_000).toBeLessThan(2_000);
   });
 });
@@ -135,7 +136,7 @@ test('a recording omits secrets recognized by field name, format, environment or
     note: 'Authorization: Bearer abc.def.ghi and from-the-environment, told-by-hand',
     key: '-----BEGIN PRIVATE KEY-----\nMIIabc\n-----END PRIVATE KEY-----',
   };
-  const { recording } = kept([data], { secrets: ['told-by-hand'] });
+  const { recording } = recordValues([data], { secrets: ['told-by-hand'] });
   const text = recording.text();
   for (const secret of ['hunter22', 'abc.def.ghi', 'from-the-environment', 'told-by-hand', 'MIIabc']) {
     expect(text).not.toContain(secret);
@@ -145,17 +146,17 @@ test('a recording omits secrets recognized by field name, format, environment or
 
 describe('the writer of a recording', () => {
   test('receives complete lines in order, one call at a time', async () => {
-    const taken: string[] = [];
-    let atOnce = 0;
+    const writtenTexts: string[] = [];
+    let activeCount = 0;
     const write = async (text: string): Promise<void> => {
-      expect(++atOnce).toBe(1);
+      expect(++activeCount).toBe(1);
       await new Promise((resolve) => setTimeout(resolve, 5));
-      taken.push(text);
-      atOnce--;
+      writtenTexts.push(text);
+      activeCount--;
     };
-    const { recording } = kept(['a', 'b'], { write });
+    const { recording } = recordValues(['a', 'b'], { write });
     await recording.close();
-    expect(taken.join('')).toBe(recording.text());
+    expect(writtenTexts.join('')).toBe(recording.text());
     expect(recording.lost()).toBe(0);
   });
 
@@ -204,15 +205,15 @@ test('a recording has different names for two running root actors with one ID', 
   first.stop();
   // After the end of an actor its name can be used again.
   start();
-  const named = (kind: 'spawn' | 'stop') =>
+  const actorNames = (kind: 'spawn' | 'stop') =>
     recordsIn(recording.text()).flatMap((line) => (line.kind === kind ? [line.actor] : []));
-  expect(named('spawn')).toEqual(['one', 'one (2)', 'one']);
-  expect(named('stop')).toEqual(['one (2)', 'one']);
+  expect(actorNames('spawn')).toEqual(['one', 'one (2)', 'one']);
+  expect(actorNames('stop')).toEqual(['one (2)', 'one']);
 });
 
 test('a recording releases ended actors, because a program can have a root actor per request', async () => {
   const recording = record({ program: 'test', machines: [keeper], keep: 10, onProblem: () => {} });
-  const ended = Array.from({ length: 200 }, (_, number) => {
+  const stoppedActors = Array.from({ length: 200 }, (_, number) => {
     const actor = createActor(keeper, { id: `request ${number}`, inspect: recording.inspect }).start();
     actor.send({ type: 'keep', data: number });
     actor.stop();
@@ -221,7 +222,7 @@ test('a recording releases ended actors, because a program can have a root actor
   // The last actor may still be referenced by the caller's stack.
   const alive = async (): Promise<number> => {
     await collectGarbage();
-    return ended.filter((actor) => actor.deref() !== undefined).length;
+    return stoppedActors.filter((actor) => actor.deref() !== undefined).length;
   };
   await expect.poll(alive).toBeLessThan(5);
   expect(recordsIn(recording.text())).toHaveLength(10);
@@ -237,13 +238,13 @@ describe('the recording of a root actor that fails', () => {
     },
   });
   const onEvent = failing.createMachine({ id: 'failing', on: { fail: { actions: 'fail' } } });
-  const atStart = failing.createMachine({ id: 'failing', entry: 'fail' });
-  const ends = (text: string): TraceRecord[] => recordsIn(text).filter(({ kind }) => kind === 'stop');
-  const failed = [expect.objectContaining({ actor: 'failing', status: 'error', error: 'broken on purpose' })];
+  const failingAtStart = failing.createMachine({ id: 'failing', entry: 'fail' });
+  const stopRecords = (text: string): TraceRecord[] => recordsIn(text).filter(({ kind }) => kind === 'stop');
+  const failedStop = [expect.objectContaining({ actor: 'failing', status: 'error', error: 'broken on purpose' })];
 
   test.each([
     ['by an event', onEvent, 'event'],
-    ['by its start', atStart, 'spawn'],
+    ['by its start', failingAtStart, 'spawn'],
   ])(
     'contains one end with its cause (%s), and listeners are called as without a recording',
     async (_, machine, cause) => {
@@ -253,34 +254,34 @@ describe('the recording of a root actor that fails', () => {
       actor.subscribe({ error: (error) => errors.push(error) });
       actor.start();
       actor.send({ type: 'fail' });
-      expect(ends(recording.text())).toEqual(failed);
-      const [end] = ends(recording.text()) as { cause?: number }[];
+      expect(stopRecords(recording.text())).toEqual(failedStop);
+      const [end] = stopRecords(recording.text()) as { cause?: number }[];
       expect(recordsIn(recording.text()).find(({ seq }) => seq === end?.cause)?.kind).toBe(cause);
       await Promise.resolve();
       actor.send({ type: 'fail' });
-      expect(ends(recording.text())).toEqual(failed);
+      expect(stopRecords(recording.text())).toEqual(failedStop);
       expect(errors).toHaveLength(1);
     },
   );
 
   test('contains the end before the next record, even if the file is not closed', async () => {
-    const written: string[] = [];
-    const recording = record({ program: 'test', machines: [onEvent], write: (text) => void written.push(text) });
+    const writtenTexts: string[] = [];
+    const recording = record({ program: 'test', machines: [onEvent], write: (text) => void writtenTexts.push(text) });
     const actor = createActor(onEvent, { id: 'failing', inspect: recording.inspect });
     actor.subscribe({ error: () => {} });
     actor.start().send({ type: 'fail' });
     createActor(onEvent, { id: 'other', inspect: recording.inspect }).start();
     const records = recordsIn(recording.text());
     const end = records.findIndex(({ kind }) => kind === 'stop');
-    const other = records.findIndex((each) => each.kind === 'spawn' && each.actor === 'other');
+    const other = records.findIndex((entry) => entry.kind === 'spawn' && entry.actor === 'other');
     expect(end).toBeGreaterThan(0);
     expect(end).toBeLessThan(other);
-    await vi.waitFor(() => expect(written.join('')).toContain('broken on purpose'));
+    await vi.waitFor(() => expect(writtenTexts.join('')).toContain('broken on purpose'));
   });
 });
 
 test('a closed recording ignores events', async () => {
-  const { recording } = kept([]);
+  const { recording } = recordValues([]);
   await recording.close();
   const textBefore = recording.text();
   createActor(keeper, { id: 'late', inspect: recording.inspect }).start();
@@ -312,8 +313,8 @@ test('a recording marks an event to an ended actor as not delivered, with no eff
   const actor = createActor(parent, { id: 'parent', inspect: recording.inspect }).start();
   for (const type of ['poke', 'end', 'poke']) actor.send({ type });
   const records = recordsIn(recording.text());
-  const sent = records.filter((line) => line.kind === 'event' && line.to === 'parent/kid');
-  expect(sent.map((line) => line.kind === 'event' && line.undelivered)).toEqual([undefined, true]);
+  const eventsToKid = records.filter((line) => line.kind === 'event' && line.to === 'parent/kid');
+  expect(eventsToKid.map((line) => line.kind === 'event' && line.undelivered)).toEqual([undefined, true]);
   expect(records.filter((line) => line.kind === 'unexpected')).toEqual([]);
   // The parent references the actor by its name in the trace.
   expect(JSON.stringify(records)).toContain('"ref":"[Actor parent/kid]"');

@@ -13,10 +13,10 @@ it('a cached function computes each result once, including undefined', () => {
 
 it('a cached function drops its results when their number reaches the limit', () => {
   const computed: string[] = [];
-  const same = cachedFunction((text) => {
+  const cachedIdentity = cachedFunction((text) => {
     computed.push(text);
     return text;
   }, 2);
-  for (const text of ['a', 'b', 'a', 'c', 'a']) same(text);
+  for (const text of ['a', 'b', 'a', 'c', 'a']) cachedIdentity(text);
   expect(computed).toEqual(['a', 'b', 'c', 'a']);
 });

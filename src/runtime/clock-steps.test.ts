@@ -13,7 +13,7 @@ describe('watchClockSteps', () => {
     vi.useFakeTimers();
     [monotonicMs, offsetMs, steps] = [0, 1_000_000, []];
     const clocks = { wall: () => monotonicMs + offsetMs, monotonic: () => monotonicMs };
-    stop = watchClockSteps((byMs) => steps.push(byMs), clocks);
+    stop = watchClockSteps((stepMs) => steps.push(stepMs), clocks);
   });
 
   afterEach(() => {

@@ -3,29 +3,29 @@ import { uncaughtErrors } from '../../test/harness/uncaught-errors.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 
 test('OneAtATime processes items added during processing afterwards, in order', () => {
-  const seen: string[] = [];
+  const events: string[] = [];
   const line: OneAtATime<number> = new OneAtATime((item) => {
-    seen.push(`${item}`);
+    events.push(`${item}`);
     if (item === 1) for (const next of [2, 3]) line.add(next);
     if (item === 2) line.add(4);
-    seen.push(`${item} taken`);
+    events.push(`${item} taken`);
   });
   line.add(1);
-  expect(seen).toEqual(['1', '1 taken', '2', '2 taken', '3', '3 taken', '4', '4 taken']);
+  expect(events).toEqual(['1', '1 taken', '2', '2 taken', '3', '3 taken', '4', '4 taken']);
 });
 
 test('OneAtATime processes all items if one fails, and throws its error afterwards', async () => {
-  const caught = uncaughtErrors();
-  const seen: number[] = [];
+  const caughtErrors = uncaughtErrors();
+  const processedItems: number[] = [];
   const line: OneAtATime<number> = new OneAtATime((item) => {
-    seen.push(item);
+    processedItems.push(item);
     if (item === 1) for (const next of [2, 3, 4]) line.add(next);
     if (item === 1 || item === 3) throw new Error(`not ${item}`);
   });
   expect(() => line.add(1)).toThrow('not 1');
-  expect(seen).toEqual([1, 2, 3, 4]);
+  expect(processedItems).toEqual([1, 2, 3, 4]);
   await Promise.resolve();
-  expect(caught.map(({ error }) => String(error))).toEqual(['Error: not 3']);
+  expect(caughtErrors.map(({ error }) => String(error))).toEqual(['Error: not 3']);
   line.add(5);
-  expect(seen.at(-1)).toBe(5);
+  expect(processedItems.at(-1)).toBe(5);
 });

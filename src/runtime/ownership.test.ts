@@ -2,26 +2,26 @@ import { expect, test } from 'vitest';
 import { Ownership } from './ownership.ts';
 
 test('Ownership acquires a resource immediately if this program is the owner, otherwise when it becomes the owner', async () => {
-  const taken: string[] = [];
+  const acquired: string[] = [];
   const first = new Ownership(true);
-  first.onAcquired(() => void taken.push('first'));
-  const later = new Ownership(false);
-  later.onAcquired(() => void taken.push('later'));
-  expect(taken).toEqual(['first']);
-  await later.take();
-  expect([taken, later.isOurs]).toEqual([['first', 'later'], true]);
+  first.onAcquired(() => void acquired.push('first'));
+  const laterOwnership = new Ownership(false);
+  laterOwnership.onAcquired(() => void acquired.push('later'));
+  expect(acquired).toEqual(['first']);
+  await laterOwnership.take();
+  expect([acquired, laterOwnership.isOurs]).toEqual([['first', 'later'], true]);
 });
 
 test('Ownership reacquires a released resource when this program becomes the owner again, unless it was unregistered', async () => {
-  const taken: string[] = [];
+  const acquired: string[] = [];
   const ownership = new Ownership(true);
-  ownership.onAcquired(() => void taken.push('kept'));
-  const forget = ownership.onAcquired(() => void taken.push('forgotten'));
+  ownership.onAcquired(() => void acquired.push('kept'));
+  const forget = ownership.onAcquired(() => void acquired.push('forgotten'));
   ownership.giveUp();
   expect(ownership.isOurs).toBe(false);
   forget();
   await ownership.take();
-  expect(taken).toEqual(['kept', 'forgotten', 'kept']);
+  expect(acquired).toEqual(['kept', 'forgotten', 'kept']);
 });
 
 test('Ownership is complete when all resources are acquired, and otherwise fails with the error of the first unavailable one', async () => {

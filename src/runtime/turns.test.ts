@@ -4,9 +4,9 @@ import { type Steps, Turns } from './turns.ts';
 
 const turnMs = 6;
 
-function* busy(ms: number, done: () => void = () => {}): Steps<void> {
-  for (const until = performance.now() + ms; performance.now() < until; ) yield;
-  done();
+function* busySteps(ms: number, onDone: () => void = () => {}): Steps<void> {
+  for (const endMs = performance.now() + ms; performance.now() < endMs; ) yield;
+  onDone();
 }
 
 /** Number of turns of the event loop until the work is done. */
@@ -15,18 +15,18 @@ async function turnsUntil(work: Promise<unknown>): Promise<number> {
   void work.then(() => {
     isDone = true;
   });
-  let turns = 0;
+  let turnCount = 0;
   while (!isDone) {
     await nextTurn();
-    turns++;
+    turnCount++;
   }
-  return turns;
+  return turnCount;
 }
 
 function* steps(count: number, lastingMs: number): Steps<void> {
   for (let i = 0; i < count; i++) {
-    const until = performance.now() + lastingMs;
-    while (performance.now() < until);
+    const endMs = performance.now() + lastingMs;
+    while (performance.now() < endMs);
     yield;
   }
 }
@@ -47,20 +47,22 @@ test('a long task that starts when another one ends shares its iteration', async
 });
 
 test('the long task that has waited longest gets the next iteration, so that every task completes', async () => {
-  const ended: string[] = [];
+  const completedTasks: string[] = [];
   let isOver = false;
   const endless = (async () => {
     const turns = new Turns(2);
     while (!isOver) {
-      await turns.through(busy(3));
+      await turns.through(busySteps(3));
       await turns.rest();
     }
   })();
-  const work = ['first', 'second', 'third'].map((name) => new Turns(2).through(busy(1, () => ended.push(name))));
+  const work = ['first', 'second', 'third'].map((name) =>
+    new Turns(2).through(busySteps(1, () => completedTasks.push(name))),
+  );
   await Promise.all(work);
   isOver = true;
   await endless;
-  expect(ended).toEqual(['first', 'second', 'third']);
+  expect(completedTasks).toEqual(['first', 'second', 'third']);
 });
 
 test('a long task does not yield if the iteration has just started', async () => {

@@ -76,18 +76,18 @@ async function injectFault(fault: BenchFault, mesh: Mesh, subject: FaultSubject)
   // These clients run separately: their timeline shows when new connections got no response.
   const clients = fault.load === undefined ? newClients : manyNewClients;
   const newConnections = await mesh.startLoad({ ...plan, clients });
-  const kept = await mesh.startLoad({ ...plan, clients: persistentClients });
+  const keptLoad = await mesh.startLoad({ ...plan, clients: persistentClients });
   try {
     await sleep(warmUpMs);
     const inflicted = await fault.inject(mesh, subject);
     const servedAfterMs = await observe(fault, mesh, subject, inflicted);
     const { timeline } = await newConnections.report();
-    const cost = costOf(await Promise.all([kept.stop(), newConnections.stop()]), timeline);
+    const cost = costOf(await Promise.all([keptLoad.stop(), newConnections.stop()]), timeline);
     print(`${fault.title}, ${subject.name}: ${cost.failed} failed of ${cost.total}`);
     const note = inflicted.note === undefined ? {} : { note: inflicted.note };
     return { fault: fault.title, subject: subject.name, ...cost, servedAfterMs, ...note };
   } finally {
-    kept.kill();
+    keptLoad.kill();
     newConnections.kill();
     await subject.program.stop();
     // The next subject needs the certificate that the fault removed.
@@ -124,30 +124,30 @@ async function main(): Promise<number> {
     return 0;
   }
   const names = values.only?.split(',') ?? faults.map(({ name }) => name);
-  const unknown = names.filter((name) => !faults.some((fault) => fault.name === name));
-  if (unknown.length > 0) throw new Error(`--only: there is no fault ${unknown.join(', ')}\n\n${usage}`);
-  const chosen = faults.filter(({ name }) => names.includes(name));
+  const unknownNames = names.filter((name) => !faults.some((fault) => fault.name === name));
+  if (unknownNames.length > 0) throw new Error(`--only: there is no fault ${unknownNames.join(', ')}\n\n${usage}`);
+  const selectedFaults = faults.filter(({ name }) => names.includes(name));
   const results: FaultResult[] = [];
   const { problems, refusedTraces } = await runBench({ sidecar: false, ...times }, (bench) =>
-    measure(bench, chosen, results),
+    measure(bench, selectedFaults, results),
   );
   print(`\n${formatFaultTable(results, subjectNames)}`);
   print(`\nat most ${inFlight} requests are in flight on one Envoy; times: ${JSON.stringify(times)}`);
   const missed = results
     .filter(({ subject }) => subject === 'pilot-agent')
-    .flatMap((result) => shortfalls(result, chosen.find(({ title }) => title === result.fault)?.goal ?? {}));
-  const wrong = [
+    .flatMap((result) => shortfalls(result, selectedFaults.find(({ title }) => title === result.fault)?.goal ?? {}));
+  const failureLines = [
     ...problems,
     ...refusedTraces.map((trace) => `deviates from the sequence diagrams: ${trace}`),
     ...missed,
   ];
-  for (const problem of wrong) print(`problem: ${problem}`);
+  for (const problem of failureLines) print(`problem: ${problem}`);
   print(
-    wrong.length === 0
-      ? `${chosen.length} faults done, every goal reached, nothing left behind`
-      : `${wrong.length} problems`,
+    failureLines.length === 0
+      ? `${selectedFaults.length} faults done, every goal reached, nothing left behind`
+      : `${failureLines.length} problems`,
   );
-  return wrong.length === 0 ? 0 : 1;
+  return failureLines.length === 0 ? 0 : 1;
 }
 
 await exitWith(main);

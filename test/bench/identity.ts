@@ -53,7 +53,7 @@ interface Authority {
   readonly directory: string;
 }
 
-async function begin(programs: Programs, services: number, pilot: string | undefined): Promise<Authority> {
+async function startAuthority(programs: Programs, services: number, pilot: string | undefined): Promise<Authority> {
   const directory = join(programs.root, 'ca');
   const [securePort] = await freePorts(1);
   const mesh = new BenchMesh(join(programs.root, 'mesh'), { services, endpoints: endpointsEach, flavor: 'istio' });
@@ -98,14 +98,14 @@ interface Load {
 /** Sends requests without delays until the returned function is called. */
 function requestAtFullSpeed(agents: readonly FakeAgent[]): () => Promise<Load> {
   const startedAt = performance.now();
-  const failed: string[] = [];
+  const failures: string[] = [];
   let [signed, deferred, isOver] = [0, 0, false];
   const requestRepeatedly = async (agent: FakeAgent): Promise<void> => {
     while (!isOver) {
       const result = await agent.requestCertificate();
       if (isOver) return;
       if (result.is === 'signed') signed++;
-      else if (result.is === 'failed') failed.push(result.why);
+      else if (result.is === 'failed') failures.push(result.why);
       else {
         deferred++;
         await sleep(result.afterMs);
@@ -117,7 +117,7 @@ function requestAtFullSpeed(agents: readonly FakeAgent[]): () => Promise<Load> {
     isOver = true;
     const ms = performance.now() - startedAt;
     await Promise.all(all);
-    return { signed, deferred, failed, ms };
+    return { signed, deferred, failed: failures, ms };
   };
 }
 
@@ -163,21 +163,21 @@ async function main(): Promise<number> {
   const count = integerFlag('agents', values.agents, quick ? 50 : 1_000);
   const streams = integerFlag('streams', values.streams, quick ? 20 : 500);
   const figures: { -readonly [name in keyof IdentityFigures]?: number } = {};
-  const wrong: string[] = [];
+  const failures: string[] = [];
   const problems = await runWithPrograms(async (programs) => {
-    const authority = await begin(programs, quick ? 20 : 200, pilot);
+    const authority = await startAuthority(programs, quick ? 20 : 200, pilot);
     const { pid } = authority.server;
-    const busy = await agentsOf(authority, busyAgents);
+    const requestingAgents = await agentsOf(authority, busyAgents);
     // Starts threads and compiles code before the measurement.
-    const warm = requestAtFullSpeed(busy);
+    const warm = requestAtFullSpeed(requestingAgents);
     await sleep(1_000);
-    wrong.push(...(await warm()).failed);
+    failures.push(...(await warm()).failed);
 
     const cpuBefore = cpuTimeMs(pid);
-    const stop = requestAtFullSpeed(busy);
+    const stop = requestAtFullSpeed(requestingAgents);
     await sleep(seconds * 1_000);
     const load = await stop();
-    wrong.push(...load.failed);
+    failures.push(...load.failed);
     figures.certificatesPerSecond = (1_000 * load.signed) / load.ms;
     figures.serverCpuMsPerCertificate = (cpuTimeMs(pid) - cpuBefore) / load.signed;
     print(`signed ${load.signed} in ${(load.ms / 1_000).toFixed(1)} s, deferred: ${load.deferred}`);
@@ -186,26 +186,26 @@ async function main(): Promise<number> {
     programs.onEnd(() => fleet.end());
     await fleet.open({ port: authority.server.port, protocol: 'delta', sidecars: proxies });
     await pushes(authority, fleet, 2);
-    const alone = await pushes(authority, fleet, changes);
-    const stopRequests = requestAtFullSpeed(busy);
-    const beside = await pushes(authority, fleet, changes);
-    const loadBeside = await stopRequests();
-    wrong.push(...loadBeside.failed);
-    figures.pushMs = medianOf(alone);
-    figures.pushP99Ms = quantileOf(alone, 0.99);
-    figures.pushBesideSigningMs = medianOf(beside);
-    figures.pushBesideSigningP99Ms = quantileOf(beside, 0.99);
-    figures.certificatesPerSecondBesidePushes = (1_000 * loadBeside.signed) / loadBeside.ms;
-    for (const agent of busy) agent.close();
+    const unloadedPushes = await pushes(authority, fleet, changes);
+    const stopRequests = requestAtFullSpeed(requestingAgents);
+    const loadedPushes = await pushes(authority, fleet, changes);
+    const signingLoad = await stopRequests();
+    failures.push(...signingLoad.failed);
+    figures.pushMs = medianOf(unloadedPushes);
+    figures.pushP99Ms = quantileOf(unloadedPushes, 0.99);
+    figures.pushBesideSigningMs = medianOf(loadedPushes);
+    figures.pushBesideSigningP99Ms = quantileOf(loadedPushes, 0.99);
+    figures.certificatesPerSecondBesidePushes = (1_000 * signingLoad.signed) / signingLoad.ms;
+    for (const agent of requestingAgents) agent.close();
 
     const agents = await agentsOf(authority, count);
-    const served = await Promise.all(agents.map(requestUntilSigned));
+    const signingResults = await Promise.all(agents.map(requestUntilSigned));
     for (const agent of agents) agent.close();
-    wrong.push(...served.flatMap(({ why }) => why ?? []));
-    const times = served.map(({ ms }) => ms);
+    failures.push(...signingResults.flatMap(({ why }) => why ?? []));
+    const times = signingResults.map(({ ms }) => ms);
     figures.agentsMedianMs = medianOf(times);
     figures.agentsLastMs = times.reduce((max, ms) => Math.max(max, ms), 0);
-    figures.agentsToldToComeAgain = served.filter(({ tries }) => tries > 1).length;
+    figures.agentsToldToComeAgain = signingResults.filter(({ tries }) => tries > 1).length;
     await fleet.end();
 
     const { roots, token } = await credentialsOf(authority, 0);
@@ -217,8 +217,8 @@ async function main(): Promise<number> {
   });
   for (const [name, value] of Object.entries(figures)) print(`${name}: ${value.toFixed(1)}`);
   const kinds = new Map<string, number>();
-  for (const why of wrong) kinds.set(why, (kinds.get(why) ?? 0) + 1);
-  for (const [why, times] of kinds) print(`wrong: ${why} (${times} times)`);
+  for (const reason of failures) kinds.set(reason, (kinds.get(reason) ?? 0) + 1);
+  for (const [reason, times] of kinds) print(`wrong: ${reason} (${times} times)`);
   for (const problem of problems) print(problem);
   const goals = problems.length > 0 ? [] : goalsOf(figures as IdentityFigures);
   for (const { figureName, expected, measured, isMet } of goals) {
@@ -226,7 +226,7 @@ async function main(): Promise<number> {
   }
   print(JSON.stringify(figures));
   const isMissed = !quick && goals.some(({ isMet }) => !isMet);
-  return wrong.length + problems.length === 0 && !isMissed ? 0 : 1;
+  return failures.length + problems.length === 0 && !isMissed ? 0 : 1;
 }
 
 await exitWith(main);

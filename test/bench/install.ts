@@ -50,22 +50,22 @@ async function measure(folder: string, flags: readonly string[]): Promise<number
   };
 
   const startedAt = performance.now();
-  const lap = (step: string): number => {
+  const printStep = (step: string): number => {
     const ms = performance.now() - startedAt;
     print(`${(ms / 1_000).toFixed(1).padStart(6)} s  ${step}`);
     return ms;
   };
   await execa('npm', ['install', '--no-audit', '--no-fund', ...flags, tarball], { cwd: installedIn, env });
-  lap('npm install of the tarball');
+  printStep('npm install of the tarball');
   let wholeMs = Number.POSITIVE_INFINITY;
   const { problems, refusedTraces } = await runBench({ installedIn, env }, async ({ mesh }) => {
     await Promise.all([mesh.startSamples(), mesh.startDiscovery()]);
-    lap('the control plane is ready');
+    printStep('the control plane is ready');
     await mesh.startGateway().program.line(/Envoy .* is installed: /, { deadlineMs: 300_000 });
-    lap('Envoy is fetched and installed');
+    printStep('Envoy is fetched and installed');
     mesh.startSidecar();
     await mesh.waitForResponse(mesh.httpTarget);
-    wholeMs = lap('a request through gateway and sidecar');
+    wholeMs = printStep('a request through gateway and sidecar');
   });
   for (const problem of [...problems, ...refusedTraces]) print(problem);
   return wholeMs <= goalMs && problems.length + refusedTraces.length === 0 ? 0 : 1;

@@ -23,7 +23,7 @@ class PlainSupervisor {
   readonly #command: readonly string[];
   readonly #log: number;
   #child: ChildProcess | undefined;
-  #ordered = false;
+  #isStopOrdered = false;
   #ending = false;
 
   constructor(command: readonly string[], logFile: string) {
@@ -35,17 +35,17 @@ class PlainSupervisor {
     const [file, ...args] = this.#command;
     const child = spawn(file!, args, { stdio: ['ignore', this.#log, this.#log] });
     this.#child = child;
-    this.#ordered = false;
+    this.#isStopOrdered = false;
     child.once('error', (error) => {
       print(`cannot start Envoy: ${error.message}`);
       process.exit(1);
     });
-    child.once('exit', (code, signal) => void this.#exited(code, signal));
+    child.once('exit', (code, signal) => void this.#handleExit(code, signal));
   }
 
   /** Does nothing without a running Envoy, because the next one reads the new files. */
   restart(): void {
-    this.#ordered = true;
+    this.#isStopOrdered = true;
     this.#child?.kill('SIGTERM');
   }
 
@@ -55,10 +55,10 @@ class PlainSupervisor {
     this.#child.kill('SIGTERM');
   }
 
-  async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
+  async #handleExit(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     print(`Envoy ended: ${signal ?? `exit code ${code}`}`);
     this.#child = undefined;
-    if (!this.#ordered && !this.#ending) await sleep(restartPauseMs);
+    if (!this.#isStopOrdered && !this.#ending) await sleep(restartPauseMs);
     if (this.#ending) process.exit(0);
     this.start();
   }
@@ -79,10 +79,10 @@ function digestOf(directory: string): string {
 }
 
 async function watch(directory: string, delayMs: number, onChange: () => void): Promise<never> {
-  for (let known = digestOf(directory); ; await sleep(watchEveryMs)) {
-    if (digestOf(directory) === known) continue;
+  for (let lastDigest = digestOf(directory); ; await sleep(watchEveryMs)) {
+    if (digestOf(directory) === lastDigest) continue;
     await sleep(delayMs);
-    known = digestOf(directory);
+    lastDigest = digestOf(directory);
     onChange();
   }
 }

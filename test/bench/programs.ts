@@ -28,33 +28,33 @@ export async function runWithPrograms(run: (programs: Programs) => Promise<void>
   const interrupted = interruption();
   const testRun = randomUUID();
   const root = mkdtempSync(join(tmpdir(), 'chartpilot-bench-'));
-  const ends: (() => Promise<unknown>)[] = [];
+  const cleanups: (() => Promise<unknown>)[] = [];
   const env = { ...process.env, [testRunVariable]: testRun };
-  let started = 0;
+  let startedCount = 0;
   const programs: Programs = {
     root,
     env,
-    onEnd: (end) => void ends.push(end),
-    start: (name, executable, args, more = {}) => {
-      const logFile = join(root, `${++started}-${name}.log`);
-      const program = Program.run(name, executable, { args, env: { ...env, ...more }, cwd: root, logFile });
-      ends.push(() => program.stop({ deadlineMs: 5_000 }));
+    onEnd: (end) => void cleanups.push(end),
+    start: (name, executable, args, extraEnv = {}) => {
+      const logFile = join(root, `${++startedCount}-${name}.log`);
+      const program = Program.run(name, executable, { args, env: { ...env, ...extraEnv }, cwd: root, logFile });
+      cleanups.push(() => program.stop({ deadlineMs: 5_000 }));
       return program;
     },
   };
-  const running = run(programs).then(
+  const programRun = run(programs).then(
     () => [],
     (error: unknown) => [messageOf(error)],
   );
-  const errors = await Promise.race([running, interrupted]);
-  await Promise.all(ends.map((end) => end()));
-  const left = leftovers(testRun, new Set()).map((line) => `left behind: ${line}`);
+  const errors = await Promise.race([programRun, interrupted]);
+  await Promise.all(cleanups.map((end) => end()));
+  const leftoverErrors = leftovers(testRun, new Set()).map((line) => `left behind: ${line}`);
   if (errors === 'interrupted') {
     rmSync(root, { recursive: true });
-    for (const line of left) print(line);
+    for (const line of leftoverErrors) print(line);
     process.exit(interruptedCode);
   }
-  if (errors.length + left.length === 0) rmSync(root, { recursive: true });
+  if (errors.length + leftoverErrors.length === 0) rmSync(root, { recursive: true });
   else print(`configuration and logs are in ${root}`);
-  return [...errors, ...left];
+  return [...errors, ...leftoverErrors];
 }

@@ -110,12 +110,12 @@ function readSettings(): Settings | undefined {
     },
   });
   if (values.help === true) return undefined;
-  const named = values.only === undefined ? parts.slice(0, 4) : values.only.split(',');
+  const partNames = values.only === undefined ? parts.slice(0, 4) : values.only.split(',');
   return {
     services: integerFlag('services', values.services, values.quick ? 100 : goalSize.services),
     sidecars: integerFlag('streams', values.streams, values.quick ? 20 : goalSize.sidecars),
-    rounds: integerFlag('rounds', values.rounds, defaultRounds(named, values.quick)),
-    parts: [...named.map((part) => oneOf('only', parts, part)), ...(values.scaling ? (['scaling'] as const) : [])],
+    rounds: integerFlag('rounds', values.rounds, defaultRounds(partNames, values.quick)),
+    parts: [...partNames.map((part) => oneOf('only', parts, part)), ...(values.scaling ? (['scaling'] as const) : [])],
     rows: rowsOf(values.rows),
     scopes: {
       services: integerFlag('services', values.services, values.quick ? 300 : scopesGoalSize.services),
@@ -131,21 +131,21 @@ function readSettings(): Settings | undefined {
 }
 
 /** Varied meshes have fewer rounds: one round has ten of them, or meshes of 5,000 services. */
-function defaultRounds(named: readonly string[], quick: boolean): number {
-  if (named.every((part) => part === 'namespaces' || part === 'scopes'))
-    return named.includes('scopes') || quick ? 1 : 3;
-  return quick ? 2 : 5;
+function defaultRounds(partNames: readonly string[], isQuick: boolean): number {
+  if (partNames.every((part) => part === 'namespaces' || part === 'scopes'))
+    return partNames.includes('scopes') || isQuick ? 1 : 3;
+  return isQuick ? 2 : 5;
 }
 
 /** Rows in the order of the table. */
 function rowsOf(text: string | undefined): readonly string[] {
   const all = Object.keys(varietyRows);
-  const named = new Set(text === undefined ? all : text.split(',').map((row) => oneOf('rows', all, row)));
-  return all.filter((row) => named.has(row));
+  const rowNames = new Set(text === undefined ? all : text.split(',').map((row) => oneOf('rows', all, row)));
+  return all.filter((row) => rowNames.has(row));
 }
 
 function oneOf<Name extends string>(flag: string, names: readonly Name[], text: string): Name {
-  const name = names.find((each) => each === text);
+  const name = names.find((candidate) => candidate === text);
   if (name === undefined) throw new Error(`--${flag}: expected one of ${names.join(', ')}, got ${text}`);
   return name;
 }
@@ -169,19 +169,19 @@ async function measureAll(programs: Programs, subjects: AllMeasuredServers, sett
 }
 
 /** Goals that are not checked because of the chosen settings. */
-function notes(settings: Settings, figures: readonly Figure[]): string[] {
+function uncheckedGoalNotes(settings: Settings, figures: readonly Figure[]): string[] {
   const { parts: selectedParts, services, sidecars, scopes, withGo } = settings;
   const isGoalSize = {
     services: services === goalSize.services,
     both: services === goalSize.services && sidecars === goalSize.sidecars,
   };
-  const ofOtherSize = selectedParts.filter(
+  const partsOfOtherSize = selectedParts.filter(
     (part) => part in partsWithGoals && !isGoalSize[partsWithGoals[part as CheckedFigures]],
   );
   const growing = onlyGrowthGoals(figures).map(({ name }) => name);
   return [
     ...(withGo ? [] : ['not checked because of --without-go: ratios to go-control-plane']),
-    ...ofOtherSize.map(
+    ...partsOfOtherSize.map(
       (part) =>
         `not judged, for want of goals other than for ${goalSize.services} services and ${goalSize.sidecars} sidecars: ${part}`,
     ),
@@ -204,18 +204,20 @@ async function main(): Promise<number> {
     print(`${services} services × ${endpointsEach} endpoints (${flavor}), ${sidecars} sidecars, ${rounds} rounds`);
   }
   const figures: Figure[] = [];
-  const wrong: string[] = [];
+  const failures: string[] = [];
   const problems = await runWithPrograms(async (programs) => {
     const subjects = new AllMeasuredServers(programs, { flavor, pilot, withGo: settings.withGo });
     if (flame !== undefined) await drawPushes(programs, await subjects.of(services), sidecars, flame);
     else if (xdsload !== undefined) {
-      wrong.push(...(await compareWithXdsload(programs, await subjects.of(services), { xdsload, sidecars, rounds })));
+      failures.push(
+        ...(await compareWithXdsload(programs, await subjects.of(services), { xdsload, sidecars, rounds })),
+      );
     } else figures.push(...(await measureAll(programs, subjects, settings)));
   });
-  const judged = settings.withGo ? figures : figures.map(({ ratioGoal: _, ...rest }) => rest);
-  for (const each of judged) print(formatFigure(each));
-  for (const note of figures.length > 0 ? notes(settings, judged) : []) print(note);
-  const all = [...problems, ...wrong, ...judged.flatMap(missedGoals), ...uncheckedGoals(judged)];
+  const checkedFigures = settings.withGo ? figures : figures.map(({ ratioGoal: _, ...rest }) => rest);
+  for (const checkedFigure of checkedFigures) print(formatFigure(checkedFigure));
+  for (const note of figures.length > 0 ? uncheckedGoalNotes(settings, checkedFigures) : []) print(note);
+  const all = [...problems, ...failures, ...checkedFigures.flatMap(missedGoals), ...uncheckedGoals(checkedFigures)];
   for (const problem of all) print(problem);
   if (figures.length > 0) print(JSON.stringify({ services, sidecars, rounds, flavor, figures }));
   return all.length === 0 ? 0 : 1;

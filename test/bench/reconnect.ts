@@ -102,30 +102,30 @@ async function measure(programs: Programs): Promise<Round[]> {
   const probeFile = join(mesh.configDirectory, 'probe.yaml');
   let marks = 100_000;
   writeFileSync(probeFile, probeService(markOf(marks)));
-  const [grpc, http, monitoring, secure] = await freePorts(4);
-  const { args, tls } = values.tls ? secured(programs.root, secure!) : { args: [], tls: undefined };
+  const [grpc, http, monitoring, securePort] = await freePorts(4);
+  const { args, tls } = values.tls ? secured(programs.root, securePort!) : { args: [], tls: undefined };
   const start = (rate: string | undefined): Promise<PilotServer> =>
     startPilot(programs, mesh, {
       ...{ debounce: '1ms', ports: [grpc!, http!, monitoring!], args, executable: values.pilot },
       env: { PILOT_MAX_REQUESTS_PER_SECOND: rate },
     });
-  const portOf = (server: PilotServer): PilotServer => ({ ...server, port: values.tls ? secure! : grpc! });
+  const portOf = (server: PilotServer): PilotServer => ({ ...server, port: values.tls ? securePort! : grpc! });
   // The first connects of sidecars are not measured.
   let server = portOf(await start('100000'));
   await waitForPort(server);
-  const common: Partial<FleetPlan> = { dialMs, resumes: values.resume };
+  const commonPlan: Partial<FleetPlan> = { dialMs, resumes: values.resume };
   const probe = new FleetProcess(programs.env);
   programs.onEnd(() => probe.end());
   await probe.ready();
   await probe.open({
     ...{ port: server.port, protocol: 'delta', sidecars: probes, firstNumber: 900_000, hasOwnAddresses: true },
-    ...{ reconnects: true, namespace: probeNamespace, backOffMs: { first: 20, max: 40 }, ...common },
+    ...{ reconnects: true, namespace: probeNamespace, backOffMs: { first: 20, max: 40 }, ...commonPlan },
     ...(tls !== undefined && { tls: tls(probeNamespace) }),
   });
   const push = async (): Promise<number> => {
     const mark = markOf(++marks);
     let changedAtMs = 0;
-    const atMs = await probe.acknowledge(
+    const acknowledgedAtMs = await probe.acknowledge(
       { kind: 'EDS', mark },
       () => {
         changedAtMs = nowMs();
@@ -133,17 +133,17 @@ async function measure(programs: Programs): Promise<Round[]> {
       },
       300_000,
     );
-    return atMs - changedAtMs;
+    return acknowledgedAtMs - changedAtMs;
   };
-  const crowdPlan = { ...common, ...(tls !== undefined && { tls: tls('default') }) };
+  const crowdPlan = { ...commonPlan, ...(tls !== undefined && { tls: tls('default') }) };
   const crowd = new Crowd(programs, server.port, crowdPlan, crowdPriority);
-  for (let left = streams; left > 0; left -= 2_500) await crowd.grow(Math.min(left, 2_500));
+  for (let remaining = streams; remaining > 0; remaining -= 2_500) await crowd.grow(Math.min(remaining, 2_500));
   const rounds: Round[] = [];
   for (let round = 0; round < integerFlag('rounds', values.rounds, 1); round++) {
-    const durationsBeforeStop = await pushes(push, (done) => done >= pushesBefore);
+    const durationsBeforeStop = await pushes(push, (pushCount) => pushCount >= pushesBefore);
     let [stoppedAtMs, listensAtMs] = [0, 0];
     let isOver = false;
-    let during: Promise<number[]> = Promise.resolve([]);
+    let pushesDuringStop: Promise<number[]> = Promise.resolve([]);
     const { fullAtMs, attempts, reasons } = await crowd.returnAfter(async () => {
       stoppedAtMs = nowMs();
       await probe.returnAfter(async () => {
@@ -153,21 +153,21 @@ async function measure(programs: Programs): Promise<Round[]> {
         await waitForPort(server);
         listensAtMs = nowMs();
       }, 300_000);
-      during = pushes(push, () => isOver);
+      pushesDuringStop = pushes(push, () => isOver);
     });
     isOver = true;
     const cpuMs = cpuTimeMs(server.pid);
     const portClosed = Object.entries(reasons).reduce(
-      (sum, [why, n]) => sum + (why.includes('ECONNREFUSED') ? n : 0),
+      (sum, [reason, n]) => sum + (reason.includes('ECONNREFUSED') ? n : 0),
       0,
     );
-    const refused = attempts - portClosed - streams;
-    const [pushBefore, pushDuring] = [durationsBeforeStop, await during];
+    const refusedCount = attempts - portClosed - streams;
+    const [pushBefore, pushDuring] = [durationsBeforeStop, await pushesDuringStop];
     rounds.push({
       halfMs: quantileOf(fullAtMs, 0.5) - listensAtMs,
       allMs: fullAtMs.at(-1)! - listensAtMs,
-      refused,
-      refusedShare: refused / (attempts - portClosed),
+      refused: refusedCount,
+      refusedShare: refusedCount / (attempts - portClosed),
       portClosed,
       downMs: listensAtMs - stoppedAtMs,
       cpuMs,

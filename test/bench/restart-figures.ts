@@ -32,25 +32,25 @@ export const growthRule =
 
 /** Returns one sentence per resource of which the agent uses more at the end; see {@link growthRule}. */
 export function growthProblems(usage: readonly AgentUsage[]): string[] {
-  const afterRestarts = usage.slice(1);
-  const tenth = Math.max(1, Math.floor(afterRestarts.length / 10));
+  const laterUsage = usage.slice(1);
+  const tenth = Math.max(1, Math.floor(laterUsage.length / 10));
   const median = (samples: readonly AgentUsage[], key: keyof AgentUsage): number =>
     medianOf(samples.map((sample) => sample[key]));
-  const grown = (
+  const growthGoal = (
     resource: string,
     key: keyof AgentUsage,
     allowed: (first: number) => number,
     unit: (value: number) => string = String,
   ): string[] => {
-    const first = median(afterRestarts.slice(0, tenth), key);
-    const last = median(afterRestarts.slice(-tenth), key);
+    const first = median(laterUsage.slice(0, tenth), key);
+    const last = median(laterUsage.slice(-tenth), key);
     return last <= allowed(first) ? [] : [`${resource} grew from ${unit(first)} to ${unit(last)}`];
   };
   const allowedRss = (first: number): number => first + Math.max(first * rssAllowance.share, rssAllowance.bytes);
   return [
-    ...grown("the agent's resident memory", 'rssBytes', allowedRss, megabytes),
-    ...grown("the number of the agent's file descriptors", 'fds', (first) => first),
-    ...grown("the number of its Envoys' shared memory files", 'sharedMemoryFiles', (first) => first),
+    ...growthGoal("the agent's resident memory", 'rssBytes', allowedRss, megabytes),
+    ...growthGoal("the number of the agent's file descriptors", 'fds', (first) => first),
+    ...growthGoal("the number of its Envoys' shared memory files", 'sharedMemoryFiles', (first) => first),
   ];
 }
 

@@ -168,10 +168,10 @@ async function main(): Promise<number> {
   };
   const options = { sidecar: false, watchDelayMs, drainMs, parentShutdownMs };
   const { problems, refusedTraces } = await runBench(options, (bench) => measure(bench, settings, run));
-  const wrong = [...problems, ...refusedTraces, ...problemsOf(run)];
-  for (const problem of wrong) print(`problem: ${problem}`);
+  const allProblems = [...problems, ...refusedTraces, ...problemsOf(run)];
+  for (const problem of allProblems) print(`problem: ${problem}`);
   print(formatRestartRun(run));
-  return wrong.length === 0 ? 0 : 1;
+  return allProblems.length === 0 ? 0 : 1;
 }
 
 await exitWith(main);

@@ -58,11 +58,13 @@ function heapMb(): number {
   return process.memoryUsage().heapUsed / 1e6;
 }
 
-function measured<T>(name: string, work: () => T, more: (result: T) => string = () => ''): T {
+function measureCpu<T>(name: string, work: () => T, formatResult: (result: T) => string = () => ''): T {
   const startUsage = process.cpuUsage();
   const result = work();
   const { user, system } = process.cpuUsage(startUsage);
-  console.log(`${name.padEnd(40)} ${String(Math.round((user + system) / 100) / 10).padStart(9)} ms  ${more(result)}`);
+  console.log(
+    `${name.padEnd(40)} ${String(Math.round((user + system) / 100) / 10).padStart(9)} ms  ${formatResult(result)}`,
+  );
   return result;
 }
 
@@ -77,16 +79,16 @@ function distinguishingOptions(index: number): GivenNodeOptions {
 /** Generates resources in slices, like a stream. @returns CPU time of the longest slice, in milliseconds */
 function generateInSlices(node: MeshNode, type: string, names: readonly string[] | '*'): number {
   let maxMs = 0;
-  const stretch = <T>(work: () => T): T => {
+  const measureStep = <T>(work: () => T): T => {
     const startUsage = process.threadCpuUsage();
     const result = work();
     const { user, system } = process.threadCpuUsage(startUsage);
     maxMs = Math.max(maxMs, (user + system) / 1000);
     return result;
   };
-  const preparation = stretch(() => node.prepare(type, names));
-  while (preparation !== undefined && stretch(() => preparation.piece()));
-  stretch(() => (preparation === undefined ? node.get(type, names) : preparation.result()));
+  const preparation = measureStep(() => node.prepare(type, names));
+  while (preparation !== undefined && measureStep(() => preparation.piece()));
+  measureStep(() => (preparation === undefined ? node.get(type, names) : preparation.result()));
   return maxMs;
 }
 
@@ -95,7 +97,7 @@ async function routes(): Promise<void> {
   const exportedTo = (index: number): readonly string[] | undefined => {
     if (isPrivate(index)) return ['.'];
     if (variety !== 'exported' || index % 2 === 0) return undefined;
-    return [0, 7, 14].map((more) => space(index * 3 + more));
+    return [0, 7, 14].map((offset) => space(index * 3 + offset));
   };
   const imports = { sidecar: ['*/*'], narrow: ['./*', 'istio-system/*'] }[variety];
   const objects = [
@@ -103,7 +105,7 @@ async function routes(): Promise<void> {
     ...Array.from({ length: imports ? namespaces : 0 }, (_, index) => sidecar(index, imports)),
     ...(variety === 'named' ? [externalName(1)] : []),
   ];
-  const world = measured('world', () => new GivenWorld(objects));
+  const world = measureCpu('world', () => new GivenWorld(objects));
   const nodes = Array.from({ length: Number(sidecars) }, (_, index) =>
     world.connect(`10.${variety === 'served' ? 1 : 9}.${index >> 8}.${index & 255}`, {
       namespace: `ns-${index % namespaces}`,
@@ -125,7 +127,7 @@ async function routes(): Promise<void> {
   console.log(`heap ${heapMb().toFixed(0)} MB`);
   for (const type of watched) {
     let maxMs = 0;
-    measured(
+    measureCpu(
       `initial ${type.split('.').at(-1)}`,
       () => {
         for (const node of nodes) maxMs = Math.max(maxMs, generateInSlices(node, type, requestedNames(type)));
@@ -140,24 +142,24 @@ async function routes(): Promise<void> {
   console.log(`heap ${heapMb().toFixed(0)} MB, rss ${(process.memoryUsage().rss / 1e6).toFixed(0)} MB`);
   const push = (object: Config) => {
     const change = world.put(object);
-    const affected = measured('  whom it concerns', () =>
+    const affected = measureCpu('  whom it concerns', () =>
       nodes.map((node) => ({ node, types: node.typesToPush(change, watched) })),
     );
     for (const type of watched) {
       const affectedNodes = affected.filter(({ types }) => types.includes(type));
       if (affectedNodes.length === 0) continue;
-      measured(`  ${type.split('.').at(-1)}`, () =>
+      measureCpu(`  ${type.split('.').at(-1)}`, () =>
         affectedNodes.map(({ node }) => node.get(type, requestedNames(type))),
       );
     }
   };
   for (const round of [1, 2, 3]) {
-    measured(`route ${round}`, () => push(virtualService(7, 1000 + round)), spent);
+    measureCpu(`route ${round}`, () => push(virtualService(7, 1000 + round)), spent);
   }
-  measured('rule', () => push(destinationRule(7, 20)), spent);
-  measured('service', () => push(serviceEntry(7, [...new Set(['*'])])), spent);
-  measured('a service comes', () => push(serviceEntry(services)), spent);
-  measured(
+  measureCpu('rule', () => push(destinationRule(7, 20)), spent);
+  measureCpu('service', () => push(serviceEntry(7, [...new Set(['*'])])), spent);
+  measureCpu('a service comes', () => push(serviceEntry(services)), spent);
+  measureCpu(
     'endpoint',
     () =>
       push({
@@ -174,13 +176,13 @@ async function routes(): Promise<void> {
     for (let at = 0; at < 50; at++) {
       const { user, system } = process.cpuUsage();
       const one = (at % 2 ? 7 : 3) * at + part;
-      const changed = world.put(
+      const ruleChange = world.put(
         at % 2 ? destinationRule(one % services, 20 + part) : virtualService(one % services, part),
       );
       for (const node of nodes)
-        for (const type of node.typesToPush(changed, watched)) node.get(type, requestedNames(type));
-      const used = process.cpuUsage({ user, system });
-      cpuMs += (used.user + used.system) / 1000;
+        for (const type of node.typesToPush(ruleChange, watched)) node.get(type, requestedNames(type));
+      const usage = process.cpuUsage({ user, system });
+      cpuMs += (usage.user + usage.system) / 1000;
       // Weakly referenced objects are released between two event loop iterations.
       await turn();
     }

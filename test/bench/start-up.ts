@@ -55,7 +55,7 @@ async function start(root: string, idleMs: number): Promise<Start> {
   try {
     const [status, admin, statusListener, metrics, dns] = await freePorts(5);
     mkdirSync(join(folder, 'run'));
-    const begun = (performance.timeOrigin + performance.now()) * 1_000;
+    const startedAtUs = (performance.timeOrigin + performance.now()) * 1_000;
     const child = spawn(
       join(root, 'bin/pilot-agent'),
       ['proxy', 'sidecar', '--statusPort', String(status), '--proxyAdminPort', String(admin), '--concurrency', '1']
@@ -80,13 +80,13 @@ async function start(root: string, idleMs: number): Promise<Start> {
         },
       },
     );
-    const ended = once(child, 'exit');
+    const childExit = once(child, 'exit');
     const execs = (): Start['execs'] =>
       (existsSync(join(folder, 'execs')) ? readFileSync(join(folder, 'execs'), 'utf8') : '')
         .split('\n')
         .flatMap((line) => {
           const [at, purpose] = line.split(' ');
-          return purpose === undefined ? [] : [{ purpose, ms: (Number(at) - begun) / 1_000 }];
+          return purpose === undefined ? [] : [{ purpose, ms: (Number(at) - startedAtUs) / 1_000 }];
         });
     const limit = performance.now() + 20_000;
     while (!execs().some(({ purpose }) => purpose === 'serve')) {
@@ -97,7 +97,7 @@ async function start(root: string, idleMs: number): Promise<Start> {
     await sleep(idleMs);
     const rss = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1];
     child.kill('SIGTERM');
-    await ended;
+    await childExit;
     return {
       execs: execs(),
       cpuMs: (Number(stat[11]) + Number(stat[12])) * 10,
@@ -135,6 +135,6 @@ for (const [root, all] of starts) {
 }
 const node = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e9)'], { stdio: 'ignore' });
 await sleep(1_000);
-const bare = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${node.pid}/status`, 'utf8'))?.[1];
+const rssKib = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${node.pid}/status`, 'utf8'))?.[1];
 node.kill();
-console.log(`a bare Node: ${(Number(bare) / 1024).toFixed(1)} MB`);
+console.log(`a bare Node: ${(Number(rssKib) / 1024).toFixed(1)} MB`);

@@ -43,7 +43,7 @@ export function plainCommand(mesh: Mesh, agent: FaultSubject): EnvoyCommand {
   const file = envoy.command[envoy.command.indexOf('-c') + 1]!;
   const copy = plainBootstrap(mesh);
   copyFileSync(file, copy);
-  return [...envoy.command.map((word) => (word === file ? copy : word)), '--disable-hot-restart'];
+  return [...envoy.command.map((argument) => (argument === file ? copy : argument)), '--disable-hot-restart'];
 }
 
 /** Copy of a generated bootstrap for the Envoys of the plain supervisor. */

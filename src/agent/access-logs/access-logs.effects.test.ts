@@ -23,7 +23,7 @@ const localWorkload = {
   version: 'v',
   cluster: 'c',
 };
-const ends: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 let directory: string;
 
 beforeEach(() => {
@@ -31,29 +31,32 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  for (const end of ends.splice(0).reverse()) end();
+  for (const end of cleanups.splice(0).reverse()) end();
   rmSync(directory, { recursive: true, force: true });
 });
 
-async function given(budget?: ReadingBudget) {
+async function startAccessLogs(budget?: ReadingBudget) {
   const metrics = new MeshMetrics({ localWorkload, version: '1' });
   const socket = join(directory, 'ALS');
   const machine = accessLogsWithEffects({ metrics, ...(budget && { budget }) });
   const actor = createActor(machine, { input: { socket } }).start();
-  ends.push(() => actor.stop());
-  const isIn = (state: object): boolean => actor.getSnapshot().matches(state as never);
-  await eventually('the socket is open', () => isIn({ available: 'listening' }));
+  cleanups.push(() => actor.stop());
+  const isInState = (state: object): boolean => actor.getSnapshot().matches(state as never);
+  await eventually('the socket is open', () => isInState({ available: 'listening' }));
   const count = (): number =>
     Number(/^istio_requests_total\{.*\} (\d+)$/m.exec([...metrics.text()].join(''))?.[1] ?? 0);
-  const lost = (): string[] =>
-    [...metrics.text()].filter((piece) => piece.startsWith('istio_agent_access_log_lost_total{'));
-  return { socket, isIn, count, lost };
+  const lostLines = (): string[] =>
+    [...metrics.text()].filter((metricLine) => metricLine.startsWith('istio_agent_access_log_lost_total{'));
+  return { socket, isIn: isInState, count, lost: lostLines };
 }
 
-function open(socket: string): { session: ClientHttp2Session; stream: ReturnType<ClientHttp2Session['request']> } {
+function openStream(socket: string): {
+  session: ClientHttp2Session;
+  stream: ReturnType<ClientHttp2Session['request']>;
+} {
   const session = connectHttp2('http://agent', { createConnection: () => connect(socket) });
   session.on('error', () => {});
-  ends.push(() => session.destroy());
+  cleanups.push(() => session.destroy());
   const stream = session.request({
     ':method': 'POST',
     ':path': '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs',
@@ -73,8 +76,8 @@ function message(entries: number, logName = 'istio-metrics/source'): Buffer {
 }
 
 test('counts every entry of a stream regardless of chunk boundaries', async () => {
-  const { socket, isIn, count } = await given();
-  const { stream } = open(socket);
+  const { socket, isIn, count } = await startAccessLogs();
+  const { stream } = openStream(socket);
   const bytes = Buffer.concat([message(3), message(4)]);
   for (let at = 0; at < bytes.length; at += 7) stream.write(bytes.subarray(at, at + 7));
   await eventually('all are counted', () => count() === 7);
@@ -88,27 +91,27 @@ test.each([
   ['an invalid message', frameOf(Buffer.from([18, 127, 1])), 'invalid'],
   ['a message above the size limit', Buffer.from([0, 255, 0, 0, 0]), 'too long'],
 ])('ends a stream that receives %s, counts it as lost and keeps other streams open', async (_, bytes, reason) => {
-  const { socket, count, lost } = await given();
-  const [good, bad] = [open(socket), open(socket)];
-  good.stream.write(message(1));
+  const { socket, count, lost } = await startAccessLogs();
+  const [goodStream, badStream] = [openStream(socket), openStream(socket)];
+  goodStream.stream.write(message(1));
   await eventually('one is counted', () => count() === 1);
-  bad.stream.resume();
-  bad.stream.write(bytes);
+  badStream.stream.resume();
+  badStream.stream.write(bytes);
   await eventually('the loss is counted', () => lost().length > 0);
   expect(lost()).toEqual([`istio_agent_access_log_lost_total{reason="${reason}"} 1\n`]);
-  await eventually('its stream is closed', () => bad.stream.closed);
-  good.stream.write(message(2));
+  await eventually('its stream is closed', () => badStream.stream.closed);
+  goodStream.stream.write(message(2));
   await eventually('others go on', () => count() === 3);
 });
 
 test('pauses reading when processing entries exceeds the time budget, then continues', async () => {
-  const { socket, isIn, count } = await given(new ReadingBudget({ workMs: 0.000_1, periodMs: 300 }));
-  const { stream } = open(socket);
+  const { socket, isIn, count } = await startAccessLogs(new ReadingBudget({ workMs: 0.000_1, periodMs: 300 }));
+  const { stream } = openStream(socket);
   stream.write(message(1));
   await eventually('reading pauses', () => isIn({ available: { listening: 'congested' } }));
   // Exceeds the flow control window of the stream, so the client has to wait.
-  const whole = message(5_000);
-  for (let copies = 0; copies < 40; copies++) stream.write(whole);
+  const largeMessage = message(5_000);
+  for (let copies = 0; copies < 40; copies++) stream.write(largeMessage);
   await eventually('the client waits', () => stream.writableLength > 0);
   await eventually('reading continues', () => count() > 5_000);
 });

@@ -107,17 +107,17 @@ describe('readLogMessage', () => {
   });
 
   test('rejects truncated and random bytes without an endless loop', () => {
-    const whole = httpMessage(request);
-    for (let length = 1; length < whole.length; length++) {
+    const wholeMessage = httpMessage(request);
+    for (let length = 1; length < wholeMessage.length; length++) {
       try {
-        readLogMessage(whole.subarray(0, length));
+        readLogMessage(wholeMessage.subarray(0, length));
       } catch (error) {
         expect(error).toBeInstanceOf(WireError);
       }
     }
     let seed = 7;
     for (let round = 0; round < 2_000; round++) {
-      const bytes = Buffer.from(whole);
+      const bytes = Buffer.from(wholeMessage);
       for (let change = 0; change < 4; change++) {
         seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
         bytes[seed % bytes.length] = seed >>> 16;

@@ -44,10 +44,10 @@ class Given {
   }
 
   take(reporter: Reporter, entry: Partial<AccessLogEntry>, metrics: StreamRules['metrics'] = {}): void {
-    const [empty] = readLogMessage(Buffer.from([18, 2, 10, 0])).entries;
+    const [emptyEntry] = readLogMessage(Buffer.from([18, 2, 10, 0])).entries;
     const protocol = entry.protocol ?? 'http';
     this.metrics.take(
-      { ...empty!, code: 200, startMs: 2_000, ...entry, protocol },
+      { ...emptyEntry!, code: 200, startMs: 2_000, ...entry, protocol },
       rulesOf(logNameOf({ reporter, metrics }))!,
     );
   }
@@ -79,10 +79,10 @@ const fromClient: Partial<AccessLogEntry> = {
 };
 
 test("labels an inbound request with all of Istio's labels", () => {
-  const given = new Given();
-  given.take('destination', fromClient);
-  given.take('destination', fromClient);
-  const [[labels, value]] = given.samples('istio_requests_total') as [[Record<string, string>, number]];
+  const testMetrics = new Given();
+  testMetrics.take('destination', fromClient);
+  testMetrics.take('destination', fromClient);
+  const [[labels, value]] = testMetrics.samples('istio_requests_total') as [[Record<string, string>, number]];
   expect(value).toBe(2);
   expect(labels).toEqual({
     reporter: 'destination',
@@ -115,9 +115,9 @@ test("labels an inbound request with all of Istio's labels", () => {
 });
 
 test("exposes histograms with Istio's buckets, sum and count", () => {
-  const given = new Given();
-  for (const durationMs of [0.2, 7, 30_000_000]) given.take('destination', { ...fromClient, durationMs });
-  const buckets = given.samples('istio_request_duration_milliseconds_bucket');
+  const testMetrics = new Given();
+  for (const durationMs of [0.2, 7, 30_000_000]) testMetrics.take('destination', { ...fromClient, durationMs });
+  const buckets = testMetrics.samples('istio_request_duration_milliseconds_bucket');
   expect(buckets.map(([{ le }, value]) => [le, value])).toEqual([
     ...[
       ['0.5', 1],
@@ -146,24 +146,24 @@ test("exposes histograms with Istio's buckets, sum and count", () => {
       ['+Inf', 3],
     ],
   ]);
-  expect(given.samples('istio_request_duration_milliseconds_sum')[0]![1]).toBeCloseTo(30_000_007.2);
-  expect(given.samples('istio_request_duration_milliseconds_count')[0]![1]).toBe(3);
-  expect(given.samples('istio_response_bytes_sum')[0]![1]).toBe(4_500);
-  expect(given.samples('istio_request_bytes_sum')[0]![1]).toBe(360);
+  expect(testMetrics.samples('istio_request_duration_milliseconds_sum')[0]![1]).toBeCloseTo(30_000_007.2);
+  expect(testMetrics.samples('istio_request_duration_milliseconds_count')[0]![1]).toBe(3);
+  expect(testMetrics.samples('istio_response_bytes_sum')[0]![1]).toBe(4_500);
+  expect(testMetrics.samples('istio_request_bytes_sum')[0]![1]).toBe(360);
 });
 
 test('takes the labels of an outbound request from its endpoint, or from the mesh if it has none', () => {
-  const given = new Given();
+  const testMetrics = new Given();
   const services = '[{"host":"web.shop.svc.cluster.local","name":"web","namespace":"shop"}]';
-  given.take('source', {
+  testMetrics.take('source', {
     workload: 'web-v2;shop;web;v2;c1',
     services,
     upstreamPeer: clientId,
     upstreamLocal: 'spiffe://own',
   });
-  given.take('source', { route: 'block_all', code: 502, flags: 'NR' });
-  given.take('source', { route: 'allow_any', cluster: 'PassthroughCluster' });
-  const labels = given.samples('istio_requests_total').map(([one]) => one);
+  testMetrics.take('source', { route: 'block_all', code: 502, flags: 'NR' });
+  testMetrics.take('source', { route: 'allow_any', cluster: 'PassthroughCluster' });
+  const labels = testMetrics.samples('istio_requests_total').map(([one]) => one);
   expect(labels).toMatchObject([
     {
       reporter: 'source',
@@ -181,12 +181,14 @@ test('takes the labels of an outbound request from its endpoint, or from the mes
 });
 
 test('adds the gRPC status label only to gRPC requests, even if other requests have a status header', () => {
-  const given = new Given();
-  given.take('destination', { ...fromClient, contentType: 'application/grpc', grpcStatus: '14' });
-  given.take('destination', { ...fromClient, contentType: 'application/grpc', grpcStatus: 'x"} 1' });
-  given.take('destination', { ...fromClient, contentType: 'text/html', grpcStatus: '14' });
-  const found = given.samples('istio_requests_total').map(([one]) => [one.request_protocol, one.grpc_response_status]);
-  expect(found).toEqual([
+  const testMetrics = new Given();
+  testMetrics.take('destination', { ...fromClient, contentType: 'application/grpc', grpcStatus: '14' });
+  testMetrics.take('destination', { ...fromClient, contentType: 'application/grpc', grpcStatus: 'x"} 1' });
+  testMetrics.take('destination', { ...fromClient, contentType: 'text/html', grpcStatus: '14' });
+  const labelPairs = testMetrics
+    .samples('istio_requests_total')
+    .map(([one]) => [one.request_protocol, one.grpc_response_status]);
+  expect(labelPairs).toEqual([
     ['grpc', '14'],
     ['grpc', ''],
     ['http', ''],
@@ -213,9 +215,9 @@ test.each([
   ],
   ['above the length limit', { claim: `1;shop;web;${'x'.repeat(2_000)}` }, { source_workload_namespace: 'shop' }],
 ])('ignores the claimed labels of a peer %s', (_, entry, expected) => {
-  const given = new Given();
-  given.take('destination', { ...fromClient, ...entry });
-  expect(given.samples('istio_requests_total')[0]![0]).toMatchObject({
+  const testMetrics = new Given();
+  testMetrics.take('destination', { ...fromClient, ...entry });
+  expect(testMetrics.samples('istio_requests_total')[0]![0]).toMatchObject({
     source_workload: 'unknown',
     source_canonical_service: 'unknown',
     source_cluster: 'unknown',
@@ -224,108 +226,111 @@ test.each([
 });
 
 test('accepts 32 workload claims of a peer that claims thousands, and all claims of other peers', () => {
-  const given = new Given();
+  const testMetrics = new Given();
   for (let index = 0; index < 5_000; index++) {
-    given.take('destination', { ...fromClient, claim: peerClaimText({ ...client, workload: `fake-${index}` }) });
+    testMetrics.take('destination', { ...fromClient, claim: peerClaimText({ ...client, workload: `fake-${index}` }) });
   }
   const other = { ...client, namespace: 'bank', account: 'teller', workload: 'teller' };
-  given.take('destination', {
+  testMetrics.take('destination', {
     ...fromClient,
     peerUri: 'spiffe://cluster.local/ns/bank/sa/teller',
     claim: peerClaimText(other),
   });
-  const samples = given.samples('istio_requests_total');
+  const samples = testMetrics.samples('istio_requests_total');
   expect(samples).toHaveLength(34);
   expect(samples.filter(([{ source_workload: name }]) => name === 'unknown').map(([, value]) => value)).toEqual([
     4_968,
   ]);
   expect(samples.at(-1)![0]).toMatchObject({ source_workload: 'teller', source_workload_namespace: 'bank' });
-  expect(given.samples('istio_agent_peer_claims_total')).toContainEqual([{ outcome: 'excess' }, 4_968]);
+  expect(testMetrics.samples('istio_agent_peer_claims_total')).toContainEqual([{ outcome: 'excess' }, 4_968]);
 });
 
 test('combines label sets beyond the limit in one series, and reports this', () => {
-  const given = new Given({ limits: { maxLabelSets: 3 } });
-  for (let code = 500; code < 510; code++) given.take('destination', { ...fromClient, code });
-  const samples = given.samples('istio_requests_total');
+  const testMetrics = new Given({ limits: { maxLabelSets: 3 } });
+  for (let code = 500; code < 510; code++) testMetrics.take('destination', { ...fromClient, code });
+  const samples = testMetrics.samples('istio_requests_total');
   expect(samples.map(([{ response_code: code, destination_workload: to }, value]) => [code, to, value])).toEqual([
     ['500', 'reviews-v1', 1],
     ['501', 'reviews-v1', 1],
     ['502', 'reviews-v1', 1],
     ['5xx', 'unknown', 7],
   ]);
-  expect(given.foldings[0]).toEqual({ metric: 'istio_requests_total', reason: 'label sets', limit: 3 });
-  expect(given.samples('istio_agent_metric_folded_total')).toContainEqual([{ metric: 'istio_requests_total' }, 7]);
+  expect(testMetrics.foldings[0]).toEqual({ metric: 'istio_requests_total', reason: 'label sets', limit: 3 });
+  expect(testMetrics.samples('istio_agent_metric_folded_total')).toContainEqual([
+    { metric: 'istio_requests_total' },
+    7,
+  ]);
 });
 
 test('limits the size of a metrics page', () => {
   const maxPageBytes = 300_000;
-  const given = new Given({ limits: { maxPageBytes } });
-  for (let code = 100; code < 600; code++) given.take('destination', { ...fromClient, code });
-  expect(given.foldings.some(({ reason }) => reason === 'page size')).toBe(true);
+  const testMetrics = new Given({ limits: { maxPageBytes } });
+  for (let code = 100; code < 600; code++) testMetrics.take('destination', { ...fromClient, code });
+  expect(testMetrics.foldings.some(({ reason }) => reason === 'page size')).toBe(true);
   // Overflow series and the agent's own metrics are not included in the limit: a few dozen lines.
-  expect(Buffer.byteLength(given.text)).toBeLessThan(maxPageBytes * 2);
-  const total = given.samples('istio_requests_total').reduce((sum, [, value]) => sum + value, 0);
+  expect(Buffer.byteLength(testMetrics.text)).toBeLessThan(maxPageBytes * 2);
+  const total = testMetrics.samples('istio_requests_total').reduce((sum, [, value]) => sum + value, 0);
   expect(total).toBe(500);
 });
 
 test('removes unused label sets and keeps the counts of the remaining ones', () => {
-  const given = new Given({ limits: { maxLabelSets: 2, idleMs: 60_000 } });
-  given.take('destination', { ...fromClient, code: 200 });
-  given.take('destination', { ...fromClient, code: 404 });
-  given.nowMs = 50_000;
-  given.take('destination', { ...fromClient, code: 200 });
-  given.nowMs = 70_000;
-  given.take('destination', { ...fromClient, code: 500 });
-  const codes = given.samples('istio_requests_total').map(([{ response_code: code }, value]) => [code, value]);
+  const testMetrics = new Given({ limits: { maxLabelSets: 2, idleMs: 60_000 } });
+  testMetrics.take('destination', { ...fromClient, code: 200 });
+  testMetrics.take('destination', { ...fromClient, code: 404 });
+  testMetrics.nowMs = 50_000;
+  testMetrics.take('destination', { ...fromClient, code: 200 });
+  testMetrics.nowMs = 70_000;
+  testMetrics.take('destination', { ...fromClient, code: 500 });
+  const codes = testMetrics.samples('istio_requests_total').map(([{ response_code: code }, value]) => [code, value]);
   expect(codes).toEqual([
     ['200', 2],
     ['500', 1],
   ]);
-  expect(given.text).toContain('istio_agent_metric_label_sets_evicted_total 4\n');
+  expect(testMetrics.text).toContain('istio_agent_metric_label_sets_evicted_total 4\n');
 });
 
 test('counts the bytes of an open TCP connection once', () => {
-  const given = new Given();
+  const testMetrics = new Given();
   const tcp = { ...fromClient, protocol: 'tcp', streamId: 'c' } as const;
   const values = () =>
     ['opened_total', 'closed_total']
-      .map((kind) => given.samples(`istio_tcp_connections_${kind}`)[0]![1])
-      .concat(['sent', 'received'].map((kind) => given.samples(`istio_tcp_${kind}_bytes_total`)[0]![1]));
-  given.take('destination', { ...tcp, type: 1, sent: 0, received: 0 });
+      .map((kind) => testMetrics.samples(`istio_tcp_connections_${kind}`)[0]![1])
+      .concat(['sent', 'received'].map((kind) => testMetrics.samples(`istio_tcp_${kind}_bytes_total`)[0]![1]));
+  testMetrics.take('destination', { ...tcp, type: 1, sent: 0, received: 0 });
   expect(values()).toEqual([1, 0, 0, 0]);
-  given.take('destination', { ...tcp, type: 2, sent: 100, received: 10 });
-  given.take('destination', { ...tcp, type: 2, sent: 100, received: 10 });
-  given.take('destination', { ...tcp, type: 2, sent: 150, received: 20 });
+  testMetrics.take('destination', { ...tcp, type: 2, sent: 100, received: 10 });
+  testMetrics.take('destination', { ...tcp, type: 2, sent: 100, received: 10 });
+  testMetrics.take('destination', { ...tcp, type: 2, sent: 150, received: 20 });
   expect(values()).toEqual([1, 0, 150, 20]);
-  given.take('destination', { ...tcp, type: 3, sent: 160, received: 20 });
+  testMetrics.take('destination', { ...tcp, type: 3, sent: 160, received: 20 });
   expect(values()).toEqual([1, 1, 160, 20]);
-  given.take('destination', { ...tcp, streamId: 'short', type: 3, sent: 5, received: 5 });
+  testMetrics.take('destination', { ...tcp, streamId: 'short', type: 3, sent: 5, received: 5 });
   expect(values()).toEqual([2, 2, 165, 25]);
 });
 
 test('does not count bytes that a connection transferred before the agent started', () => {
-  const given = new Given();
-  const old = { ...fromClient, protocol: 'tcp', streamId: 'old', startMs: 500 } as const;
-  given.take('destination', { ...old, type: 2, sent: 1_000, received: 1_000 });
-  given.take('destination', { ...old, type: 3, sent: 1_100, received: 1_000 });
-  expect(given.samples('istio_tcp_sent_bytes_total')[0]![1]).toBe(100);
-  expect(given.samples('istio_tcp_connections_opened_total')[0]![1]).toBe(0);
+  const testMetrics = new Given();
+  const oldConnection = { ...fromClient, protocol: 'tcp', streamId: 'old', startMs: 500 } as const;
+  testMetrics.take('destination', { ...oldConnection, type: 2, sent: 1_000, received: 1_000 });
+  testMetrics.take('destination', { ...oldConnection, type: 3, sent: 1_100, received: 1_000 });
+  expect(testMetrics.samples('istio_tcp_sent_bytes_total')[0]![1]).toBe(100);
+  expect(testMetrics.samples('istio_tcp_connections_opened_total')[0]![1]).toBe(0);
 });
 
 test('counts connections beyond the limit when they end', () => {
-  const given = new Given({ maxConnections: 1 });
+  const testMetrics = new Given({ maxConnections: 1 });
   const tcp = { ...fromClient, protocol: 'tcp' } as const;
-  given.take('destination', { ...tcp, streamId: 'a', type: 1, sent: 0, received: 0 });
-  given.take('destination', { ...tcp, streamId: 'b', type: 2, sent: 50, received: 0 });
-  given.take('destination', { ...tcp, streamId: 'b', type: 3, sent: 80, received: 0 });
-  expect(given.samples('istio_tcp_sent_bytes_total')[0]![1]).toBe(80);
-  expect(given.samples('istio_tcp_connections_opened_total')[0]![1]).toBe(2);
+  testMetrics.take('destination', { ...tcp, streamId: 'a', type: 1, sent: 0, received: 0 });
+  testMetrics.take('destination', { ...tcp, streamId: 'b', type: 2, sent: 50, received: 0 });
+  testMetrics.take('destination', { ...tcp, streamId: 'b', type: 3, sent: 80, received: 0 });
+  expect(testMetrics.samples('istio_tcp_sent_bytes_total')[0]![1]).toBe(80);
+  expect(testMetrics.samples('istio_tcp_connections_opened_total')[0]![1]).toBe(2);
 });
 
 test('applies Telemetry rules that disable metrics or remove, add or replace labels', () => {
-  const given = new Given();
+  const testMetrics = new Given();
   const entry = { ...fromClient, values: ['GET', ''] };
-  given.take('destination', entry, {
+  testMetrics.take('destination', entry, {
     REQUEST_COUNT: {
       removed: ['response_flags'],
       set: {
@@ -338,7 +343,7 @@ test('applies Telemetry rules that disable metrics or remove, add or replace lab
     },
     REQUEST_SIZE: { disabled: true },
   });
-  const [[labels]] = given.samples('istio_requests_total') as [[Record<string, string>, number]];
+  const [[labels]] = testMetrics.samples('istio_requests_total') as [[Record<string, string>, number]];
   expect(labels).toMatchObject({
     request_method: 'GET',
     reporter: 'x\\"\\n',
@@ -347,8 +352,8 @@ test('applies Telemetry rules that disable metrics or remove, add or replace lab
     a_b: 'c',
   });
   expect(labels).not.toHaveProperty('response_flags');
-  expect(given.samples('istio_request_bytes_count')).toEqual([]);
-  expect(given.samples('istio_response_bytes_count')[0]![0]).toHaveProperty('response_flags');
+  expect(testMetrics.samples('istio_request_bytes_count')).toEqual([]);
+  expect(testMetrics.samples('istio_response_bytes_count')[0]![0]).toHaveProperty('response_flags');
 });
 
 test('ignores log streams with other names', () => {

@@ -28,21 +28,21 @@ test('rejects a response that is not HTTP', async () => {
 
 test('limits the size of an endless response', async () => {
   const chunk = Buffer.alloc(1024 * 1024, 'x');
-  let sent = 0;
+  let sentBytes = 0;
   const port = await listening(
     createServer((_, response) => {
-      const more = (): void => {
-        while (!response.destroyed && response.write(chunk)) sent += chunk.length;
-        sent += chunk.length;
+      const writeUntilFull = (): void => {
+        while (!response.destroyed && response.write(chunk)) sentBytes += chunk.length;
+        sentBytes += chunk.length;
       };
-      response.on('drain', more);
-      more();
+      response.on('drain', writeUntilFull);
+      writeUntilFull();
     }),
   );
   await expect(createAdminClient('127.0.0.1', port).get('/stats', 10_000)).rejects.toThrow(
     /response exceeds 67108864 bytes/,
   );
-  expect(sent).toBeLessThan(128 * 1024 * 1024);
+  expect(sentBytes).toBeLessThan(128 * 1024 * 1024);
 });
 
 test('times out if a response is interrupted (agent §4.4)', async () => {

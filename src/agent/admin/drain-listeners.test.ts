@@ -7,7 +7,7 @@ import { adminAt } from '../../../test/fixtures/real-envoy.ts';
 import { drainListeners } from './drain-listeners.ts';
 
 /** @returns the requests that the admin interface received */
-async function orders(role: 'sidecar' | 'router', replaced: boolean, status = 200): Promise<string[]> {
+async function orders(role: 'sidecar' | 'router', isReplaced: boolean, status = 200): Promise<string[]> {
   const requests: string[] = [];
   const server = createServer((request, response) => {
     requests.push(`${request.method} ${request.url}`);
@@ -18,7 +18,7 @@ async function orders(role: 'sidecar' | 'router', replaced: boolean, status = 20
   await once(server, 'listening');
   const { port: adminPort } = server.address() as AddressInfo;
   const logic = drainListeners({ adminAt, role });
-  await toPromise(createActor(logic, { input: { epoch: 0, baseId: 1, adminPort, replaced } }).start());
+  await toPromise(createActor(logic, { input: { epoch: 0, baseId: 1, adminPort, replaced: isReplaced } }).start());
   return requests;
 }
 

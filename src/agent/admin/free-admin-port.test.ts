@@ -23,9 +23,9 @@ async function freePair(): Promise<[number, number]> {
 }
 
 test('chooses a port that is neither ephemeral nor well-known', async () => {
-  const chosen = await freeAdminPort(host, 15_000);
-  expect(chosen).toBeGreaterThanOrEqual(16_000);
-  expect(chosen).toBeLessThan(61_000);
+  const chosenPort = await freeAdminPort(host, 15_000);
+  expect(chosenPort).toBeGreaterThanOrEqual(16_000);
+  expect(chosenPort).toBeLessThan(61_000);
 });
 
 test('does not choose a port that is in use, or belongs to the first base ID', async () => {

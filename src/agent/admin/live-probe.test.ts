@@ -83,8 +83,8 @@ function probing(
   };
   async function next(type: string): Promise<EventObject & Record<string, unknown>> {
     for (let waited = 0; waited < 5_000; waited += 10) {
-      const found = events.find((event) => event.type === type);
-      if (found !== undefined) return found;
+      const matchingEvent = events.find((event) => event.type === type);
+      if (matchingEvent !== undefined) return matchingEvent;
       await sleep(10);
     }
     throw new Error(`no ${type} in 5 s; told were ${JSON.stringify(events)}`);
@@ -104,10 +104,10 @@ test('bounds when the epoch became live by its start and its last response that 
   const { next } = probing(port, 0, { startedAtMs: hostMs() - 5_000 });
   expect((await next('probe.passed')).unseenMs).toBeGreaterThanOrEqual(5_000);
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
-  const later = probing(port, 0, { startedAtMs: hostMs() - 5_000 });
+  const laterProbe = probing(port, 0, { startedAtMs: hostMs() - 5_000 });
   await eventually('it was probed', () => admin.requests > 3);
   admin.ready = { status: 200, body: 'LIVE\n' };
-  expect((await later.next('probe.passed')).unseenMs).toBeLessThan(5_000);
+  expect((await laterProbe.next('probe.passed')).unseenMs).toBeLessThan(5_000);
 });
 
 test('reports the result of a probe that was requested before the process started', async () => {
@@ -179,12 +179,12 @@ test.each([
   [{}, 'is connected and has sent no xDS response yet'],
   [{ responses: 1 }, 'is connected and has not sent all resources yet'],
   [{ trouble: 'UNAUTHENTICATED: no' }, 'failed: UNAUTHENTICATED: no'],
-])('reports the progress of the xDS stream with a reachable control plane: %o', async (activity, how) => {
+])('reports the progress of the xDS stream with a reachable control plane: %o', async (activity, progressText) => {
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   const discoveryAddress = `127.0.0.1:${port}`;
   const { why } = probing(port, 0, { discoveryAddress, xds: Object.assign(new XdsActivity(), activity) });
-  expect(await why()).toMatch(new RegExp(`^INITIALIZING: .*control plane ${discoveryAddress} ${how}$`));
+  expect(await why()).toMatch(new RegExp(`^INITIALIZING: .*control plane ${discoveryAddress} ${progressText}$`));
 });
 
 test('reports a live epoch with missing listeners as incomplete, once per reason', async () => {
@@ -283,8 +283,8 @@ test.each([
   ['that was never set', [false]],
   ['that is still set', [false, true]],
 ] as const)('does not report a busy child as live if the flag is one %s', async (_, marks) => {
-  const left = [...marks];
-  const isMarkedInitializing = () => (left.length > 1 ? left.shift() : left[0]);
+  const remainingMarks = [...marks];
+  const isMarkedInitializing = () => (remainingMarks.length > 1 ? remainingMarks.shift() : remainingMarks[0]);
   const { requestProbe, events } = probing(await silentAdmin(), 1, { isMarkedInitializing });
   for (const _mark of marks) requestProbe();
   await sleep(1_200);

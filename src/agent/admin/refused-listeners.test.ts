@@ -41,11 +41,11 @@ test('returns the same 1,000 of many rejected listeners each time, 100 of them w
     (await getRejectedListeners({
       get: async () => ({ status: 200, body: JSON.stringify({ configs: configs(order) }) }),
     }))!;
-  const reported = await listenersFrom(names);
-  expect(reported).toHaveLength(1_000);
-  expect(reported[99]).toEqual({ name: 'l0099', reason: 'no l0099' });
-  expect(reported[100]).toEqual({ name: 'l0100', reason: '' });
-  expect(await listenersFrom(names.toReversed())).toEqual(reported);
+  const reportedListeners = await listenersFrom(names);
+  expect(reportedListeners).toHaveLength(1_000);
+  expect(reportedListeners[99]).toEqual({ name: 'l0099', reason: 'no l0099' });
+  expect(reportedListeners[100]).toEqual({ name: 'l0100', reason: '' });
+  expect(await listenersFrom(names.toReversed())).toEqual(reportedListeners);
 });
 
 test('returns a rejected new listener of a live Envoy, but not a rejected update', async () => {
@@ -82,19 +82,21 @@ test('returns a rejected new listener of a live Envoy, but not a rejected update
     folder[Symbol.dispose]();
   });
   const client = createAdminClient('127.0.0.1', adminPort);
-  const refused = async (names: string[]): Promise<RefusedListener[]> => {
+  const waitForRejected = async (names: string[]): Promise<RefusedListener[]> => {
     return eventually(`${names.join()} are refused`, async () => {
       const last = (await client.state()).live ? await getRejectedListeners(client) : undefined;
       if (last?.map(({ name }) => name).join() === names.join()) return last;
       throw new Error(`refused are ${JSON.stringify(last)}`);
     });
   };
-  expect((await refused(['tls']))[0]!.reason).toContain('Failed to load incomplete private key from path: /nowhere');
+  expect((await waitForRejected(['tls']))[0]!.reason).toContain(
+    'Failed to load incomplete private key from path: /nowhere',
+  );
   put(listener('plain', port), listener('tls', port + 1));
-  await refused([]);
+  await waitForRejected([]);
   put(listener('plain', port), listener('tls', port + 2, '/nowhere'));
   await sleep(500);
-  await refused([]);
+  await waitForRejected([]);
 });
 
 function tlsWith(certificate: string): object {

@@ -65,8 +65,8 @@ describe('active requests of an Envoy (S17)', () => {
   });
 
   test('exclude per-thread statistics of listeners', () => {
-    const parts = { '0.0.0.0_80': 3, '0.0.0.0_80.worker_0': 1, '0.0.0.0_80.worker_1': 2 };
-    expect(requestsInFlight(listeners(parts), ownPorts)).toBe(3);
+    const requestCounts = { '0.0.0.0_80': 3, '0.0.0.0_80.worker_0': 1, '0.0.0.0_80.worker_1': 2 };
+    expect(requestsInFlight(listeners(requestCounts), ownPorts)).toBe(3);
   });
 
   test('include listeners with IPv6 addresses', () => {
@@ -116,8 +116,8 @@ test('reading active requests fails if there is no response within 2 s', async (
 
 /** A service that responds on demand and accepts upgrades. */
 async function slowService(): Promise<{ port: number; respondToAll: () => void }> {
-  const waiting: ServerResponse[] = [];
-  const server = createServer((_, response) => void waiting.push(response));
+  const waitingResponses: ServerResponse[] = [];
+  const server = createServer((_, response) => void waitingResponses.push(response));
   server.on('upgrade', (_, socket: Socket) => {
     socket.on('error', () => {});
     socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n');
@@ -131,7 +131,7 @@ async function slowService(): Promise<{ port: number; respondToAll: () => void }
   return {
     port: (server.address() as AddressInfo).port,
     respondToAll: () => {
-      for (const response of waiting.splice(0)) response.end('done');
+      for (const response of waitingResponses.splice(0)) response.end('done');
     },
   };
 }
@@ -209,7 +209,7 @@ function startRequest(port: number): { completed: Promise<void>; close: () => vo
   return { completed, close: () => agent.destroy() };
 }
 
-async function open(port: number, firstWords = ''): Promise<Socket> {
+async function openSocket(port: number, firstWords = ''): Promise<Socket> {
   const socket = connect({ host: '127.0.0.1', port });
   onTestFinished(() => void socket.destroy());
   await once(socket, 'connect');
@@ -220,34 +220,34 @@ async function open(port: number, firstWords = ''): Promise<Socket> {
   return socket;
 }
 
-async function settlesAt(expected: number, counted: () => Promise<number>): Promise<void> {
-  await expect.poll(counted, { interval: 20 }).toBe(expected);
+async function settlesAt(expected: number, readCount: () => Promise<number>): Promise<void> {
+  await expect.poll(readCount, { interval: 20 }).toBe(expected);
 }
 
 test('active requests of a real Envoy include TCP connections and WebSockets, but not idle connections and probes', async () => {
   const service = await slowService();
   const envoy = await envoyBefore(service.port);
-  const counted = (): Promise<number> => count(envoy.admin, [envoy.agentPort]);
-  expect(await counted()).toBe(0);
+  const readCount = (): Promise<number> => count(envoy.admin, [envoy.agentPort]);
+  expect(await readCount()).toBe(0);
 
-  const running = startRequest(envoy.http);
+  const activeRequest = startRequest(envoy.http);
   startRequest(envoy.agentPort);
-  await settlesAt(1, counted);
-  const stream = await open(envoy.tcp);
-  await settlesAt(2, counted);
+  await settlesAt(1, readCount);
+  const stream = await openSocket(envoy.tcp);
+  await settlesAt(2, readCount);
   const upgrade = 'GET / HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\r\n';
-  const webSocket = await open(envoy.http, upgrade);
-  await settlesAt(3, counted);
+  const webSocket = await openSocket(envoy.http, upgrade);
+  await settlesAt(3, readCount);
 
   // A stop begins with this request; active requests continue.
   await createAdminClient('127.0.0.1', envoy.admin).post('/drain_listeners');
-  expect(await counted()).toBe(3);
+  expect(await readCount()).toBe(3);
   service.respondToAll();
-  await running.completed;
+  await activeRequest.completed;
   // The connection is open and idle.
-  await settlesAt(2, counted);
+  await settlesAt(2, readCount);
   stream.destroy();
-  await settlesAt(1, counted);
+  await settlesAt(1, readCount);
   webSocket.destroy();
-  await settlesAt(0, counted);
+  await settlesAt(0, readCount);
 });

@@ -15,14 +15,14 @@ import type { Inheritance } from './agent-replacement.ts';
 import { predecessorWithEffects } from './predecessor.effects.ts';
 import { successorWithEffects } from './successor.effects.ts';
 
-let done: (() => void) | undefined;
+let finishSlowTask: (() => void) | undefined;
 beforeEach(() => {
-  done = undefined;
+  finishSlowTask = undefined;
 });
 /** Longer than on a slow disk or a busy host. */
-const slow = (): Promise<void> =>
+const runSlowTask = (): Promise<void> =>
   new Promise((resolve) => {
-    done = resolve;
+    finishSlowTask = resolve;
   });
 
 class CountedIds extends BaseIdTable {
@@ -37,14 +37,14 @@ class CountedIds extends BaseIdTable {
 }
 
 /** Builds an agent with one slow component. */
-function given(slowly: 'the stored files' | 'the ports' | 'nothing') {
+function createAgent(slowly: 'the stored files' | 'the ports' | 'nothing') {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const [table, baseIds, ownership] = [new ProcessTable(), new CountedIds(), new Ownership(true)];
   if (slowly === 'the ports') {
     let isFirst = true;
     ownership.onAcquired(() => {
-      const taking = isFirst ? undefined : slow();
+      const taking = isFirst ? undefined : runSlowTask();
       isFirst = false;
       return taking;
     });
@@ -56,7 +56,7 @@ function given(slowly: 'the stored files' | 'the ports' | 'nothing') {
     read: async () => undefined,
     startRecording: () => {},
   };
-  const storedFiles = { read: () => undefined, settled: slowly === 'the stored files' ? slow : async () => {} };
+  const storedFiles = { read: () => undefined, settled: slowly === 'the stored files' ? runSlowTask : async () => {} };
   const inheritance: Inheritance = {
     ...{ table, baseIds, ownership, needed: [], runDir: folder.path, log: silentLogger },
     record: record as unknown as AgentRecord,
@@ -72,7 +72,7 @@ function given(slowly: 'the stored files' | 'the ports' | 'nothing') {
 }
 
 /** As in the agent, starts the hand-over when requested. */
-function started(machine: AnyActorLogic) {
+function startMachine(machine: AnyActorLogic) {
   const events: string[] = [];
   const parent = setup({ actors: { machine } }).createMachine({
     invoke: { id: 'machine', src: 'machine' },
@@ -92,39 +92,41 @@ function started(machine: AnyActorLogic) {
   return { events, say: (event: AnyEventObject) => child().send(event) };
 }
 
-const [silent, unheard] = [
+const [silentActor, unheard] = [
   fromCallback<LinkOrder, undefined>(() => {}),
   fromCallback<TakeoverConfirm, undefined>(() => {}),
 ];
 const ready = { type: 'successor.ready', pid: 2 };
 
 test('keeps its Envoys if the newer agent exits while the record is written', async () => {
-  const { predecessor, table } = given('the stored files');
-  const { say } = started(predecessor.provide({ actors: { link: silent } }));
+  const { predecessor, table } = createAgent('the stored files');
+  const { say } = startMachine(predecessor.provide({ actors: { link: silentActor } }));
   say(ready);
-  await eventually('the record is being written', () => done !== undefined);
+  await eventually('the record is being written', () => finishSlowTask !== undefined);
   say({ type: 'successor.lost', reason: '' });
-  done!();
+  finishSlowTask!();
   await sleep(5);
   expect(table.isHandedOver).toBe(false);
 });
 
 test('leaves all Envoys to the next agent if resuming exceeds its limit', async () => {
-  const { predecessor, table, baseIds } = given('the ports');
-  const { say, events } = started(predecessor.provide({ actors: { link: silent }, delays: { resumeLimit: 20 } }));
+  const { predecessor, table, baseIds } = createAgent('the ports');
+  const { say, events } = startMachine(
+    predecessor.provide({ actors: { link: silentActor }, delays: { resumeLimit: 20 } }),
+  );
   say(ready);
   await eventually('it has given up', () => table.isHandedOver);
   await sleep(5);
   say({ type: 'successor.lost', reason: '' });
   await eventually('its time is over', () => events.includes('succession.done'));
-  done!();
+  finishSlowTask!();
   await sleep(5);
   expect({ letsGo: table.isHandedOver, held: baseIds.held }).toEqual({ letsGo: true, held: false });
 });
 
 test('controls its Envoys again if it resumes in time', async () => {
-  const { predecessor, table, baseIds } = given('nothing');
-  const { say, events } = started(predecessor.provide({ actors: { link: silent } }));
+  const { predecessor, table, baseIds } = createAgent('nothing');
+  const { say, events } = startMachine(predecessor.provide({ actors: { link: silentActor } }));
   say(ready);
   await eventually('it has given up', () => table.isHandedOver);
   await sleep(5);
@@ -134,11 +136,11 @@ test('controls its Envoys again if it resumes in time', async () => {
 });
 
 test('releases all base IDs of a newer agent that exceeds the claim limit', async () => {
-  const { successor, baseIds } = given('the ports');
-  const { say, events } = started(successor.provide({ actors: { link: unheard }, delays: { claimLimit: 20 } }));
+  const { successor, baseIds } = createAgent('the ports');
+  const { say, events } = startMachine(successor.provide({ actors: { link: unheard }, delays: { claimLimit: 20 } }));
   say({ type: 'predecessor.granted' });
   await eventually('its time is over', () => events.includes('succession.refused'));
-  done!();
+  finishSlowTask!();
   await sleep(5);
   expect(baseIds.held).toBe(false);
 });

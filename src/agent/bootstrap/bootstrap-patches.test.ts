@@ -22,7 +22,7 @@ import { createLogger } from '../../runtime/output/log.ts';
 import { StoredFiles } from '../envoy/record/stored-files.ts';
 import { BootstrapPatches, requestPatches } from './bootstrap-patches.ts';
 
-const generated = {
+const generatedBootstrap = {
   node: {
     id: 'sidecar~10.0.0.1~web.shop~local',
     cluster: 'web.shop',
@@ -60,23 +60,23 @@ async function startControlPlane(respond: Responder) {
 async function requestFrom(respond: Responder, patches = new BootstrapPatches()) {
   const { address, requests, sessions } = await startControlPlane(respond);
   const lines: string[] = [];
-  const { output, hasTaken } = await outcome(address, patches, lines);
+  const { output, hasTaken } = await runRequest(address, patches, lines);
   await expect.poll(() => sessions.size).toBe(0);
-  return { output, hasTaken, requests, merged: patches.mergedInto(generated), lines };
+  return { output, hasTaken, requests, merged: patches.mergedInto(generatedBootstrap), lines };
 }
 
 /** Collects the events that the effect sends to its chart. */
-async function outcome(discoveryAddress: string, patches: BootstrapPatches, lines: string[]) {
-  const reported: (PatchesRequested | PatchesCompleted)[] = [];
+async function runRequest(discoveryAddress: string, patches: BootstrapPatches, lines: string[]) {
+  const reportedEvents: (PatchesRequested | PatchesCompleted)[] = [];
   const chart = setup({ actors: { requestPatches: effect(discoveryAddress, patches, lines) } }).createMachine({
     invoke: { src: 'requestPatches', input: { credential: 'token' } },
-    on: { '*': { actions: ({ event }) => void reported.push(event as PatchesRequested | PatchesCompleted) } },
+    on: { '*': { actions: ({ event }) => void reportedEvents.push(event as PatchesRequested | PatchesCompleted) } },
   });
   const actor = createActor(chart).start();
-  await expect.poll(() => reported.at(-1)?.type).toBe('patches.completed');
+  await expect.poll(() => reportedEvents.at(-1)?.type).toBe('patches.completed');
   actor.stop();
-  const { result: output } = reported.at(-1) as PatchesCompleted;
-  return { output, hasTaken: reported[0]!.type === 'patches.requested' };
+  const { result: output } = reportedEvents.at(-1) as PatchesCompleted;
+  return { output, hasTaken: reportedEvents[0]!.type === 'patches.requested' };
 }
 
 function effect(discoveryAddress: string, patches: BootstrapPatches, lines: string[]) {
@@ -84,7 +84,7 @@ function effect(discoveryAddress: string, patches: BootstrapPatches, lines: stri
     discoveryAddress,
     credentials: async () => ({ headers: { authorization: 'Bearer t' }, description: 'a token' }),
     headers: {},
-    bootstrap: () => generated,
+    bootstrap: () => generatedBootstrap,
     patches,
     log: createLogger({ write: (line) => lines.push(line.trimEnd()) }),
     random: () => 0.5,
@@ -116,13 +116,13 @@ test('requests patches by name for the node of the bootstrap, and applies them t
   );
   expect(output).toEqual({ is: 'patched' });
   expect(requests).toMatchObject([
-    { node: { id: generated.node.id, cluster: 'web.shop' }, resourceNames: ['patches'] },
+    { node: { id: generatedBootstrap.node.id, cluster: 'web.shop' }, resourceNames: ['patches'] },
   ]);
-  expect(requests[0]!.node!.metadata).toEqual(generated.node.metadata);
+  expect(requests[0]!.node!.metadata).toEqual(generatedBootstrap.node.metadata);
   expect(merged).toEqual({
-    ...generated,
-    admin: { ...generated.admin, profile_path: '/p' },
-    static_resources: { clusters: [...generated.static_resources.clusters, { name: 'mine' }] },
+    ...generatedBootstrap,
+    admin: { ...generatedBootstrap.admin, profile_path: '/p' },
+    static_resources: { clusters: [...generatedBootstrap.static_resources.clusters, { name: 'mine' }] },
     stats_flush_interval: '7s',
   });
 });
@@ -130,7 +130,7 @@ test('requests patches by name for the node of the bootstrap, and applies them t
 test('keeps the bootstrap unchanged if the response contains no patches', async () => {
   const { output, merged } = await requestFrom(sends({}));
   expect(output).toEqual({ is: 'unpatched' });
-  expect(merged).toBe(generated);
+  expect(merged).toBe(generatedBootstrap);
 });
 
 test('keeps the bootstrap unchanged if the response contains no bootstrap', async () => {
@@ -141,7 +141,7 @@ test('keeps the bootstrap unchanged if the response contains no bootstrap', asyn
     );
   });
   expect(output).toEqual({ is: 'unpatched' });
-  expect(merged).toBe(generated);
+  expect(merged).toBe(generatedBootstrap);
   expect(linesOf(lines, 'patches.unsupported', { reason: 'response contains no bootstrap' })).toHaveLength(1);
 });
 
@@ -150,7 +150,7 @@ test('keeps the bootstrap unchanged if another control plane responds with a com
     sends({ node: { id: 'x' }, static_resources: { clusters: [{ name: 'theirs' }] } }),
   );
   expect(output).toEqual({ is: 'unpatched' });
-  expect(merged).toBe(generated);
+  expect(merged).toBe(generatedBootstrap);
   expect(
     linesOf(lines, 'patches.unsupported', { reason: 'response is a complete bootstrap, not patches' }),
   ).toHaveLength(1);
@@ -177,7 +177,7 @@ test('ignores a response that arrives after the timeout of the chart', async () 
   while (sessions.size > 0) await new Promise(setImmediate);
   expect(lines).toHaveLength(1);
   expect(linesOf(lines, 'patches.unsupported', { reason: 'no response within 10000 ms' })).toHaveLength(1);
-  expect(patches.mergedInto(generated)).toBe(generated);
+  expect(patches.mergedInto(generatedBootstrap)).toBe(generatedBootstrap);
 });
 
 test.each<[string, Responder, object]>([
@@ -208,12 +208,12 @@ test.each<[string, Responder, object]>([
   const { output, hasTaken, merged, lines } = await requestFrom(respond);
   expect(hasTaken).toBe(true);
   expect(output).toMatchObject({ is: 'unreachable', chance: 0.5, ...expected });
-  expect(merged).toBe(generated);
+  expect(merged).toBe(generatedBootstrap);
   expect(linesOf(lines, 'patches.unavailable')).not.toEqual([]);
 });
 
 test('retries if the control plane is unreachable', async () => {
-  const { output, hasTaken } = await outcome('127.0.0.1:1', new BootstrapPatches(), []);
+  const { output, hasTaken } = await runRequest('127.0.0.1:1', new BootstrapPatches(), []);
   expect([output.is, hasTaken]).toEqual(['unreachable', false]);
 });
 
@@ -221,20 +221,20 @@ test('cancels the start with the reason if patches cannot be merged', async () =
   const { output, merged } = await requestFrom((stream) => {
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
     // The first field of this Bootstrap is longer than the message.
-    stream.write(frameOf(Buffer.from([0x12, ...packed(bootstrapType, Buffer.from([0x0a, 0x05, 1]))])));
+    stream.write(frameOf(Buffer.from([0x12, ...packAny(bootstrapType, Buffer.from([0x0a, 0x05, 1]))])));
   });
   expect(output).toMatchObject({ is: 'unusable' });
-  expect(merged).toBe(generated);
+  expect(merged).toBe(generatedBootstrap);
 });
 
-function packed(typeUrl: string, value: Buffer): Buffer {
-  const any = Buffer.concat([
+function packAny(typeUrl: string, value: Buffer): Buffer {
+  const anyMessage = Buffer.concat([
     Buffer.from([0x0a, typeUrl.length]),
     Buffer.from(typeUrl),
     Buffer.from([0x12, value.length]),
     value,
   ]);
-  return Buffer.concat([Buffer.from([any.length]), any]);
+  return Buffer.concat([Buffer.from([anyMessage.length]), anyMessage]);
 }
 
 describe('bootstrap patches of the next agent', () => {
@@ -244,30 +244,30 @@ describe('bootstrap patches of the next agent', () => {
     onTestFinished(() => folder[Symbol.dispose]());
     const first = await requestFrom(respond, new BootstrapPatches(new StoredFiles(folder.path)));
     const patches = new BootstrapPatches(new StoredFiles(folder.path));
-    await patches.restore(() => generated);
+    await patches.restore(() => generatedBootstrap);
     const { output, requests, merged } = await requestFrom(respond, patches);
     return { first: first.merged, second: merged, output, requestCount: requests.length };
   }
 
   test('are those of the previous agent, without another request', async () => {
     const { first, second, output, requestCount: times } = await afterwards(sends({ stats_flush_interval: '7s' }));
-    expect(second).toEqual({ ...generated, stats_flush_interval: '7s' });
+    expect(second).toEqual({ ...generatedBootstrap, stats_flush_interval: '7s' });
     expect({ second, output, times }).toEqual({ second: first, output: { is: 'patched' }, times: 0 });
   });
 
   test('are empty if the previous agent received none', async () => {
     const { second, requestCount: times } = await afterwards(sends({}));
-    expect({ second, times }).toEqual({ second: generated, times: 0 });
+    expect({ second, times }).toEqual({ second: generatedBootstrap, times: 0 });
   });
 
   test('are rejected if they cannot be merged', async () => {
     const folder = temporaryFolder();
     onTestFinished(() => folder[Symbol.dispose]());
-    const kept = new StoredFiles(folder.path);
-    kept.store('bootstrap-patches', Buffer.from('no message'));
-    await kept.settled();
-    const patches = new BootstrapPatches(kept);
-    await expect(patches.restore(() => generated)).rejects.toThrow();
+    const storedFiles = new StoredFiles(folder.path);
+    storedFiles.store('bootstrap-patches', Buffer.from('no message'));
+    await storedFiles.settled();
+    const patches = new BootstrapPatches(storedFiles);
+    await expect(patches.restore(() => generatedBootstrap)).rejects.toThrow();
     expect(patches.isKnown).toBe(false);
   });
 });

@@ -27,15 +27,15 @@ test('closes connections beyond connectionSettings.globalDownstreamConnectionLim
   });
   onTestFinished(envoy.stop);
   await eventually('Envoy is live', async () => expect((await envoy.admin('/ready')).trim()).toBe('LIVE'));
-  const accepted = [await echoing(port), await echoing(port)];
-  const rejected = connected(port);
-  await once(rejected, 'close', { signal: AbortSignal.timeout(maxCloseMs) });
+  const acceptedSockets = [await echoing(port), await echoing(port)];
+  const rejectedSocket = openSocket(port);
+  await once(rejectedSocket, 'close', { signal: AbortSignal.timeout(maxCloseMs) });
   expect(await envoy.admin('/stats?filter=downstream_global_cx_overflow')).toMatch(
     new RegExp(`listener.127.0.0.1_${port}.downstream_global_cx_overflow: 1`),
   );
   // No agent runs behind this listener, so Envoy itself responds.
   expect((await fetch(`http://127.0.0.1:${statusPort}/healthz/ready`)).status).toBe(503);
-  for (const socket of accepted) expect(socket.closed).toBe(false);
+  for (const socket of acceptedSockets) expect(socket.closed).toBe(false);
 });
 
 test('warns about connectionSettings that have no effect', () => {
@@ -49,14 +49,14 @@ test('warns about connectionSettings that have no effect', () => {
   ]);
 });
 
-function connected(port: number): Socket {
+function openSocket(port: number): Socket {
   const socket = connect(port, '127.0.0.1').on('error', () => {});
   onTestFinished(() => void socket.destroy());
   return socket.resume();
 }
 
 async function echoing(port: number): Promise<Socket> {
-  const socket = connected(port);
+  const socket = openSocket(port);
   socket.write('x');
   await once(socket, 'data');
   return socket;

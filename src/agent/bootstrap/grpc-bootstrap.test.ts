@@ -101,7 +101,7 @@ describe('gRPC bootstrap file', () => {
 });
 
 /** @returns the snapshot after the file was written or the first attempt failed */
-async function written(options: ProxyOptions): Promise<StateFrom<typeof grpcBootstrapMachine>> {
+async function writeBootstrap(options: ProxyOptions): Promise<StateFrom<typeof grpcBootstrapMachine>> {
   const machine = grpcBootstrapWithEffects({ options, hasCredentialServer: false, log: silentLogger });
   const failures: string[] = [];
   const actor = createActor(
@@ -125,7 +125,7 @@ describe('writing of the gRPC bootstrap file', () => {
   it('creates a private directory and a file that every user of the pod can read', async () => {
     const path = join(folder(), 'new/grpc-bootstrap.json');
     const options = optionsOf({ GRPC_XDS_BOOTSTRAP: path });
-    expect((await written(options)).value).toBe('written');
+    expect((await writeBootstrap(options)).value).toBe('written');
     expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(fileOf(options));
     expect(statSync(path).mode & 0o777).toBe(0o644 & ~process.umask());
     expect(statSync(join(path, '..')).mode & 0o777).toBe(0o700);
@@ -136,7 +136,7 @@ describe('writing of the gRPC bootstrap file', () => {
     const path = join(temporary, 'g.json');
     writeFileSync(path, 'half a f');
     const previousInode = statSync(path).ino;
-    await written(optionsOf({ GRPC_XDS_BOOTSTRAP: path }));
+    await writeBootstrap(optionsOf({ GRPC_XDS_BOOTSTRAP: path }));
     expect(statSync(path).ino).not.toBe(previousInode);
     expect(readdirSync(temporary)).toEqual(['g.json']);
   });
@@ -144,6 +144,8 @@ describe('writing of the gRPC bootstrap file', () => {
   it('reports path and reason if it fails', async () => {
     const path = join(folder(), 'g.json');
     mkdirSync(path);
-    await expect(written(optionsOf({ GRPC_XDS_BOOTSTRAP: path }))).rejects.toThrow(new RegExp(`^${path}: .*EISDIR`));
+    await expect(writeBootstrap(optionsOf({ GRPC_XDS_BOOTSTRAP: path }))).rejects.toThrow(
+      new RegExp(`^${path}: .*EISDIR`),
+    );
   });
 });

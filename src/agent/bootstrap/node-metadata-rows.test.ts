@@ -53,8 +53,8 @@ describe('node metadata (agent §5.1)', () => {
     ],
     ['ANNOTATIONS', annotated({ a: 'b' }), { ANNOTATIONS: { a: 'b' } }],
   ])('sets metadata by %s (agent §5.1)', (_, sources, expected) => {
-    const found = metadata(sources);
-    for (const [key, value] of Object.entries(expected)) expect({ [key]: found[key] }).toEqual({ [key]: value });
+    const nodeMetadata = metadata(sources);
+    for (const [key, value] of Object.entries(expected)) expect({ [key]: nodeMetadata[key] }).toEqual({ [key]: value });
   });
 
   test('encodes the merged configuration in PROXY_CONFIG with YAML field names', () => {

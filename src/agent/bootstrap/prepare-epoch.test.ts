@@ -57,8 +57,8 @@ function prepare(
 }
 
 async function fileOf(...parameters: Parameters<typeof prepare>): Promise<string> {
-  const prepared = await prepare(...parameters);
-  return 'configFile' in prepared ? prepared.configFile : '';
+  const preparedEpoch = await prepare(...parameters);
+  return 'configFile' in preparedEpoch ? preparedEpoch.configFile : '';
 }
 
 test('writes a bootstrap file per epoch into a directory that only the current user can read', async () => {
@@ -74,19 +74,19 @@ test('writes a bootstrap file per epoch into a directory that only the current u
 test('uses different files and another admin port for epochs of the spare base ID', async () => {
   const configPath = folder();
   const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
-  const written = async (epoch: number, adminPort: number): Promise<[string, unknown]> => {
+  const writeFor = async (epoch: number, adminPort: number): Promise<[string, unknown]> => {
     const configFile = await fileOf({ configPath, source }, { epoch, adminPort, validate: false });
     return [basename(configFile), JSON.parse(readFileSync(configFile, 'utf8'))];
   };
-  expect(await written(0, 15_000)).toEqual(['envoy-rev0.json', { adminPort: 15_000 }]);
-  expect(await written(0, 15_005)).toEqual(['envoy-rev0b.json', { adminPort: 15_005 }]);
-  expect(await written(1, 15_005)).toEqual(['envoy-rev1b.json', { adminPort: 15_005 }]);
+  expect(await writeFor(0, 15_000)).toEqual(['envoy-rev0.json', { adminPort: 15_000 }]);
+  expect(await writeFor(0, 15_005)).toEqual(['envoy-rev0b.json', { adminPort: 15_005 }]);
+  expect(await writeFor(1, 15_005)).toEqual(['envoy-rev1b.json', { adminPort: 15_005 }]);
 });
 
 test('reports which free admin port was chosen for the spare base ID if none is configured', async () => {
   const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
-  const prepared = await prepare({ source }, { epoch: 0, adminPort: 0, validate: false });
-  const { configFile, adminPort } = prepared as { configFile: string; adminPort: number };
+  const preparedEpoch = await prepare({ source }, { epoch: 0, adminPort: 0, validate: false });
+  const { configFile, adminPort } = preparedEpoch as { configFile: string; adminPort: number };
   expect(adminPort).toBeGreaterThanOrEqual(16_000);
   expect(basename(configFile)).toBe('envoy-rev0b.json');
   expect(JSON.parse(readFileSync(configFile, 'utf8'))).toEqual({ adminPort });
@@ -114,8 +114,8 @@ test('reports file and reason if Envoy rejects a bootstrap, and keeps the file',
 
 test('uses a custom bootstrap file unchanged', async () => {
   const customConfigFile = writeAdminOnlyBootstrap(folder(), 0);
-  const prepared = await prepare({ source: { customConfigFile } }, { epoch: 2, validate: true });
-  expect(prepared).toEqual({ configFile: customConfigFile, adminPort: 15_000 });
+  const preparedEpoch = await prepare({ source: { customConfigFile } }, { epoch: 2, validate: true });
+  expect(preparedEpoch).toEqual({ configFile: customConfigFile, adminPort: 15_000 });
 });
 
 test('reports the name of a directory that is not writable', async () => {
@@ -128,8 +128,8 @@ test('reports the name of a directory that is not writable', async () => {
 test('reports the file name and leaves no partial bootstrap if the disk is full', async () => {
   const configPath = folder();
   await using handle = await open('/dev/null');
-  const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC', errno: -28 });
-  const write = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'writeFile').mockRejectedValueOnce(full);
+  const diskFull = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC', errno: -28 });
+  const write = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'writeFile').mockRejectedValueOnce(diskFull);
   onTestFinished(() => write.mockRestore());
   expect(await prepare({ configPath }, { epoch: 0, validate: false })).toEqual({
     unwritable: `cannot write to folder: ${configPath}/envoy-rev0.json: ENOSPC: no space left on device [FILE_UNWRITABLE] → Set --configPath to a writable directory.`,

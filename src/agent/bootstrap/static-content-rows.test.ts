@@ -158,10 +158,10 @@ describe('static content of the bootstrap (agent §5.2)', () => {
       ENVOY_SECURE_MERGED_METRICS_PORT: '15092',
     };
     const { listeners, clusters } = bootstrapOf({ env }).static_resources;
-    const [, metrics, merged] = listeners;
+    const [, metrics, mergedMetrics] = listeners;
     for (const [listener, port, cluster] of [
       [metrics, 15091, 'prometheus_stats'],
-      [merged, 15092, 'agent'],
+      [mergedMetrics, 15092, 'agent'],
     ] as const) {
       expect(listener.address).toEqual({ socket_address: { address: '0.0.0.0', port_value: port } });
       const [{ transport_socket, filters }] = listener.filter_chains;
@@ -214,14 +214,14 @@ describe('static content of the bootstrap (agent §5.2)', () => {
     expect(clusterOf(bootstrap, 'zipkin')).toMatchObject({ dns_lookup_family: family });
     expect(bootstrap.admin.address.socket_address.address).toBe(localhost);
     const [listener] = bootstrap.static_resources.listeners;
-    const more = [{ address: { socket_address: { address: '::', port_value: 15090 } } }];
-    expect(listener.additional_addresses).toEqual(family === 'ALL' ? more : undefined);
+    const additionalAddresses = [{ address: { socket_address: { address: '::', port_value: 15090 } } }];
+    expect(listener.additional_addresses).toEqual(family === 'ALL' ? additionalAddresses : undefined);
   });
 
-  const socketOf = (tls: string, more: Sources = {}) =>
+  const socketOf = (tls: string, extraSources: Sources = {}) =>
     (
       clusterOf(
-        configured(`envoyMetricsService: {address: "m:1", tlsSettings: ${tls}}`, more),
+        configured(`envoyMetricsService: {address: "m:1", tlsSettings: ${tls}}`, extraSources),
         'envoy_metrics_service',
       ) as {
         transport_socket?: { typed_config: { sni?: string; common_tls_context: object } };

@@ -52,8 +52,8 @@ describe('statistics of the bootstrap (agent §5.3)', () => {
 
   test('have extra tags of the mesh before those of the annotation, without duplicates', () => {
     const sources = annotated({ 'sidecar.istio.io/extraStatTags': 'b, c' });
-    const extra = tags({ ...sources, env: { PROXY_CONFIG: 'extraStatTags: [a, b]' } }).slice(9, 12);
-    expect(extra).toEqual(
+    const extraTags = tags({ ...sources, env: { PROXY_CONFIG: 'extraStatTags: [a, b]' } }).slice(9, 12);
+    expect(extraTags).toEqual(
       ['a', 'b', 'c'].map((name) => ({ tag_name: name, regex: String.raw`(${name}=\.=(.*?);\.;)` })),
     );
   });
@@ -87,12 +87,12 @@ describe('statistics of the bootstrap (agent §5.3)', () => {
     (list, pattern) => {
       const env = { PROXY_CONFIG: `proxyStatsMatcher: {inclusion${list}: [mesh]}` };
       expect(patterns({ env })).toContainEqual(pattern('mesh'));
-      const empty = annotated({ [`sidecar.istio.io/statsInclusion${list}`]: '' });
-      expect(patterns({ ...empty, env })).toContainEqual(pattern('mesh'));
+      const emptyAnnotation = annotated({ [`sidecar.istio.io/statsInclusion${list}`]: '' });
+      expect(patterns({ ...emptyAnnotation, env })).toContainEqual(pattern('mesh'));
       const overridden = annotated({ [`sidecar.istio.io/statsInclusion${list}`]: 'own,x{pod_ip}' });
-      const found = patterns({ ...overridden, env, flags: { instanceIPs: '10.0.0.1,10.0.0.2' } });
-      for (const text of ['own', 'x10.0.0.1', 'x10.0.0.2']) expect(found).toContainEqual(pattern(text));
-      expect(found).not.toContainEqual(pattern('mesh'));
+      const foundPatterns = patterns({ ...overridden, env, flags: { instanceIPs: '10.0.0.1,10.0.0.2' } });
+      for (const text of ['own', 'x10.0.0.1', 'x10.0.0.2']) expect(foundPatterns).toContainEqual(pattern(text));
+      expect(foundPatterns).not.toContainEqual(pattern('mesh'));
     },
   );
 
@@ -124,11 +124,11 @@ describe('statistics of the bootstrap (agent §5.3)', () => {
     ['statsEvictionInterval', 'soon', /must be a duration from 1ms to 5m/],
     ['statsHistogramBuckets', '{"a": [2, 1]}', /a: must be numbers above 0/],
     ['statsHistogramBuckets', '{', /must be a JSON object/],
-  ])('omit %s with a value that Envoy would reject (%s), with a warning (agent §5.2)', (name, value, why) => {
+  ])('omit %s with a value that Envoy would reject (%s), with a warning (agent §5.2)', (name, value, reason) => {
     const { bootstrap, warnings } = generateBootstrap(annotated({ [`sidecar.istio.io/${name}`]: value }));
     expect(bootstrap).toEqual({ ...bootstrapOf({}), node: bootstrap.node });
     const setting = `annotation sidecar.istio.io/${name}`;
-    expect(warnings).toMatchObject([{ event: 'option.ignored', setting, reason: expect.stringMatching(why) }]);
+    expect(warnings).toMatchObject([{ event: 'option.ignored', setting, reason: expect.stringMatching(reason) }]);
   });
 
   test.each<[string, Sources, ErrorFields]>([

@@ -6,8 +6,8 @@ import type { ErrorFields } from '../../runtime/errors.ts';
 import type { ValidationResult } from '../envoy/envoy-validation.ts';
 import { requireUserFiles, type UserFiles } from './user-files.ts';
 
-const refused = (why: string): ValidationResult => ({ is: 'refused', why });
-const taken: ValidationResult = { is: 'taken' };
+const refusedWith = (reason: string): ValidationResult => ({ is: 'refused', why: reason });
+const acceptedResult: ValidationResult = { is: 'taken' };
 
 function fileWith(text: string): string {
   const folder = temporaryFolder();
@@ -20,8 +20,8 @@ function fileWith(text: string): string {
 const override = (path: string): UserFiles => ({ override: { setting: 'ISTIO_BOOTSTRAP_OVERRIDE', path } });
 
 /** Validates with these results of Envoy, without the override and with it. */
-const requiredWith = (files: UserFiles, base: ValidationResult, whole: ValidationResult = base): Promise<void> =>
-  requireUserFiles(files, async ({ withOverride }) => (withOverride ? whole : base));
+const requiredWith = (files: UserFiles, base: ValidationResult, combined: ValidationResult = base): Promise<void> =>
+  requireUserFiles(files, async ({ withOverride }) => (withOverride ? combined : base));
 
 async function fieldsOf(
   attempt: Promise<void>,
@@ -37,11 +37,11 @@ const nothingWrong = { message: 'accepted' };
 
 test('reports an unknown field of the override with field and line', async () => {
   const path = fileWith('admin:\n  profile_pathh: /tmp/x\n');
-  const why =
+  const envoyReason =
     'Protobuf message (type envoy.config.bootstrap.v3.Bootstrap reason INVALID_ARGUMENT: invalid JSON in ' +
     'envoy.config.bootstrap.v3.Bootstrap @ admin: message envoy.config.bootstrap.v3.Admin, near 1:27 (offset 26): ' +
     "no such field: 'profile_pathh') has unknown fields";
-  expect(await fieldsOf(requiredWith(override(path), taken, refused(why)))).toEqual({
+  expect(await fieldsOf(requiredWith(override(path), acceptedResult, refusedWith(envoyReason)))).toEqual({
     message: `invalid Envoy bootstrap: ISTIO_BOOTSTRAP_OVERRIDE ${path}:2:3: admin.profile_pathh: rejected by Envoy: no such field`,
     code: 'BOOTSTRAP_INVALID',
     path: `ISTIO_BOOTSTRAP_OVERRIDE: ${path}: admin.profile_pathh`,
@@ -52,33 +52,42 @@ test('reports an unknown field of the override with field and line', async () =>
 
 test('reports an unknown top-level field or an invalid value with the field', async () => {
   const path = fileWith('foo: 1\ndynamic_resources: {lds_config: {ads: "yes"}}\n');
-  const unknown =
+  const unknownField =
     "Protobuf message (type B reason INVALID_ARGUMENT: invalid JSON in B, near 1:8 (offset 7): no such field: 'foo') has unknown fields";
-  expect(await fieldsOf(requiredWith(override(path), taken, refused(unknown)))).toMatchObject({
+  expect(await fieldsOf(requiredWith(override(path), acceptedResult, refusedWith(unknownField)))).toMatchObject({
     path: `ISTIO_BOOTSTRAP_OVERRIDE: ${path}: foo`,
     line: 1,
   });
   const value =
     'Unable to parse JSON as proto (INVALID_ARGUMENT: invalid JSON in B @ dynamic_resources.lds_config.ads: message A, ' +
     `near 1:43 (offset 42): unexpected character: '"'; expected '{'): {"dynamic_resources":1}`;
-  const found = await fieldsOf(requiredWith(override(path), taken, refused(value)));
-  expect(found).toMatchObject({ path: `ISTIO_BOOTSTRAP_OVERRIDE: ${path}: dynamic_resources.lds_config.ads`, line: 2 });
-  expect(found.message).toMatch(/rejected by Envoy: unexpected character: '"'; expected '\{'$/);
+  const foundFields = await fieldsOf(requiredWith(override(path), acceptedResult, refusedWith(value)));
+  expect(foundFields).toMatchObject({
+    path: `ISTIO_BOOTSTRAP_OVERRIDE: ${path}: dynamic_resources.lds_config.ads`,
+    line: 2,
+  });
+  expect(foundFields.message).toMatch(/rejected by Envoy: unexpected character: '"'; expected '\{'$/);
 });
 
 test("reports a violated constraint with the field, or with only Envoy's message if the field is in a list", async () => {
   const path = fileWith('stats_flush_interval: 0s\n');
-  const chain = (...parts: string[]): ValidationResult =>
-    refused(`Proto constraint validation failed (${parts.join(': embedded message failed validation | caused by ')})`);
+  const chain = (...messages: string[]): ValidationResult =>
+    refusedWith(
+      `Proto constraint validation failed (${messages.join(': embedded message failed validation | caused by ')})`,
+    );
   expect(
     await fieldsOf(
-      requiredWith(override(path), taken, chain('BootstrapValidationError.StatsFlushInterval: value must be >= 1ms')),
+      requiredWith(
+        override(path),
+        acceptedResult,
+        chain('BootstrapValidationError.StatsFlushInterval: value must be >= 1ms'),
+      ),
     ),
   ).toMatchObject({ path: `ISTIO_BOOTSTRAP_OVERRIDE: ${path}: stats_flush_interval`, line: 1 });
   const inList = await fieldsOf(
     requiredWith(
       override(path),
-      taken,
+      acceptedResult,
       chain(
         'BootstrapValidationError.StaticResources',
         'StaticResourcesValidationError.Clusters[3]',
@@ -92,10 +101,10 @@ test("reports a violated constraint with the field, or with only Envoy's message
 
 test('attributes a rejection to the custom bootstrap file or to no file if Envoy accepts the bootstrap without the override', async () => {
   const path = fileWith('{}');
-  const bad = refused('Invalid duration: Expected positive duration');
-  expect(await fieldsOf(requiredWith(override(path), bad))).toEqual({ ...nothingWrong, code: undefined });
+  const badDuration = refusedWith('Invalid duration: Expected positive duration');
+  expect(await fieldsOf(requiredWith(override(path), badDuration))).toEqual({ ...nothingWrong, code: undefined });
   const bootstrap = { setting: 'customConfigFile', path };
-  expect(await fieldsOf(requiredWith({ ...override('/other'), bootstrap }, bad))).toMatchObject({
+  expect(await fieldsOf(requiredWith({ ...override('/other'), bootstrap }, badDuration))).toMatchObject({
     code: 'BOOTSTRAP_INVALID',
     path: `customConfigFile: ${path}`,
   });
@@ -103,10 +112,18 @@ test('attributes a rejection to the custom bootstrap file or to no file if Envoy
 
 test('accepts files if Envoy reports a missing file or gives no result', async () => {
   const path = fileWith('{}');
-  for (const whole of [refused('Invalid path: /no/such.pem'), { is: 'not known', why: 'killed' } as const, taken]) {
-    expect(await fieldsOf(requiredWith(override(path), taken, whole)), whole.is).toMatchObject(nothingWrong);
+  for (const combined of [
+    refusedWith('Invalid path: /no/such.pem'),
+    { is: 'not known', why: 'killed' } as const,
+    acceptedResult,
+  ]) {
+    expect(await fieldsOf(requiredWith(override(path), acceptedResult, combined)), combined.is).toMatchObject(
+      nothingWrong,
+    );
   }
-  expect(await fieldsOf(requiredWith(override(path), taken, refused(`Invalid path: ${path}`)))).toMatchObject({
+  expect(
+    await fieldsOf(requiredWith(override(path), acceptedResult, refusedWith(`Invalid path: ${path}`))),
+  ).toMatchObject({
     code: 'BOOTSTRAP_INVALID',
   });
 });

@@ -17,7 +17,7 @@ interface ResolvedDnsOptions {
 function resolve(
   env: NodeJS.ProcessEnv,
   files: Record<string, string> = { '/etc/resolv.conf': v4 },
-  more: Partial<DnsSources> = {},
+  overrides: Partial<DnsSources> = {},
 ): ResolvedDnsOptions {
   const errors = new OptionErrors();
   const warnings: LogWarning[] = [];
@@ -36,7 +36,7 @@ function resolve(
     ownAddresses: () => ['127.0.0.1', '10.0.0.5', 'fd00::5', 'fe80::5'],
     errors,
     warnings,
-    ...more,
+    ...overrides,
   });
   return { options, warnings, errors: detailsOf(() => errors.throwIfAny()) };
 }
@@ -126,7 +126,7 @@ test('reports invalid values, and forwards no queries if there is no resolv.conf
   expect(resolve({ DNS_FORWARD_PARALLEL: 'all' }).errors).toMatchObject([
     { path: 'DNS_FORWARD_PARALLEL', got: '"all"' },
   ]);
-  const without = resolve({}, {});
-  expect(without.options?.servers).toEqual([]);
-  expect(without.warnings).toEqual([{ event: 'option.dnsWithoutUpstream', reason: 'ENOENT: /etc/resolv.conf' }]);
+  const withoutFile = resolve({}, {});
+  expect(withoutFile.options?.servers).toEqual([]);
+  expect(withoutFile.warnings).toEqual([{ event: 'option.dnsWithoutUpstream', reason: 'ENOENT: /etc/resolv.conf' }]);
 });

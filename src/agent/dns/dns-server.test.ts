@@ -17,7 +17,7 @@ import { atOnce } from '../../runtime/turns.ts';
 import { DnsServer } from './dns-server.ts';
 import { DnsUpstream, type UpstreamCounts, type UpstreamOptions } from './dns-upstream.ts';
 
-const many = Array.from({ length: 200 }, (_, i) => `10.1.${i >> 8}.${i & 255}`);
+const manyAddresses = Array.from({ length: 200 }, (_, i) => `10.1.${i >> 8}.${i & 255}`);
 
 function namesOf(hosts: Record<string, string[]>): DnsNames {
   const table = Object.fromEntries(Object.entries(hosts).map(([host, ips]) => [host, { ips, registry: 'External' }]));
@@ -30,10 +30,10 @@ function namesOf(hosts: Record<string, string[]>): DnsNames {
   );
 }
 
-const known = namesOf({
+const knownNames = namesOf({
   'one.test': ['1.2.3.4'],
   'dual.test': ['1.2.3.4', '2001:db8::1'],
-  'many.test': many,
+  'many.test': manyAddresses,
   '*.wild.test': ['5.6.7.8'],
 });
 
@@ -48,7 +48,7 @@ interface Started {
 }
 
 async function start({
-  names = () => known as DnsNames | undefined,
+  names = () => knownNames as DnsNames | undefined,
   forward = false,
   ...upstreamOptions
 }: Partial<UpstreamOptions> & {
@@ -56,7 +56,7 @@ async function start({
   forward?: boolean;
 } = {}): Promise<Started> {
   const counts = { requests: 0, failures: 0, refused: 0, took: () => {} };
-  const received = { requests: 0 };
+  const receivedCounts = { requests: 0 };
   const upstream = new DnsUpstream({ servers: [], timeoutMs: 200, parallel: false, ...upstreamOptions }, counts);
   const server = new DnsServer({
     addresses: ['127.0.0.1'],
@@ -64,10 +64,10 @@ async function start({
     names,
     forwardBeforeTable: forward,
     upstream,
-    counts: received,
+    counts: receivedCounts,
     failed: (error) => expect.fail(error.message),
   });
-  const port = await opened(server);
+  const port = await openServer(server);
   onTestFinished(() => {
     upstream.close();
     server.close();
@@ -75,28 +75,29 @@ async function start({
   return {
     port,
     counts,
-    received,
+    received: receivedCounts,
     upstream,
-    sendQuery: async (name, type = 'A', more = {}) => decode(await datagram(port, encode(question(name, type, more)))),
+    sendQuery: async (name, type = 'A', overrides = {}) =>
+      decode(await datagram(port, encode(question(name, type, overrides)))),
     sendTcpQueries: async (...questions) => {
       const socket = connect(port, '127.0.0.1');
       onTestFinished(() => {
         socket.destroy();
       });
       const reader = new TcpMessages();
-      const found: Packet[] = [];
+      const responses: Packet[] = [];
       socket.write(Buffer.concat(questions.map((one) => framed(encode(one)))));
       for await (const chunk of socket) {
-        found.push(...reader.push(chunk as Buffer).map((message) => decode(message)));
-        if (found.length === questions.length) break;
+        responses.push(...reader.push(chunk as Buffer).map((message) => decode(message)));
+        if (responses.length === questions.length) break;
       }
-      return found;
+      return responses;
     },
   };
 }
 
 /** A port that is free for UDP may be in use for TCP. */
-async function opened(server: DnsServer): Promise<number> {
+async function openServer(server: DnsServer): Promise<number> {
   for (let tries = 1; ; tries++) {
     try {
       return await server.open();
@@ -108,13 +109,13 @@ async function opened(server: DnsServer): Promise<number> {
 
 let ids = 0;
 
-function question(name: string, type: RecordType = 'A', more: Partial<Packet> = {}): Packet {
+function question(name: string, type: RecordType = 'A', overrides: Partial<Packet> = {}): Packet {
   return {
     type: 'query',
     id: ++ids & 0xffff,
     flags: RECURSION_DESIRED,
     questions: [{ name, type, class: 'IN' }],
-    ...more,
+    ...overrides,
   };
 }
 
@@ -143,14 +144,14 @@ const edns = (udpPayloadSize: number): Partial<Packet> => ({
 async function nameServer(
   reply: (query: Buffer, send: (response: Buffer) => void) => void,
 ): Promise<{ port: number; received: Buffer[]; peers: number[] }> {
-  const received: Buffer[] = [];
+  const receivedQueries: Buffer[] = [];
   const peers: number[] = [];
   const server = createServer((connection) => {
     const reader = new TcpMessages();
     connection.on('error', () => {});
     connection.on('data', (chunk) => {
       for (const query of reader.push(chunk)) {
-        received.push(query);
+        receivedQueries.push(query);
         reply(query, (response) => connection.write(framed(response)));
       }
     });
@@ -162,7 +163,7 @@ async function nameServer(
   socket.bind(port, '127.0.0.1');
   await once(socket, 'listening');
   socket.on('message', (query, peer) => {
-    received.push(query);
+    receivedQueries.push(query);
     peers.push(peer.port);
     reply(query, (response) => socket.send(response, peer.port, peer.address));
   });
@@ -170,7 +171,7 @@ async function nameServer(
     socket.close();
     server.close();
   });
-  return { port, received, peers };
+  return { port, received: receivedQueries, peers };
 }
 
 const replyWith =
@@ -178,14 +179,14 @@ const replyWith =
   (query: Buffer, send: (response: Buffer) => void): void =>
     send(responseTo(query, ip));
 
-function responseTo(query: Buffer, ip: string, more: Partial<Packet> = {}): Buffer {
+function responseTo(query: Buffer, ip: string, overrides: Partial<Packet> = {}): Buffer {
   const { id, questions } = decode(query);
   const name = questions![0]!.name;
-  return encode({ type: 'response', id, questions, answers: [{ type: 'A', name, ttl: 1, data: ip }], ...more });
+  return encode({ type: 'response', id, questions, answers: [{ type: 'A', name, ttl: 1, data: ip }], ...overrides });
 }
 
-const addressesIn = ({ answers: found = [] }: Packet): string[] =>
-  found.flatMap((record) => (record.type === 'A' || record.type === 'AAAA' ? [record.data] : []));
+const addressesIn = ({ answers: records = [] }: Packet): string[] =>
+  records.flatMap((record) => (record.type === 'A' || record.type === 'AAAA' ? [record.data] : []));
 
 describe('responses for names in the DNS table (agent §9)', () => {
   test("are authoritative, with the query's ID and question and a TTL of 30 s", async () => {
@@ -234,11 +235,11 @@ describe('responses for names in the DNS table (agent §9)', () => {
     const larger = await sendQuery('many.test', 'A', edns(1232));
     expect(addressesIn(larger).length).toBe(Math.floor((1232 - 12 - 15 - 11) / 16));
     expect(larger).toMatchObject({ flag_tc: true, additionals: [{ type: 'OPT' }] });
-    expect(addressesIn(await sendQuery('many.test', 'A', edns(4096))).sort()).toEqual([...many].sort());
+    expect(addressesIn(await sendQuery('many.test', 'A', edns(4096))).sort()).toEqual([...manyAddresses].sort());
     expect(addressesIn(await sendQuery('many.test', 'A', edns(10))).length).toBe(addressesIn(decode(plain)).length - 1);
-    const [whole] = await sendTcpQueries(question('many.test'));
-    expect(addressesIn(whole!).sort()).toEqual([...many].sort());
-    expect(whole).toMatchObject({ flag_tc: false });
+    const [wholeResponse] = await sendTcpQueries(question('many.test'));
+    expect(addressesIn(wholeResponse!).sort()).toEqual([...manyAddresses].sort());
+    expect(wholeResponse).toMatchObject({ flag_tc: false });
   });
 
   test('list the addresses in random order', async () => {
@@ -259,7 +260,7 @@ describe('responses for names in the DNS table (agent §9)', () => {
       questions: [{ name: 'one.test' }],
     });
     expect(addressesIn(await forwarding.sendQuery('one.test'))).toEqual(['9.9.9.9']);
-    names = known;
+    names = knownNames;
     expect(addressesIn(await refusing.sendQuery('one.test'))).toEqual(['1.2.3.4']);
     expect(addressesIn(await forwarding.sendQuery('one.test'))).toEqual(['1.2.3.4']);
   });
@@ -283,20 +284,20 @@ describe('DNS queries for names outside the table (agent §9)', () => {
   test('are forwarded over TCP if received over TCP, and each gets its response', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const { sendTcpQueries } = await start({ servers: ['127.0.0.1'], serverPort: port });
-    const found = await sendTcpQueries(question('a.test'), question('one.test'), question('b.test'));
-    expect(found.map((one) => one.questions![0]!.name).sort()).toEqual(['a.test', 'b.test', 'one.test']);
+    const responses = await sendTcpQueries(question('a.test'), question('one.test'), question('b.test'));
+    expect(responses.map((one) => one.questions![0]!.name).sort()).toEqual(['a.test', 'b.test', 'one.test']);
   });
 
   test('are sent to the next server if one fails or does not respond, and get SERVFAIL if all servers fail', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const { sendQuery } = await start({ servers: ['127.0.0.9', '127.0.0.1'], serverPort: port, random: () => 0 });
     expect(addressesIn(await sendQuery('unknown.test'))).toEqual(['9.9.9.9']);
-    const silent = await nameServer(() => {});
+    const silentServer = await nameServer(() => {});
     const {
       sendQuery: queryWithoutResponse,
       counts,
       upstream,
-    } = await start({ servers: ['127.0.0.1'], serverPort: silent.port, timeoutMs: 100 });
+    } = await start({ servers: ['127.0.0.1'], serverPort: silentServer.port, timeoutMs: 100 });
     expect(await queryWithoutResponse('unknown.test')).toMatchObject({
       rcode: 'SERVFAIL',
       questions: [{ name: 'unknown.test' }],
@@ -348,10 +349,10 @@ describe('DNS queries for names outside the table (agent §9)', () => {
   });
 
   test('are limited in number while pending, without affecting names in the table', async () => {
-    const silent = await nameServer(() => {});
+    const silentServer = await nameServer(() => {});
     const { port, sendQuery, counts, upstream } = await start({
       servers: ['127.0.0.1'],
-      serverPort: silent.port,
+      serverPort: silentServer.port,
       timeoutMs: 60_000,
       maxInFlight: 10,
     });
@@ -359,12 +360,12 @@ describe('DNS queries for names outside the table (agent §9)', () => {
     onTestFinished(() => {
       client.close();
     });
-    let refused = 0;
+    let refusedCount = 0;
     client.on('message', (message) => {
-      if ((message.readUInt16BE(2) & 0xf) === 2) refused++;
+      if ((message.readUInt16BE(2) & 0xf) === 2) refusedCount++;
     });
     for (let i = 0; i < 50; i++) client.send(encode(question(`u${i}.test`)), port, '127.0.0.1');
-    await expect.poll(() => refused).toBe(40);
+    await expect.poll(() => refusedCount).toBe(40);
     expect(upstream.inFlight).toBe(10);
     expect(counts).toMatchObject({ requests: 10, refused: 40 });
     expect(addressesIn(await sendQuery('one.test'))).toEqual(['1.2.3.4']);
@@ -378,13 +379,13 @@ describe('hostile DNS clients (agent §9)', () => {
     const { sendQuery, port } = await start();
     expect(await sendQuery('one.test', 'A', { questions: [] })).toMatchObject({ rcode: 'SERVFAIL' });
     expect(await sendQuery('one.test', 'A', { flags: 0x2800 })).toMatchObject({ rcode: 'NOTIMP' });
-    const two = [
+    const twoQuestions = [
       { name: 'a', type: 'A' as const },
       { name: 'b', type: 'A' as const },
     ];
-    expect(await sendQuery('', 'A', { questions: two })).toMatchObject({ rcode: 'FORMERR' });
-    const cut = encode(question('one.test')).subarray(0, 20);
-    expect(decode(await datagram(port, cut))).toMatchObject({ rcode: 'FORMERR', questions: [] });
+    expect(await sendQuery('', 'A', { questions: twoQuestions })).toMatchObject({ rcode: 'FORMERR' });
+    const cutQuery = encode(question('one.test')).subarray(0, 20);
+    expect(decode(await datagram(port, cutQuery))).toMatchObject({ rcode: 'FORMERR', questions: [] });
     const greedy = encode(question('one.test'));
     greedy.writeUInt16BE(0xffff, 6);
     expect(decode(await datagram(port, greedy))).toMatchObject({ rcode: 'FORMERR' });
@@ -403,29 +404,29 @@ describe('hostile DNS clients (agent §9)', () => {
 
   test('cannot match a name by a label that contains a dot or by letters of other alphabets', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
-    const { port: ours } = await start({ servers: ['127.0.0.1'], serverPort: port });
+    const { port: ownPort } = await start({ servers: ['127.0.0.1'], serverPort: port });
     const message = encode(question('one.test'));
     const dotted = Buffer.concat([message.subarray(0, 12), Buffer.from('\x08one.test\0\0\x01\0\x01', 'latin1')]);
-    expect(addressesIn(decode(await datagram(ours, dotted)))).not.toContain('1.2.3.4');
+    expect(addressesIn(decode(await datagram(ownPort, dotted)))).not.toContain('1.2.3.4');
     expect(namesOf({ 'k.test': ['1.1.1.1'] }).find('\u212a.test.')).toBeUndefined();
   });
 
   test('are disconnected over TCP if they send nothing, half a message or too much, while others are served', async () => {
-    const silent = await nameServer(() => {});
+    const silentServer = await nameServer(() => {});
     const { port, sendTcpQueries } = await start({
       servers: ['127.0.0.1'],
-      serverPort: silent.port,
+      serverPort: silentServer.port,
       timeoutMs: 60_000,
     });
     const greedy = connect(port, '127.0.0.1');
-    const half = connect(port, '127.0.0.1');
-    half.write(Buffer.of(0xff, 0xff, 1, 2));
+    const halfOpen = connect(port, '127.0.0.1');
+    halfOpen.write(Buffer.of(0xff, 0xff, 1, 2));
     greedy.write(Buffer.concat(Array.from({ length: 100 }, () => framed(encode(question('unknown.test'))))));
     greedy.resume();
     greedy.on('error', () => {});
     await once(greedy, 'close');
     expect(addressesIn((await sendTcpQueries(question('one.test')))[0]!)).toEqual(['1.2.3.4']);
-    half.destroy();
+    halfOpen.destroy();
   });
 
   test('cause no error with random or mutated queries', async () => {
@@ -433,9 +434,9 @@ describe('hostile DNS clients (agent §9)', () => {
     const seed = encode(question('one.test.ns1.svc.cluster.local', 'A', edns(4096)));
     const seeds = [seed, encode(question('one.test')), responseTo(seed, '1.1.1.1')];
     let state = 0x9e37;
-    const random = (below: number): number => {
+    const random = (limit: number): number => {
       state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-      return Math.floor((state / 2 ** 32) * below);
+      return Math.floor((state / 2 ** 32) * limit);
     };
     const kinds = new Map<string, number>();
     for (let round = 0; round < rounds; round++) {
@@ -444,12 +445,12 @@ describe('hostile DNS clients (agent §9)', () => {
           ? Buffer.from(Array.from({ length: random(80) }, () => random(256)))
           : Buffer.from(seeds[random(seeds.length)]!);
       for (let i = random(6); i > 0 && message.length > 0; i--) message[random(message.length)] = random(256);
-      const cut = random(3) === 0 ? message.subarray(0, random(message.length + 1)) : message;
-      const read = readQuery(cut);
+      const cutMessage = random(3) === 0 ? message.subarray(0, random(message.length + 1)) : message;
+      const read = readQuery(cutMessage);
       kinds.set(read.kind, (kinds.get(read.kind) ?? 0) + 1);
-      if (read.kind === 'failed') expect(read.response.length).toBeLessThanOrEqual(Math.max(cut.length, 12));
+      if (read.kind === 'failed') expect(read.response.length).toBeLessThanOrEqual(Math.max(cutMessage.length, 12));
       if (read.kind === 'query') expectWellFormed(read.query);
-      expect(isResponseTo(cut, 1, { message: seed, questionEnd: 48 } as DnsQuery)).toBeTypeOf('boolean');
+      expect(isResponseTo(cutMessage, 1, { message: seed, questionEnd: 48 } as DnsQuery)).toBeTypeOf('boolean');
     }
     for (const kind of ['query', 'failed', 'drop']) expect(kinds.get(kind), kind).toBeGreaterThan(rounds / 100);
     // The same over a socket, which still responds afterwards.
@@ -477,7 +478,7 @@ function serverAt(port: number): DnsServer {
   return new DnsServer({
     addresses: ['127.0.0.1'],
     port,
-    names: () => known,
+    names: () => knownNames,
     forwardBeforeTable: false,
     upstream: new DnsUpstream({ servers: [], timeoutMs: 1, parallel: false }, counts),
     counts: { requests: 0 },
@@ -486,13 +487,13 @@ function serverAt(port: number): DnsServer {
 }
 
 test('reports a port in use, and closes sockets that are already open (agent §9)', async () => {
-  const taken = createServer();
-  taken.listen(0, '127.0.0.1');
-  await once(taken, 'listening');
+  const takenServer = createServer();
+  takenServer.listen(0, '127.0.0.1');
+  await once(takenServer, 'listening');
   onTestFinished(() => {
-    taken.close();
+    takenServer.close();
   });
-  const { port } = taken.address() as AddressInfo;
+  const { port } = takenServer.address() as AddressInfo;
   const server = serverAt(port);
   await expect(server.open()).rejects.toThrow(/EADDRINUSE/);
   const udp = createSocket('udp4');

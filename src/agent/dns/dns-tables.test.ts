@@ -17,17 +17,17 @@ test.each([
   const tables = new DnsTables(workload);
   const bytes = table(hosts);
   let isOver = false;
-  const taken = tables.take(bytes).then(() => {
+  const taking = tables.take(bytes).then(() => {
     isOver = true;
   });
-  let turns = 0;
+  let turnCount = 0;
   const count = (): void => {
-    turns++;
+    turnCount++;
     if (!isOver) setImmediate(count);
   };
   setImmediate(count);
-  await taken;
-  expect(turns).toBeGreaterThan(2);
+  await taking;
+  expect(turnCount).toBeGreaterThan(2);
   expect(tables.names?.size).toBe(Object.keys(hosts).length);
 });
 
@@ -35,10 +35,10 @@ test('keeps the last of several concurrent tables, and ignores an invalid table'
   const tables = new DnsTables(workload);
   const sizes: (readonly string[])[] = [];
   const stop = tables.subscribe((names) => sizes.push([...names.entries()].map(([name]) => name)));
-  const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`host-${i}.test`, ['10.1.2.3']]));
-  const first = tables.take(table({ ...many, 'old.test': ['1.1.1.1'] }));
-  const broken = tables.take(Uint8Array.of(0x0a, 0x7f));
-  await Promise.all([first, expect(broken).rejects.toThrow(), tables.take(table({ 'new.test': ['2.2.2.2'] }))]);
+  const manyHosts = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`host-${i}.test`, ['10.1.2.3']]));
+  const first = tables.take(table({ ...manyHosts, 'old.test': ['1.1.1.1'] }));
+  const brokenTable = tables.take(Uint8Array.of(0x0a, 0x7f));
+  await Promise.all([first, expect(brokenTable).rejects.toThrow(), tables.take(table({ 'new.test': ['2.2.2.2'] }))]);
   stop();
   expect(sizes.map((names) => names.length)).toEqual([5_001, 1]);
   expect([...tables.names!.entries()]).toEqual([['new.test.', ['2.2.2.2']]]);

@@ -40,7 +40,7 @@ async function nameServer(reply: (query: Buffer) => Buffer): Promise<number> {
 }
 
 /** A response with only a header. */
-const bare =
+const headerOnly =
   (code: number) =>
   (query: Buffer): Buffer => {
     const header = Buffer.alloc(12);
@@ -49,7 +49,7 @@ const bare =
     return header;
   };
 
-const sent = (() => {
+const sentQuery = (() => {
   const read = readQuery(question);
   if (read.kind !== 'query') throw new Error(read.kind);
   return read.query;
@@ -59,8 +59,8 @@ test.each([
   ['FORMERR', 1],
   ['REFUSED', 5],
 ])('forwards a failure without a question immediately, with the question added: %s (agent §9)', async (rcode, code) => {
-  const upstream = upstreamTo({ serverPort: await nameServer(bare(code)) });
-  const response = await upstream.forward(sent, 'udp');
+  const upstream = upstreamTo({ serverPort: await nameServer(headerOnly(code)) });
+  const response = await upstream.forward(sentQuery, 'udp');
   expect(decode(response!)).toMatchObject({
     id: 4711,
     rcode,
@@ -70,8 +70,8 @@ test.each([
 });
 
 test('ignores a response of only a header that reports no failure (agent §9)', async () => {
-  const upstream = upstreamTo({ serverPort: await nameServer(bare(0)), timeoutMs: 100 });
-  expect(await upstream.forward(sent, 'udp')).toBeUndefined();
+  const upstream = upstreamTo({ serverPort: await nameServer(headerOnly(0)), timeoutMs: 100 });
+  expect(await upstream.forward(sentQuery, 'udp')).toBeUndefined();
 });
 
 test('responds to a TCP client that closes its side after its last query, then closes the connection (agent §9)', async () => {
@@ -89,7 +89,7 @@ test('responds to a TCP client that closes its side after its last query, then c
   const client = connect({ host: '127.0.0.1', port: await server.open(), allowHalfOpen: true });
   client.end(Buffer.concat([framed(question), framed(question)]));
   const reader = new TcpMessages();
-  const found: Buffer[] = [];
-  for await (const chunk of client) found.push(...reader.push(chunk as Buffer));
-  expect(found.map((message) => decode(message))).toMatchObject([{ rcode: 'SERVFAIL' }, { rcode: 'SERVFAIL' }]);
+  const responses: Buffer[] = [];
+  for await (const chunk of client) responses.push(...reader.push(chunk as Buffer));
+  expect(responses.map((message) => decode(message))).toMatchObject([{ rcode: 'SERVFAIL' }, { rcode: 'SERVFAIL' }]);
 });

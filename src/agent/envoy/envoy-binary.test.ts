@@ -32,8 +32,8 @@ describe('Envoy search', () => {
     const root = folder();
     const env: NodeJS.ProcessEnv = { XDG_CACHE_HOME: join(root, 'cache'), PATH: join(root, 'bin') };
     expect(findEnvoy({ env })).toBeUndefined();
-    const cached = program(join(cacheFolder(env), 'envoy/_bin/envoy'));
-    expect(findEnvoy({ env })).toEqual({ path: cached, source: 'cache' });
+    const cachedBinary = program(join(cacheFolder(env), 'envoy/_bin/envoy'));
+    expect(findEnvoy({ env })).toEqual({ path: cachedBinary, source: 'cache' });
     const inPath = program(join(root, 'bin/envoy'));
     expect(findEnvoy({ env })).toEqual({ path: inPath, source: 'PATH' });
     const variable = program(join(root, 'variable'));
@@ -66,11 +66,11 @@ describe('Envoy search', () => {
   test('installs nothing if Envoy is found', async () => {
     const env = { ENVOY_BINARY: program(join(folder(), 'envoy')) };
     const progress: string[] = [];
-    const found = await findOrInstallEnvoy(
+    const foundBinary = await findOrInstallEnvoy(
       { env },
       { env, progress: (line) => progress.push(line), python: '/nowhere' },
     );
-    expect(found.path).toBe(env.ENVOY_BINARY);
+    expect(foundBinary.path).toBe(env.ENVOY_BINARY);
     expect(progress).toEqual([]);
   });
 });

@@ -58,8 +58,8 @@ async function run(
   } = {},
 ): Promise<Running> {
   const folder = temporaryFolder();
-  const claimed = options.parent === undefined ? await claimBaseId({ runDir: join(folder.path, 'run') }) : undefined;
-  const baseId = claimed?.baseId ?? options.parent!.baseId;
+  const claimedId = options.parent === undefined ? await claimBaseId({ runDir: join(folder.path, 'run') }) : undefined;
+  const baseId = claimedId?.baseId ?? options.parent!.baseId;
   const epoch = options.parent === undefined ? 0 : options.parent.epoch + 1;
   const adminPort = options.parent?.adminPort ?? (await freePort());
   const table = new ProcessTable();
@@ -96,7 +96,7 @@ async function run(
   onTestFinished(async () => {
     actor.stop();
     await table.endAll();
-    claimed?.release();
+    claimedId?.release();
     folder[Symbol.dispose]();
   });
   return {
@@ -109,8 +109,8 @@ async function run(
     order: (signal) => actor.getSnapshot().children.process!.send({ type: 'process.signal', signal }),
     async event<T extends EventObject>(type: T['type']): Promise<T> {
       for (let waited = 0; waited < 15_000; waited += 10) {
-        const found = events.find((event) => event.type === type);
-        if (found !== undefined) return found as T;
+        const matchingEvent = events.find((event) => event.type === type);
+        if (matchingEvent !== undefined) return matchingEvent as T;
         await sleep(10);
       }
       throw new Error(`no ${type} in 15 s; told were ${events.map((event) => event.type).join(', ')}\n${log.join('')}`);
@@ -209,12 +209,12 @@ describe('killed child epoch', () => {
   const pidOf = async (envoy: Running): Promise<number> =>
     (await envoy.event<{ type: string; pid: number }>('process.spawned')).pid;
 
-  async function endOfChild(options: Parameters<typeof run>[0], until: (child: Running) => Promise<void>) {
+  async function endOfChild(options: Parameters<typeof run>[0], waitFor: (child: Running) => Promise<void>) {
     const parent = await run();
     await live(parent);
     const child = await run({ parent, ...options });
     const pid = await pidOf(child);
-    await until(child);
+    await waitFor(child);
     process.kill(pid, 'SIGKILL');
     return child.event<ProcessExited>('process.exited');
   }

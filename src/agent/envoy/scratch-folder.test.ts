@@ -16,11 +16,11 @@ const flag = '--runDir';
 
 test('removes the temporary folder after success and failure', () => {
   const path = folder();
-  const seen = inScratchFolder([{ path, flag }], (scratch) => {
+  const scratchFolder = inScratchFolder([{ path, flag }], (scratch) => {
     writeFileSync(join(scratch, 'file'), '');
     return scratch;
   });
-  expect(seen.startsWith(join(path, '.scratch-'))).toBe(true);
+  expect(scratchFolder.startsWith(join(path, '.scratch-'))).toBe(true);
   const fail = (): never => {
     throw new Error('EIO: i/o error, open');
   };
@@ -64,12 +64,12 @@ test.each([
 });
 
 test('fails for a relative folder if the working directory no longer exists', () => {
-  const removed = join(folder(), 'gone');
-  mkdirSync(removed);
+  const removedFolder = join(folder(), 'gone');
+  mkdirSync(removedFolder);
   const workingDirectory = process.cwd();
   onTestFinished(() => process.chdir(workingDirectory));
-  process.chdir(removed);
-  rmSync(removed, { recursive: true });
+  process.chdir(removedFolder);
+  rmSync(removedFolder, { recursive: true });
   expect(() => makeFolder('etc/istio')).toThrow('ENOENT');
   expect(() => inScratchFolder([{ path: 'etc/istio', flag }], () => {})).toThrow('etc/istio: ENOENT');
 });

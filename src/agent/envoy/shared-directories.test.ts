@@ -38,7 +38,7 @@ test('does not follow a symbolic link in the run directory when locking a base I
 });
 
 /** Runs in a separate process, because a blocked read ends only with its process. */
-async function ends(script: string): Promise<boolean> {
+async function exitsInTime(script: string): Promise<boolean> {
   const args = ['--input-type=module', '-e', script];
   const { timedOut, failed, stderr } = await execa(process.execPath, args, {
     reject: false,
@@ -57,7 +57,7 @@ test('does not block if a lock is a FIFO', async () => {
   await asOtherUser(`mkfifo -m 666 ${path}/base-id-${baseId}`);
   const options = JSON.stringify({ runDir: path, sharedMemoryDir: path });
   const script = `const { claimBaseId } = await import(${moduleIn('base-ids/base-ids.ts')}); (await claimBaseId(${options})).release();`;
-  expect(await ends(script)).toBe(true);
+  expect(await exitsInTime(script)).toBe(true);
 });
 
 test('does not block if shared memory is a FIFO', async () => {
@@ -65,7 +65,7 @@ test('does not block if shared memory is a FIFO', async () => {
   await asOtherUser(`mkfifo -m 666 ${path}/envoy_shared_memory_10`);
   const call = `isMarkedInitializing(1, ${JSON.stringify(path)})`;
   const script = `const { isMarkedInitializing } = await import(${moduleIn('base-ids/shared-memory.ts')}); ${call};`;
-  expect(await ends(script)).toBe(true);
+  expect(await exitsInTime(script)).toBe(true);
 });
 
 test('rejects a record directory of another user, because it names processes to run and kill', async () => {

@@ -128,12 +128,12 @@ describe('certificate path of a special file', () => {
 describe('check of certificate files', () => {
   const read = (
     directories: string[],
-    judge: CertificateValidator,
+    validate: CertificateValidator,
     lines: string[] = [],
     validated = true,
     turns = new FileTurns(),
   ): Promise<CertificateFilesContent> => {
-    const logic = readCertificates(judge, createLogger({ write: (line) => lines.push(line.trimEnd()) }), turns);
+    const logic = readCertificates(validate, createLogger({ write: (line) => lines.push(line.trimEnd()) }), turns);
     return toPromise(createActor(logic, { input: { directories, judge: validated } }).start());
   };
   const withPair = (keys?: KeyPairKeyObjectResult): string => {
@@ -147,10 +147,10 @@ describe('check of certificate files', () => {
 
   test("reports Envoy's message about the files, with file and PEM blocks", async () => {
     const directory = withPair();
-    const judge: CertificateValidator = async ([set]) => [
+    const validate: CertificateValidator = async ([set]) => [
       { set: set!, result: { is: 'refused', why: "error initializing configuration '': Failed to load it" } },
     ];
-    expect((await read([directory], judge)).problems).toEqual([
+    expect((await read([directory], validate)).problems).toEqual([
       `Envoy rejects ${directory}/tls.crt: Failed to load it (block 1: EC prime256v1)`,
     ]);
     expect((await read([directory], takesAll)).problems).toEqual([]);
@@ -162,18 +162,18 @@ describe('check of certificate files', () => {
     const hung = Promise.withResolvers<void>();
     void turns.run(() => hung.promise, new AbortController().signal);
     let validated = 0;
-    const judge: CertificateValidator = async () => {
+    const validate: CertificateValidator = async () => {
       validated++;
       return [];
     };
-    const logic = readCertificates(judge, createLogger({ write: () => {} }), turns);
-    const givenUp = createActor(logic, { input: { directories: [directory], judge: true } }).start();
-    givenUp.stop();
-    const reading = read([directory], judge, [], true, turns);
+    const logic = readCertificates(validate, createLogger({ write: () => {} }), turns);
+    const stoppedActor = createActor(logic, { input: { directories: [directory], judge: true } }).start();
+    stoppedActor.stop();
+    const pendingRead = read([directory], validate, [], true, turns);
     await sleep(50);
     expect(validated).toBe(0);
     hung.resolve();
-    expect((await reading).files).toHaveLength(2);
+    expect((await pendingRead).files).toHaveLength(2);
     expect(validated).toBe(1);
   });
 
@@ -195,15 +195,15 @@ describe('check of certificate files', () => {
   test('does not validate invalid files or files of a first start, and warns about them', async () => {
     const directory = withPair();
     rmSync(join(directory, 'tls.key'));
-    const judge: CertificateValidator = async () => {
+    const validate: CertificateValidator = async () => {
       throw new Error('must not be asked');
     };
     const lines: string[] = [];
-    const reading = await read([directory], judge, lines);
-    expect(reading.problems).toEqual([`${directory}: tls.key is missing beside tls.crt`]);
-    expect(reading).toMatchObject({ code: 'PRIVATE_KEY_INVALID' });
-    expect(reading.notValidated).toBeUndefined();
-    expect(await read([directory], judge, lines, false)).toEqual(reading);
+    const content = await read([directory], validate, lines);
+    expect(content.problems).toEqual([`${directory}: tls.key is missing beside tls.crt`]);
+    expect(content).toMatchObject({ code: 'PRIVATE_KEY_INVALID' });
+    expect(content.notValidated).toBeUndefined();
+    expect(await read([directory], validate, lines, false)).toEqual(content);
     expect(
       linesOf(lines, 'certificates.invalid', { code: 'PRIVATE_KEY_INVALID', reason: /tls\.key is missing/ }),
     ).toHaveLength(1);
@@ -218,12 +218,12 @@ describe('check of certificate files', () => {
         if (validated++ < times) appendFileSync(join(directory, 'tls.crt'), ' ');
         return [];
       };
-    const once = await read([directory], changing(1));
-    expect(once.problems).toEqual([]);
+    const changedOnce = await read([directory], changing(1));
+    expect(changedOnce.problems).toEqual([]);
     expect(validated).toBe(2);
-    expect(once.digest).toBe((await digestDirectories([directory])).digest);
-    const always = await read([directory], changing(Number.POSITIVE_INFINITY));
-    expect(always.problems).toEqual(['certificate files keep changing while they are read']);
+    expect(changedOnce.digest).toBe((await digestDirectories([directory])).digest);
+    const alwaysChanging = await read([directory], changing(Number.POSITIVE_INFINITY));
+    expect(alwaysChanging.problems).toEqual(['certificate files keep changing while they are read']);
   });
 });
 
@@ -243,12 +243,12 @@ describe('watch for missing certificate files', () => {
 
   test('reports missing files immediately, and after each change', async () => {
     const directory = folder();
-    const [one, two] = [join(directory, 'one'), join(directory, 'two')];
+    const [one, secondDirectory] = [join(directory, 'one'), join(directory, 'two')];
     writeFileSync(one, '');
-    const { reports } = wait([one, two]);
-    await eventuallyHolds(() => expect(reports).toEqual([{ missing: [two], unreachable: [] }]));
+    const { reports } = wait([one, secondDirectory]);
+    await eventuallyHolds(() => expect(reports).toEqual([{ missing: [secondDirectory], unreachable: [] }]));
     rmSync(one);
-    writeFileSync(two, '');
+    writeFileSync(secondDirectory, '');
     await eventuallyHolds(() => expect(reports.at(-1)).toEqual({ missing: [one], unreachable: [] }));
     writeFileSync(one, '');
     await eventuallyHolds(() => expect(reports.at(-1)).toEqual({ missing: [], unreachable: [] }));
@@ -262,9 +262,9 @@ describe('watch for missing certificate files', () => {
   test('reports an unreadable file separately, with the reason', async () => {
     const directory = folder();
     writeFileSync(join(directory, 'file'), '');
-    const below = join(directory, 'file', 'below');
-    const { reports } = wait([below]);
-    const unreachable = [`${below}: ENOTDIR: not a directory`];
+    const invalidDirectory = join(directory, 'file', 'below');
+    const { reports } = wait([invalidDirectory]);
+    const unreachable = [`${invalidDirectory}: ENOTDIR: not a directory`];
     await eventuallyHolds(() => expect(reports).toEqual([{ missing: [], unreachable }]));
   });
 

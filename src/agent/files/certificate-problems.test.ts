@@ -12,7 +12,7 @@ const encrypted = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   .toString();
 
 /** Changes a letter in the middle. */
-const broken = (pem: string): string => {
+const corrupt = (pem: string): string => {
   const middle = pem.length / 2;
   return `${pem.slice(0, middle)}!${pem.slice(middle + 1)}`;
 };
@@ -83,7 +83,7 @@ test.each([
   ],
   [
     'a broken second block',
-    { 'tls.crt': one.certificate + broken(authority.certificate), 'tls.key': one.privateKey },
+    { 'tls.crt': one.certificate + corrupt(authority.certificate), 'tls.key': one.privateKey },
     'tls.crt CERTIFICATE_INVALID',
     /block 2 \(CERTIFICATE\)/,
   ],

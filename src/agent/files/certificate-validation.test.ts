@@ -23,15 +23,18 @@ function folder(): string {
 }
 
 function pair(directory: string, name: string, keys?: KeyPairKeyObjectResult): CertificateSet {
-  const issued = authority.issue([name], keys);
+  const issuedPair = authority.issue([name], keys);
   const set = { certificate: join(directory, `${name}.crt`), key: join(directory, `${name}.key`) };
-  writeFileSync(set.certificate, issued.certificate);
-  writeFileSync(set.key, issued.privateKey);
+  writeFileSync(set.certificate, issuedPair.certificate);
+  writeFileSync(set.key, issuedPair.privateKey);
   return set;
 }
 
-const judge = (sets: readonly CertificateSet[], binary = envoyBinary(), limitMs = 30_000): Promise<ValidatedSet[]> =>
-  certificateValidator({ binary, guard, limitMs })(sets, new AbortController().signal);
+const validateSets = (
+  sets: readonly CertificateSet[],
+  binary = envoyBinary(),
+  limitMs = 30_000,
+): Promise<ValidatedSet[]> => certificateValidator({ binary, guard, limitMs })(sets, new AbortController().signal);
 
 test.each<[string, KeyPairKeyObjectResult]>([
   ['P-256', generateKeyPairSync('ec', { namedCurve: 'P-256' })],
@@ -39,7 +42,7 @@ test.each<[string, KeyPairKeyObjectResult]>([
   ['RSA 2048', generateKeyPairSync('rsa', { modulusLength: 2048 })],
   ['Ed25519', generateKeyPairSync('ed25519')],
 ])('accepts %s', async (_, keys) => {
-  expect(await judge([pair(folder(), 'one', keys)])).toEqual([]);
+  expect(await validateSets([pair(folder(), 'one', keys)])).toEqual([]);
 });
 
 test.each<[string, KeyPairKeyObjectResult]>([
@@ -48,7 +51,7 @@ test.each<[string, KeyPairKeyObjectResult]>([
   ['secp256k1', generateKeyPairSync('ec', { namedCurve: 'secp256k1' })],
 ])('rejects %s, with the name of the file', async (_, keys) => {
   const set = pair(folder(), 'one', keys) as { certificate: string };
-  expect(await judge([set as CertificateSet])).toEqual([
+  expect(await validateSets([set as CertificateSet])).toEqual([
     { set, result: { is: 'refused', why: expect.stringContaining(set.certificate) } },
   ]);
 });
@@ -59,9 +62,9 @@ test('reports each rejected set if there are several', async () => {
   const roots = join(directory, 'roots.pem');
   writeFileSync(roots, '-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n');
   const sets = [pair(directory, 'good'), pair(directory, 'bad', p224), { roots }];
-  const judged = await judge(sets);
-  expect(judged.map(({ set }) => set)).toEqual([sets[1], sets[2]]);
-  expect(judged[1]!.result.why).toContain(`Failed to load trusted CA certificates from ${roots}`);
+  const validatedSets = await validateSets(sets);
+  expect(validatedSets.map(({ set }) => set)).toEqual([sets[1], sets[2]]);
+  expect(validatedSets[1]!.result.why).toContain(`Failed to load trusted CA certificates from ${roots}`);
 });
 
 test('returns no result if Envoy hangs, exits or is missing', async () => {
@@ -73,10 +76,10 @@ test('returns no result if Envoy hangs, exits or is missing', async () => {
     return path;
   };
   const whys = [
-    await judge([set], script('hangs', 'exec sleep 1000'), 300),
-    await judge([set], script('dies', 'kill -11 $$')),
-    await judge([set], join(directory, 'missing')),
-  ].map(([judged]) => judged!.result);
+    await validateSets([set], script('hangs', 'exec sleep 1000'), 300),
+    await validateSets([set], script('dies', 'kill -11 $$')),
+    await validateSets([set], join(directory, 'missing')),
+  ].map(([validatedSet]) => validatedSet!.result);
   expect(whys).toEqual([
     { is: 'not known', why: 'envoy --mode validate did not finish within 300 ms' },
     { is: 'not known', why: expect.stringContaining('SIGSEGV') },

@@ -26,7 +26,7 @@ function envoy({ release = '1.39.3', hotRestart = '11.104', first = '' }: Given 
   return `#!/bin/sh\n${first}\nfor word in "$@"; do case $word in\n--version) ${versionOf(release)}; exit;;\n--hot-restart-version) printf ${hotRestart} >&2; exit;;\nesac; done\n`;
 }
 
-function given(validation: ValidationResult = { is: 'taken' }, atFirst = envoy()) {
+function createCheck(validation: ValidationResult = { is: 'taken' }, initialContent = envoy()) {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const path = join(folder.path, 'envoy');
@@ -35,10 +35,10 @@ function given(validation: ValidationResult = { is: 'taken' }, atFirst = envoy()
     writeFileSync(`${path}.new`, content, { mode });
     renameSync(`${path}.new`, path);
   };
-  put(atFirst);
+  put(initialContent);
   const binaries = new EnvoyBinaries(path);
   onTestFinished(() => binaries.close());
-  const judged: string[] = [];
+  const validatedPaths: string[] = [];
   const order = () =>
     createActor(
       checkBinary({
@@ -47,26 +47,26 @@ function given(validation: ValidationResult = { is: 'taken' }, atFirst = envoy()
         envoyArguments: ['--concurrency', '2'],
         hotRestart: true,
         validate: async (binary) => {
-          judged.push(binary);
+          validatedPaths.push(binary);
           return validation;
         },
       }),
       { input: { path, known: firstBinary } },
     ).start();
   const check = (): Promise<BinaryCheckResult> => toPromise(order());
-  return { path, folder: folder.path, put, binaries, asked: order, check, judged };
+  return { path, folder: folder.path, put, binaries, asked: order, check, judged: validatedPaths };
 }
 
 const nameIn = (check: BinaryCheckResult): string => ('binary' in check ? check.binary : '');
 
 test('recognizes the current binary without executing it', async () => {
-  const { check, judged } = given();
+  const { check, judged } = createCheck();
   expect(await check()).toMatchObject({ binary: firstBinary });
   expect(judged).toEqual([]);
 });
 
 test('recognizes a copy of a known binary by its content', async () => {
-  const { path, check, judged } = given();
+  const { path, check, judged } = createCheck();
   copyFileSync(path, `${path}.copy`);
   renameSync(`${path}.copy`, path);
   expect(await check()).toMatchObject({ binary: firstBinary });
@@ -74,11 +74,13 @@ test('recognizes a copy of a known binary by its content', async () => {
 });
 
 test('reports version, digest and path of a compatible binary, and pins it', async () => {
-  const { path, put, check, binaries } = given();
+  const { path, put, check, binaries } = createCheck();
   put(envoy({ release: '1.40.0' }));
-  const found = await check();
-  expect(found).toMatchObject({ description: expect.stringMatching(/^1\.40\.0 \(sha256 [0-9a-f]{64}\) \/.*\/envoy$/) });
-  expect(binaries.pathOf(nameIn(found))).toBe(path);
+  const checkResult = await check();
+  expect(checkResult).toMatchObject({
+    description: expect.stringMatching(/^1\.40\.0 \(sha256 [0-9a-f]{64}\) \/.*\/envoy$/),
+  });
+  expect(binaries.pathOf(nameIn(checkResult))).toBe(path);
   expect(binaries.pathOf(firstBinary)).toMatch(/^\/proc\/\d+\/fd\/\d+$/);
 });
 
@@ -94,32 +96,32 @@ test.each<[string, Given, RegExp]>([
     { first: 'case "$*" in *concurrency*) echo "no such flag" >&2; exit 1;; esac' },
     /no such flag/,
   ],
-])('rejects a binary %s', async (_, kind, why) => {
-  const { put, check, judged } = given();
+])('rejects a binary %s', async (_, kind, reason) => {
+  const { put, check, judged } = createCheck();
   put(envoy({ release: '1.40.0', ...kind }));
-  expect(await check()).toMatchObject({ refused: expect.stringMatching(why) });
+  expect(await check()).toMatchObject({ refused: expect.stringMatching(reason) });
   expect(judged).toEqual([]);
 });
 
 test('accepts a binary if the running one does not report its version', async () => {
-  const { put, check, binaries } = given({ is: 'taken' }, '#!/bin/sh\necho "no such device" >&2\nexit 3\n');
+  const { put, check, binaries } = createCheck({ is: 'taken' }, '#!/bin/sh\necho "no such device" >&2\nexit 3\n');
   put(envoy({ release: '1.40.0' }));
   expect(binaries.pathOf(nameIn(await check()))).toMatch(/envoy$/);
 });
 
 test('rejects a binary that rejects the bootstrap, and returns no result without a validation', async () => {
-  for (const [is, key] of [
+  for (const [result, key] of [
     ['refused', 'refused'],
     ['not known', 'unknown'],
   ] as const) {
-    const { put, check } = given({ is, why: 'no such filter' });
+    const { put, check } = createCheck({ is: result, why: 'no such filter' });
     put(envoy({ release: '1.40.0' }));
     expect(await check()).toMatchObject({ [key]: expect.stringContaining('no such filter') });
   }
 });
 
 test('rejects a file that does not exist or is not executable', async () => {
-  const { path, put, check, folder } = given();
+  const { path, put, check, folder } = createCheck();
   rmSync(path);
   expect(await check()).toEqual({ refused: `${path} does not exist` });
   symlinkSync(folder, path);
@@ -130,7 +132,7 @@ test('rejects a file that does not exist or is not executable', async () => {
 });
 
 test('executes a pinned binary even if its path is replaced, until it is released or overwritten', async () => {
-  const { path, put, check, binaries, folder } = given();
+  const { path, put, check, binaries, folder } = createCheck();
   renameSync(path, join(folder, 'old'));
   put(envoy({ release: '1.40.0' }));
   const name = nameIn(await check());
@@ -147,23 +149,23 @@ describe('binary that starts other processes', () => {
     const file = join(folder, 'pids');
     return existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean).map(Number) : [];
   };
-  const ended = (folder: string) =>
+  const waitForExit = (folder: string) =>
     eventually('what it has started has ended', () => pidsIn(folder).every((pid) => !isAlive(pid)));
 
   test('completes when it exits, and its child processes are killed', async () => {
-    const { put, check, folder } = given();
+    const { put, check, folder } = createCheck();
     put(envoy({ release: '1.40.0', first: `sleep 60 &\necho $! >>${folder}/pids` }));
     expect(await check()).toMatchObject({ description: expect.stringMatching(/^1\.40\.0/) });
     expect(pidsIn(folder)).not.toEqual([]);
-    await ended(folder);
+    await waitForExit(folder);
   });
 
   test('is killed with its child processes when aborted', async () => {
-    const { put, asked: order, folder } = given();
+    const { put, asked: order, folder } = createCheck();
     put(envoy({ first: `sh -c 'echo $$ >>${folder}/pids; exec sleep 60'` }));
     const check = order();
     await eventually('it hangs', () => pidsIn(folder).length > 0);
     check.stop();
-    await ended(folder);
+    await waitForExit(folder);
   });
 });

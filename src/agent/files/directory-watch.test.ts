@@ -23,7 +23,11 @@ interface Report {
 }
 
 /** Starts the actor in a machine that records its events. */
-function begin(directory: string, effect: ReturnType<typeof watchDirectory>, seen: string | null = null): Report {
+function startWatch(
+  directory: string,
+  effect: ReturnType<typeof watchDirectory>,
+  knownHash: string | null = null,
+): Report {
   const paths: string[] = [];
   const facts: string[] = [];
   const failures: WatchFailed[] = [];
@@ -38,7 +42,7 @@ function begin(directory: string, effect: ReturnType<typeof watchDirectory>, see
       },
     },
   }).createMachine({
-    invoke: { src: 'watch', input: { directory, knownHash: seen } },
+    invoke: { src: 'watch', input: { directory, knownHash: knownHash } },
     on: { '*': { actions: 'note' } },
   });
   const actor = createActor(parent).start();
@@ -50,13 +54,13 @@ function begin(directory: string, effect: ReturnType<typeof watchDirectory>, see
 async function watching(
   directory: string,
   effect = watchDirectory({ identityMs: 50 }),
-  seen: string | null = null,
+  knownHash: string | null = null,
 ): Promise<Report & { next(change: () => void): Promise<string> }> {
-  const reports = begin(directory, effect, seen);
+  const reports = startWatch(directory, effect, knownHash);
   const { facts, paths } = reports;
   await eventuallyHolds(() => expect(facts).not.toEqual([]));
   await sleep(300);
-  if (seen === null) paths.length = 0;
+  if (knownHash === null) paths.length = 0;
   return {
     ...reports,
     async next(change) {
@@ -89,7 +93,7 @@ test('does not report files that exist when the watch starts', async () => {
   const directory = folder();
   writeFileSync(join(directory, 'tls.crt'), 'one');
   await sleep(100);
-  const { paths, facts } = begin(directory, watchDirectory());
+  const { paths, facts } = startWatch(directory, watchDirectory());
   await eventuallyHolds(() => expect(facts).toEqual(['watch.began']));
   await sleep(200);
   expect(paths).toEqual([]);
@@ -152,11 +156,11 @@ test('finds a change that the kernel does not report by comparing contents', asy
   const root = folder();
   const directory = join(root, 'certs');
   mkdirSync(directory);
-  const elsewhere = join(root, 'real.pem');
-  writeFileSync(elsewhere, 'one');
-  symlinkSync(elsewhere, join(directory, 'a.pem'));
+  const linkTarget = join(root, 'real.pem');
+  writeFileSync(linkTarget, 'one');
+  symlinkSync(linkTarget, join(directory, 'a.pem'));
   const watch = await watching(directory, watchDirectory({ identityMs: 50, safetyMs: 100 }));
-  expect(await watch.next(() => writeFileSync(elsewhere, 'another'))).toBe(directory);
+  expect(await watch.next(() => writeFileSync(linkTarget, 'another'))).toBe(directory);
 });
 
 test('reports nothing after it stops', async () => {
@@ -217,14 +221,14 @@ test('reports the last known content when a watch fails, and only later changes 
   const { facts, failures } = await watching(directory, effect);
   expect(facts).toEqual(['watch.failed']);
   expect(failures[0]?.reason).toMatch(/cannot watch .*: ENOSPC/);
-  const seen = failures[0]!.knownHash;
-  expect(seen).not.toBeNull();
+  const knownHash = failures[0]!.knownHash;
+  expect(knownHash).not.toBeNull();
 
-  const unchanged = await watching(directory, effect, seen);
+  const unchanged = await watching(directory, effect, knownHash);
   expect(unchanged.paths).toEqual([]);
   writeFileSync(join(directory, 'tls.crt'), 'two');
-  const changed = await watching(directory, effect, seen);
-  expect(changed.paths).toEqual([directory]);
+  const changedReports = await watching(directory, effect, knownHash);
+  expect(changedReports.paths).toEqual([directory]);
 });
 
 test('reports restored content as changed, so that it is read again', async () => {
@@ -237,11 +241,11 @@ test('reports restored content as changed, so that it is read again', async () =
   for (const name of ['..1', '..2']) mkdirSync(join(directory, name));
   switchTo('..1');
   const effect = watchDirectory({ identityMs: 50 }, { watch: noMoreWatches });
-  const earlier = await watching(directory, effect);
+  const earlierReports = await watching(directory, effect);
   switchTo('..2');
   switchTo('..1');
-  const after = await watching(directory, effect, earlier.failures[0]!.knownHash);
-  expect(after.paths).toEqual([directory]);
+  const laterReports = await watching(directory, effect, earlierReports.failures[0]!.knownHash);
+  expect(laterReports.paths).toEqual([directory]);
 });
 
 test('makes one call at a time on a hanging file system, and recovers', async () => {
@@ -255,30 +259,30 @@ test('makes one call at a time on a hanging file system, and recovers', async ()
   };
   const effect = watchDirectory({ identityMs: 20 }, { stat: hanging as typeof stat });
   for (let attempts = 0; attempts < 5; attempts++) {
-    const { stop, facts } = begin(directory, effect);
+    const { stop, facts } = startWatch(directory, effect);
     await sleep(60);
     expect(facts).toEqual([]);
     stop();
   }
   expect(checks).toBe(1);
-  const { facts } = begin(directory, effect);
+  const { facts } = startWatch(directory, effect);
   hang.resolve();
   await eventuallyHolds(() => expect(facts).toEqual(['watch.began']));
 });
 
 test.each(['changed', 'removed'] as const)(
   'reports a file that is %s between the start of the watch and the first comparison',
-  async (how) => {
+  async (changeKind) => {
     const directory = folder();
     const file = join(directory, 'tls.crt');
     writeFileSync(file, 'one');
     await sleep(100);
-    const later = async (path: string): Promise<string[]> => {
-      if (how === 'changed') writeFileSync(file, 'two');
+    const changeThenRead = async (path: string): Promise<string[]> => {
+      if (changeKind === 'changed') writeFileSync(file, 'two');
       else rmSync(file, { force: true });
       return readdir(path);
     };
-    const { paths, facts } = begin(directory, watchDirectory({ identityMs: 5_000 }, { readdir: later }));
+    const { paths, facts } = startWatch(directory, watchDirectory({ identityMs: 5_000 }, { readdir: changeThenRead }));
     await eventuallyHolds(() => expect(facts).toEqual(['watch.began']));
     await eventuallyHolds(() => expect(paths).toContain(directory));
   },
@@ -286,30 +290,30 @@ test.each(['changed', 'removed'] as const)(
 
 test('reads files again if the first comparison took long', async () => {
   const directory = folder();
-  const slow = async (...args: Parameters<typeof stat>) => {
+  const slowStat = async (...args: Parameters<typeof stat>) => {
     await sleep(100);
     return stat(...args);
   };
-  const { paths } = begin(directory, watchDirectory({ identityMs: 50 }, { stat: slow as typeof stat }));
+  const { paths } = startWatch(directory, watchDirectory({ identityMs: 50 }, { stat: slowStat as typeof stat }));
   await eventuallyHolds(() => expect(paths).toEqual([directory]));
 });
 
 test('compares only files that are read, one at a time', async () => {
   const directory = folder();
   for (let i = 0; i < 3_000; i++) writeFileSync(join(directory, `${i}.pem`), '');
-  let atOnce = 0;
+  let activeCalls = 0;
   let maxCalls = 0;
   let checks = 0;
-  const counted = async (...args: Parameters<typeof stat>) => {
+  const countedStat = async (...args: Parameters<typeof stat>) => {
     checks++;
-    maxCalls = Math.max(maxCalls, ++atOnce);
+    maxCalls = Math.max(maxCalls, ++activeCalls);
     try {
       return await stat(...args);
     } finally {
-      atOnce--;
+      activeCalls--;
     }
   };
-  const watch = await watching(directory, watchDirectory({ identityMs: 5_000 }, { stat: counted as typeof stat }));
+  const watch = await watching(directory, watchDirectory({ identityMs: 5_000 }, { stat: countedStat as typeof stat }));
   await eventuallyHolds(() => expect(checks).toBe(1 + 2 * 1_000));
   expect(maxCalls).toBe(1);
   expect(watch.facts).toEqual(['watch.began']);

@@ -28,14 +28,14 @@ const methods = new Map<string, GrpcMethod>([
 const limits = { limitMs: 2_000, maxBytes: 1_000 };
 
 let directory: string;
-const ends: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'grpc-'));
 });
 
 afterEach(() => {
-  for (const end of ends.splice(0)) end();
+  for (const end of cleanups.splice(0)) end();
   rmSync(directory, { recursive: true, force: true });
 });
 
@@ -43,13 +43,13 @@ const socketPath = (): string => join(directory, 'XDS');
 
 async function serve(options: Partial<Parameters<typeof GrpcSocketServer.listen>[1]> = {}): Promise<GrpcSocketServer> {
   const server = await GrpcSocketServer.listen(socketPath(), { methods, ...options });
-  ends.push(() => server.close());
+  cleanups.push(() => server.close());
   return server;
 }
 
-async function open(dial: Partial<typeof defaultGrpcLimits> = {}): Promise<GrpcConnection> {
+async function openConnection(dial: Partial<typeof defaultGrpcLimits> = {}): Promise<GrpcConnection> {
   const connection = await GrpcConnection.open({ address: { path: socketPath() } }, { ...defaultGrpcLimits, ...dial });
-  ends.push(() => connection.close());
+  cleanups.push(() => connection.close());
   return connection;
 }
 
@@ -59,14 +59,14 @@ const call = (connection: GrpcConnection, method: string, message = Buffer.from(
 test('exchanges messages over a socket that only the current user can open', async () => {
   await serve();
   expect(statSync(socketPath()).mode & 0o777).toBe(0o600);
-  const connection = await open();
+  const connection = await openConnection();
   expect(String(await call(connection, 'Echo'))).toBe('hi');
   expect(await call(connection, 'Echo', Buffer.alloc(0))).toEqual(Buffer.alloc(0));
 });
 
 test('returns code and message of a failed call', async () => {
   await serve();
-  const connection = await open();
+  const connection = await openConnection();
   await expect(call(connection, 'Refuse')).rejects.toThrow('PERMISSION_DENIED: not für you');
   await expect(call(connection, 'Nothing')).rejects.toThrow('UNIMPLEMENTED: unknown method /a.A/Nothing');
   await expect(call(connection, 'Break')).rejects.toThrow('UNAVAILABLE');
@@ -78,20 +78,20 @@ test('returns code and message of a failed call', async () => {
     { code: 'DEADLINE_EXCEEDED', details: 'no response within 50 ms' },
   );
   const stop = new AbortController();
-  const stopped = unary(connection, '/a.A/Silent', {}, Buffer.alloc(0), { ...limits, stopped: stop.signal });
+  const stoppedCall = unary(connection, '/a.A/Silent', {}, Buffer.alloc(0), { ...limits, stopped: stop.signal });
   stop.abort();
-  await expect(stopped).rejects.toThrow('CANCELLED');
+  await expect(stoppedCall).rejects.toThrow('CANCELLED');
   // The other connection is still open.
   expect(String(await call(connection, 'Echo'))).toBe('hi');
 });
 
 test('ends the calls to a server that stops', async () => {
   const server = await serve();
-  const connection = await open();
-  const silent = call(connection, 'Silent').catch(String);
+  const connection = await openConnection();
+  const silentCall = call(connection, 'Silent').catch(String);
   await call(connection, 'Echo');
   server.close();
-  expect(await silent).toContain('UNAVAILABLE');
+  expect(await silentCall).toContain('UNAVAILABLE');
   expect(connection.closeError?.code).toBe('UNAVAILABLE');
 });
 
@@ -104,15 +104,15 @@ test('replaces a stale socket, but not a socket in use or another kind of file',
   // As left by a killed process.
   await leaveSocketBehind(socketPath());
   await serve();
-  await open();
+  await openConnection();
   const file = join(directory, 'file');
   writeFileSync(file, '');
   await expect(GrpcSocketServer.listen(file, { methods })).rejects.toThrow(
     codedError('LISTEN_FAILED', { path: file, expected: 'a socket' }),
   );
-  const long = `/tmp/${'a'.repeat(110)}`;
-  await expect(GrpcSocketServer.listen(long, { methods })).rejects.toThrow(
-    codedError('LISTEN_FAILED', { path: long, expected: 'at most 107 bytes' }),
+  const longPath = `/tmp/${'a'.repeat(110)}`;
+  await expect(GrpcSocketServer.listen(longPath, { methods })).rejects.toThrow(
+    codedError('LISTEN_FAILED', { path: longPath, expected: 'at most 107 bytes' }),
   );
 });
 
@@ -128,12 +128,12 @@ async function leaveSocketBehind(path: string): Promise<void> {
 
 test('limits connections and calls per connection, while other clients are served', async () => {
   await serve({ limits: { connections: 2, streams: 3 } });
-  const one = await open();
-  await open();
-  await expect(open()).rejects.toThrow('UNAVAILABLE');
-  const silent = [1, 2, 3].map(() => call(one, 'Silent').catch(String));
+  const one = await openConnection();
+  await openConnection();
+  await expect(openConnection()).rejects.toThrow('UNAVAILABLE');
+  const silentCalls = [1, 2, 3].map(() => call(one, 'Silent').catch(String));
   await expect(call(one, 'Echo')).rejects.toThrow();
-  expect(await Promise.all(silent)).toEqual(silent.map(() => expect.stringContaining('DEADLINE_EXCEEDED')));
+  expect(await Promise.all(silentCalls)).toEqual(silentCalls.map(() => expect.stringContaining('DEADLINE_EXCEEDED')));
 });
 
 test('responds with an error to bytes that are not HTTP/2 and calls that are not gRPC, or closes the connection', async () => {
@@ -143,21 +143,21 @@ test('responds with an error to bytes that are not HTTP/2 and calls that are not
   socket.resume();
   await once(socket, 'close');
   const session = connectHttp2('http://localhost', { createConnection: () => connect(socketPath()) });
-  ends.push(() => session.destroy());
+  cleanups.push(() => session.destroy());
   const request = session.request({ ':path': '/a.A/Echo', ':method': 'POST' });
   const [headers] = (await once(request, 'response')) as [{ ':status': number }];
   expect(headers[':status']).toBe(415);
-  expect(String(await call(await open(), 'Echo'))).toBe('hi');
+  expect(String(await call(await openConnection(), 'Echo'))).toBe('hi');
 });
 
 async function listening(server: Server): Promise<number> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  ends.push(() => server.close());
+  cleanups.push(() => server.close());
   return (server.address() as AddressInfo).port;
 }
 
-const quick = { ...defaultGrpcLimits, dialMs: 300, keepAliveMs: 50, keepAliveTimeoutMs: 50 };
+const shortLimits = { ...defaultGrpcLimits, dialMs: 300, keepAliveMs: 50, keepAliveTimeoutMs: 50 };
 const to = (port: number) => ({ address: { host: '127.0.0.1', port } });
 
 test.each([
@@ -169,18 +169,18 @@ test.each([
     (socket: Socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
     /Protocol error|closed/,
   ],
-])('disconnects from a server that %s', async (_, take, why) => {
+])('disconnects from a server that %s', async (_, onSocket, reason) => {
   const sockets: Socket[] = [];
   const port = await listening(
     createServer((socket) => {
       sockets.push(socket.on('error', () => {}));
-      take(socket);
+      onSocket(socket);
     }),
   );
-  ends.push(() => {
+  cleanups.push(() => {
     for (const socket of sockets) socket.destroy();
   });
-  await expect(GrpcConnection.open(to(port), quick)).rejects.toThrow(why);
+  await expect(GrpcConnection.open(to(port), shortLimits)).rejects.toThrow(reason);
 });
 
 test('detects a server that vanishes without closing its connection', async () => {
@@ -192,10 +192,10 @@ test('detects a server that vanishes without closing its connection', async () =
       socket.resume().write(frame('settings', 0, 0));
     }),
   );
-  ends.push(() => {
+  cleanups.push(() => {
     for (const socket of sockets) socket.destroy();
   });
-  const connection = await GrpcConnection.open(to(port), quick);
+  const connection = await GrpcConnection.open(to(port), shortLimits);
   await expect(call(connection, 'Silent')).rejects.toThrow('UNAVAILABLE: no HTTP/2 ping response within 50 ms');
 });
 
@@ -221,12 +221,13 @@ test("verifies the server's name and root", async () => {
 
 test('limits the rate of new calls per connection without delaying others', async () => {
   await serve();
-  const [busy, other] = [await open(), await open()];
-  const results = await Promise.allSettled(Array.from({ length: 16 }, () => call(busy, 'Echo')));
+  const [busyConnection, other] = [await openConnection(), await openConnection()];
+  const results = await Promise.allSettled(Array.from({ length: 16 }, () => call(busyConnection, 'Echo')));
   expect(results.every(({ status }) => status === 'fulfilled')).toBe(true);
-  let refused: unknown;
-  for (let i = 0; i < 300 && refused === undefined; i++) await call(busy, 'Echo').catch((error) => (refused = error));
-  expect(refused).toMatchObject({ message: 'RESOURCE_EXHAUSTED: too many calls per second' });
+  let refusal: unknown;
+  for (let i = 0; i < 300 && refusal === undefined; i++)
+    await call(busyConnection, 'Echo').catch((error) => (refusal = error));
+  expect(refusal).toMatchObject({ message: 'RESOURCE_EXHAUSTED: too many calls per second' });
   await call(other, 'Echo');
 });
 
@@ -234,7 +235,7 @@ test('limits the rate of new calls of a client that opens a connection per call'
   await serve({ limits: { totalCallRate: { burst: 20, perSecond: 0 } } });
   const results: string[] = [];
   for (let i = 0; i < 21; i++) {
-    const connection = await open();
+    const connection = await openConnection();
     results.push(
       await call(connection, 'Echo').then(
         () => 'OK',
@@ -248,42 +249,43 @@ test('limits the rate of new calls of a client that opens a connection per call'
 });
 
 /** Two programs at one path, simulated in one process with two PIDs. */
-async function serveOwned(ownership: Ownership, word: string, pid: number): Promise<GrpcSocketServer> {
+async function serveOwned(ownership: Ownership, replyText: string, pid: number): Promise<GrpcSocketServer> {
   const pidProperty = Object.getOwnPropertyDescriptor(process, 'pid')!;
   Object.defineProperty(process, 'pid', { ...pidProperty, value: pid });
   try {
-    return await serve({ ownership, methods: new Map([['/a.A/Who', (call) => call.end('NOT_FOUND', word)]]) });
+    return await serve({ ownership, methods: new Map([['/a.A/Who', (call) => call.end('NOT_FOUND', replyText)]]) });
   } finally {
     Object.defineProperty(process, 'pid', pidProperty);
   }
 }
 
-const servingProgram = async (): Promise<unknown> => call(await open(), 'Who').catch(({ details }) => details);
+const servingProgram = async (): Promise<unknown> =>
+  call(await openConnection(), 'Who').catch(({ details }) => details);
 
 test('replaces the socket of another process when it becomes the owner, and closes only its own socket', async () => {
-  const [older, newer] = [new Ownership(true), new Ownership(false)];
-  const first = await serveOwned(older, 'older', process.pid);
-  const second = await serveOwned(newer, 'newer', 1);
+  const [olderOwnership, newer] = [new Ownership(true), new Ownership(false)];
+  const first = await serveOwned(olderOwnership, 'older', process.pid);
+  const secondServer = await serveOwned(newer, 'newer', 1);
   expect(await servingProgram()).toBe('older');
-  older.giveUp();
+  olderOwnership.giveUp();
   await newer.take();
   expect(await servingProgram()).toBe('newer');
   first.close();
   expect(await servingProgram()).toBe('newer');
   expect(statSync(socketPath()).mode & 0o777).toBe(0o600);
-  second.close();
+  secondServer.close();
 });
 
 test('recovers its path from an exited process immediately and repeatedly', async () => {
-  const [older, newer] = [new Ownership(true), new Ownership(false)];
-  const first = await serveOwned(older, 'older', process.pid);
-  const second = await serveOwned(newer, 'newer', 1);
-  older.giveUp();
+  const [olderOwnership, newer] = [new Ownership(true), new Ownership(false)];
+  const first = await serveOwned(olderOwnership, 'older', process.pid);
+  const secondServer = await serveOwned(newer, 'newer', 1);
+  olderOwnership.giveUp();
   await newer.take();
   newer.giveUp();
-  second.close();
-  await older.take();
-  await older.take();
+  secondServer.close();
+  await olderOwnership.take();
+  await olderOwnership.take();
   expect(await servingProgram()).toBe('older');
   expect(readdirSync(directory).sort()).toEqual(['XDS', `XDS.${process.pid}`]);
   first.close();
@@ -297,10 +299,10 @@ test('removes names of killed processes, but not of running ones', async () => {
   for (const name of ['XDS', 'XDS.4', 'XDS.5.next']) linkSync(join(directory, 'left'), join(directory, name));
   stale.close();
   await once(stale, 'close');
-  const living = createServer((socket) => socket.end());
-  living.listen(join(directory, 'XDS.7'));
-  await once(living, 'listening');
-  ends.push(() => living.close());
+  const liveServer = createServer((socket) => socket.end());
+  liveServer.listen(join(directory, 'XDS.7'));
+  await once(liveServer, 'listening');
+  cleanups.push(() => liveServer.close());
   writeFileSync(join(directory, 'XDS.txt'), '');
   await serveOwned(new Ownership(true), 'next', process.pid);
   expect(readdirSync(directory).sort()).toEqual(['XDS', 'XDS.7', `XDS.${process.pid}`, 'XDS.txt'].sort());
@@ -317,22 +319,22 @@ test('does not replace a socket whose owner is too busy to accept connections', 
   const path = join(directory, 'busy');
   const program = `require('node:net').createServer().listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => console.log('listens'))`;
   const owner = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
-  ends.push(() => owner.kill('SIGKILL'));
+  cleanups.push(() => owner.kill('SIGKILL'));
   await once(owner.stdout, 'data');
   owner.kill('SIGSTOP');
-  const waiting: Socket[] = [];
-  ends.push(() => {
-    for (const socket of waiting) socket.destroy();
+  const waitingSockets: Socket[] = [];
+  cleanups.push(() => {
+    for (const socket of waitingSockets) socket.destroy();
   });
   const isFull = async (): Promise<boolean> => {
     const socket = connect(path);
-    waiting.push(socket);
+    waitingSockets.push(socket);
     return once(socket, 'connect').then(
       () => false,
       () => true,
     );
   };
-  while (!(await isFull())) expect(waiting.length).toBeLessThan(10);
+  while (!(await isFull())) expect(waitingSockets.length).toBeLessThan(10);
   await expect(GrpcSocketServer.listen(path, { methods })).rejects.toMatchObject({ code: 'PORT_IN_USE' });
   expect(existsSync(path)).toBe(true);
 });

@@ -10,14 +10,14 @@ import type { GrpcError } from '../../runtime/grpc/call-status.ts';
 import { GrpcConnection, whenEnded } from '../../runtime/grpc/grpc-client.ts';
 import { GrpcSocketServer, type ServerCall } from './grpc-server.ts';
 
-const ends: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 afterEach(() => {
-  for (const end of ends.splice(0).reverse()) end();
+  for (const end of cleanups.splice(0).reverse()) end();
 });
 
 test('removes a stream that its client has reset, without response or error', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'grpc-'));
-  ends.push(() => rmSync(directory, { recursive: true }));
+  cleanups.push(() => rmSync(directory, { recursive: true }));
   const { promise, resolve } = Promise.withResolvers<unknown>();
   let endedCall: ServerCall | undefined;
   const endCall = (call: ServerCall) => {
@@ -34,9 +34,9 @@ test('removes a stream that its client has reset, without response or error', as
     // The reader gets the reset before the stream is destroyed.
     methods: new Map([['/a/b', (call) => call.stream.once('aborted', () => endCall(call))]]),
   });
-  ends.push(() => server.close());
+  cleanups.push(() => server.close());
   const connection = await GrpcConnection.open({ address: { path: join(directory, 's') } });
-  ends.push(() => connection.close());
+  cleanups.push(() => connection.close());
   const stream = connection.start('/a/b', {});
   stream.on('error', () => {});
   stream.write(Buffer.alloc(1_000), () => stream.close(constants.NGHTTP2_CANCEL));
@@ -57,11 +57,11 @@ test.each([
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
-    ends.push(() => server.close());
+    cleanups.push(() => server.close());
     const connection = await GrpcConnection.open({
       address: { host: '127.0.0.1', port: (server.address() as AddressInfo).port },
     });
-    ends.push(() => connection.close());
+    cleanups.push(() => connection.close());
     const stream = connection.start('/a/b', {});
     stream.resume();
     const { promise, resolve } = Promise.withResolvers<GrpcError | undefined>();

@@ -8,7 +8,7 @@ import { isAlive } from '../../../test/harness/process-alive.ts';
 import { type ProbedHost, parseWorkloadProbe, probeWorkload, type WorkloadProbe } from './workload-probe.ts';
 
 const host: ProbedHost = { destination: '127.0.0.1', source: '127.0.0.6', statusPort: 0, localhost: '127.0.0.1' };
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 function probeOf(message: object): WorkloadProbe {
   const parsed = parseWorkloadProbe(message);
@@ -17,7 +17,7 @@ function probeOf(message: object): WorkloadProbe {
 }
 
 const runProbe = (message: object, at: Partial<ProbedHost> = {}): Promise<string> =>
-  probeWorkload(probeOf(message), { ...host, ...at }, never);
+  probeWorkload(probeOf(message), { ...host, ...at }, neverAborted);
 
 describe('workload probe configuration', () => {
   it("has Istio's defaults", () => {
@@ -25,14 +25,14 @@ describe('workload probe configuration', () => {
       ...{ initialDelayMs: 0, periodMs: 10_000, timeoutMs: 1_000 },
       ...{ successThreshold: 1, failureThreshold: 1 },
     });
-    const configured = {
+    const configuredProbe = {
       initialDelaySeconds: 2,
       periodSeconds: 3,
       timeoutSeconds: 4,
       successThreshold: 5,
       failureThreshold: 6,
     };
-    expect(probeOf({ ...configured, tcpSocket: { port: 80 } }).times).toEqual({
+    expect(probeOf({ ...configuredProbe, tcpSocket: { port: 80 } }).times).toEqual({
       ...{ initialDelayMs: 2_000, periodMs: 3_000, timeoutMs: 4_000 },
       ...{ successThreshold: 5, failureThreshold: 6 },
     });
@@ -48,8 +48,8 @@ describe('workload probe configuration', () => {
     [{ exec: { command: [] } }, 'exec.command', 'FIELD_TYPE_INVALID', 'a list'],
     [{ exec: { command: 'rm -rf /' } }, 'exec.command', 'FIELD_TYPE_INVALID', '"rm -rf /"'],
     [{ httpGet: { port: 80, host: 7 } }, 'httpGet.host', 'FIELD_TYPE_INVALID', '7'],
-  ])('is rejected if invalid: %j', (message, field, code, got) => {
-    expect(parseWorkloadProbe(message)).toMatchObject({ error: { field, violation: { code, got } } });
+  ])('is rejected if invalid: %j', (message, field, code, gotText) => {
+    expect(parseWorkloadProbe(message)).toMatchObject({ error: { field, violation: { code, got: gotText } } });
   });
 });
 
@@ -60,13 +60,13 @@ it('a workload without a probe is not probed', () => {
 });
 
 it.each([200, 204, 302, 399])('a workload is healthy if it responds with status %i', async (status) => {
-  const seen: unknown[] = [];
+  const seenRequests: unknown[] = [];
   const port = await servedHttp((request, response) => {
-    seen.push([request.url, request.headers['user-agent'], request.socket.remoteAddress]);
+    seenRequests.push([request.url, request.headers['user-agent'], request.socket.remoteAddress]);
     response.writeHead(status).end();
   });
   expect(await runProbe({ httpGet: { port } })).toBe('');
-  expect(seen).toEqual([['/', 'istio-probe/1.0', '127.0.0.6']]);
+  expect(seenRequests).toEqual([['/', 'istio-probe/1.0', '127.0.0.6']]);
 });
 
 it.each([400, 404, 500, 503])('a workload is unhealthy if it responds with status %i', async (status) => {

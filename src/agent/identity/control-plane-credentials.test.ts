@@ -46,7 +46,7 @@ function credentials(sources: Partial<CredentialSources> = {}): ControlPlaneCred
   return new ControlPlaneCredentials({ config, ...sources, env: { XDS_ROOT_CA: 'root.pem', ...sources.env } });
 }
 
-function issued(): KeyPair {
+function issueKeyPair(): KeyPair {
   const { certificate, privateKey } = createAuthority().issue(['client']);
   return { chain: certificate, key: createPrivateKey(privateKey) };
 }
@@ -59,8 +59,8 @@ test('reads the token for each connection, and describes it without secrets', as
   expect(first.headers).toEqual({ authorization: `Bearer ${jwt({ exp: 1_000 })}` });
   expect(first.description).toBe('token ./var/run/secrets/tokens/istio-token, written 500 s ago, expires in 100 s');
   write(tokenFile, 'another');
-  const second = await read.read('xds', address);
-  expect(second.headers).toEqual({ authorization: 'Bearer another' });
+  const secondRead = await read.read('xds', address);
+  expect(secondRead.headers).toEqual({ authorization: 'Bearer another' });
 });
 
 test.each([
@@ -68,12 +68,12 @@ test.each([
   ['a blank file', ' \n', /contains no token/],
   ['a file with an inner line break', 'a\r\nx-admin: yes', /contains no token/],
   ['a file above the size limit', 'a'.repeat(70_000), /at most 65536 bytes, got 70000/],
-])('sends no authorization header if there is no token: %s', async (_, content, why) => {
+])('sends no authorization header if there is no token: %s', async (_, content, reason) => {
   if (content !== undefined) write(tokenFile, content);
-  const { headers, tls, description: shown } = await credentials().read('xds', address);
+  const { headers, tls, description: shownDescription } = await credentials().read('xds', address);
   expect(headers).toEqual({});
   expect(tls?.certificate).toBeUndefined();
-  expect(shown).toMatch(why);
+  expect(shownDescription).toMatch(reason);
 });
 
 /** Makes each open of a file block for 45 s, as on a mount that hangs. */
@@ -101,10 +101,10 @@ test.each(['the token', 'the root'])(
     const read = credentials();
     for (let dial = 0; dial < 6; dial++) {
       const stop = new AbortController();
-      const reading = read.read('xds', address, 'token', stop.signal).catch(() => 'given up');
+      const pendingRead = read.read('xds', address, 'token', stop.signal).catch(() => 'given up');
       await sleep(20);
       stop.abort(new Error('no connection in time'));
-      if (dial > 0) expect(await reading).toBe('given up');
+      if (dial > 0) expect(await pendingRead).toBe('given up');
     }
     const other = await Promise.race([readFile('other', 'utf8'), sleep(60_000, 'nothing')]);
     expect(other).toBe('text');
@@ -133,7 +133,7 @@ test('adds distributed roots to those of the file, for both services', async () 
 
 test('prefers a valid provided certificate to the token', async () => {
   write(tokenFile, 'token');
-  const pair = issued();
+  const pair = issueKeyPair();
   const env = { PROV_CERT: join(directory, 'prov') };
   const read = (now = Date.now()) => credentials({ env, now: () => now }).read('xds', address);
   expect((await read()).headers).toEqual({ authorization: 'Bearer token' });
@@ -142,17 +142,17 @@ test('prefers a valid provided certificate to the token', async () => {
   const withCertificate = await read();
   expect(withCertificate.tls?.certificate).toEqual(pair);
   expect(withCertificate.headers).toEqual({});
-  const afterItsEnd = await read(Date.now() + 100 * 365 * 86_400_000);
-  expect(afterItsEnd.tls?.certificate).toBeUndefined();
-  expect(afterItsEnd.headers).toEqual({ authorization: 'Bearer token' });
-  write('prov/key.pem', privateKeyPem(issued().key));
+  const readAfterExpiry = await read(Date.now() + 100 * 365 * 86_400_000);
+  expect(readAfterExpiry.tls?.certificate).toBeUndefined();
+  expect(readAfterExpiry.headers).toEqual({ authorization: 'Bearer token' });
+  write('prov/key.pem', privateKeyPem(issueKeyPair().key));
   expect((await read()).tls?.certificate).toBeUndefined();
   write('prov/key.pem', 'no key');
   expect((await read()).tls?.certificate).toBeUndefined();
 });
 
 test('uses files of the proxy metadata if certificates are mounted', async () => {
-  const pair = issued();
+  const pair = issueKeyPair();
   write('c.pem', pair.chain);
   write('k.pem', privateKeyPem(pair.key));
   const proxyMetadata = { ISTIO_META_TLS_CLIENT_CERT_CHAIN: 'c.pem', ISTIO_META_TLS_CLIENT_KEY: 'k.pem' };
@@ -166,15 +166,18 @@ test('uses files of the proxy metadata if certificates are mounted', async () =>
 });
 
 test('uses the workload certificate, unless expired, if it is preferred or there is no token', async () => {
-  const workload = issued();
+  const workload = issueKeyPair();
   const read = credentials({ workloadCertificate: () => workload });
   expect((await read.read('ca', address, 'token').catch(String)) as unknown).toContain('root certificate');
   expect((await read.read('xds', address)).tls?.certificate).toEqual(workload);
   write(tokenFile, 'token');
   expect((await read.read('xds', address)).tls?.certificate).toBeUndefined();
   expect((await read.read('xds', address, 'certificate')).tls?.certificate).toEqual(workload);
-  const late = credentials({ workloadCertificate: () => workload, now: () => Date.now() + 100 * 365 * 86_400_000 });
-  const expired = await late.read('xds', address, 'certificate');
+  const lateCredentials = credentials({
+    workloadCertificate: () => workload,
+    now: () => Date.now() + 100 * 365 * 86_400_000,
+  });
+  const expired = await lateCredentials.read('xds', address, 'certificate');
   expect(expired.tls?.certificate).toBeUndefined();
   expect(expired.headers).toEqual({ authorization: 'Bearer token' });
 });
@@ -194,7 +197,7 @@ const present =
   (path: string): boolean =>
     files.includes(path);
 const mounted = './etc/certs/root-cert.pem';
-const byDefault = './var/run/secrets/istio/root-cert.pem';
+const defaultPath = './var/run/secrets/istio/root-cert.pem';
 const kubernetes = [
   './var/run/secrets/istio/kubernetes/ca.crt',
   './var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
@@ -203,13 +206,13 @@ const kubernetes = [
 test.each([
   [{ XDS_ROOT_CA: 'SYSTEM', CA_ROOT_CA: 'SYSTEM' }, ['/etc/ssl/cert.pem'], '/etc/ssl/cert.pem', '/etc/ssl/cert.pem'],
   [{ XDS_ROOT_CA: '/x.pem', CA_ROOT_CA: '/c.pem' }, [mounted], '/x.pem', '/c.pem'],
-  [{}, [mounted], mounted, byDefault],
+  [{}, [mounted], mounted, defaultPath],
   [{ PILOT_CERT_PROVIDER: 'kubernetes' }, [], kubernetes[1], kubernetes[1]],
   [{ PILOT_CERT_PROVIDER: 'kubernetes' }, [kubernetes[0]!], kubernetes[0], kubernetes[0]],
-  [{ PILOT_CERT_PROVIDER: 'custom', PROV_CERT: '/p' }, [], byDefault, mounted],
+  [{ PILOT_CERT_PROVIDER: 'custom', PROV_CERT: '/p' }, [], defaultPath, mounted],
   [{ PROV_CERT: '/p' }, [], '/p/root-cert.pem', '/p/root-cert.pem'],
-  [{ FILE_MOUNTED_CERTS: 'true' }, [], '/client-root.pem', byDefault],
-  [{}, [], byDefault, byDefault],
+  [{ FILE_MOUNTED_CERTS: 'true' }, [], '/client-root.pem', defaultPath],
+  [{}, [], defaultPath, defaultPath],
 ])(
   'selects by environment (%o) and files (%o) the root file %s for xDS and %s for the authority',
   async (env, files, xds, ca) => {

@@ -8,7 +8,7 @@ import { createAuthority } from '../../../test/certs/authority.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 
 /** Runs a process that serves a secret and takes a heap snapshot of itself. Searches for the bytes of the key, so that the search adds no string. */
-async function holdsKey(keep: string): Promise<boolean> {
+async function holdsKey(keepMode: string): Promise<boolean> {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const files = { certificate: join(folder.path, 'chain.pem'), key: join(folder.path, 'key.pem') };
@@ -28,7 +28,7 @@ async function holdsKey(keep: string): Promise<boolean> {
     globalThis.pair = await readPair(files);
     globalThis.version = vault.keepCertificate('default', pair);
     globalThis.pem = privateKeyPem(pair.key);
-    globalThis.kept = ${keep};
+    globalThis.kept = ${keepMode};
     const line = readFileSync(files.key).subarray(40, 80);
     console.log((await buffer(getHeapSnapshot())).includes(line));`;
   const { stdout } = await execa(process.execPath, ['--input-type=module', '-e', script]);

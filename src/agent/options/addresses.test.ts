@@ -43,10 +43,14 @@ test('omits interfaces that an annotation excludes (agent §1.4)', () => {
 
 test('waits until an interface has an address, and warns if it gets none (agent §1.4)', async () => {
   let reads = 0;
-  const later = () => ({ eth0: [at(++reads < 3 ? '0.0.0.0' : '10.0.0.1')] });
-  expect(await awaitAddresses(later, 10_000)).toBeUndefined();
+  const lateInterfaces = () => ({ eth0: [at(++reads < 3 ? '0.0.0.0' : '10.0.0.1')] });
+  expect(await awaitAddresses(lateInterfaces, 10_000)).toBeUndefined();
   expect(reads).toBe(3);
-  const never = () => ({ eth0: [at('10.0.0.1'), at('::')], eth1: undefined });
-  expect(await awaitAddresses(never, 0)).toEqual({ event: 'option.addressMissing', interfaces: 'eth0', waitedMs: 0 });
-  expect(proxyAddresses(undefined, '', never())).toEqual(['10.0.0.1']);
+  const unusableInterfaces = () => ({ eth0: [at('10.0.0.1'), at('::')], eth1: undefined });
+  expect(await awaitAddresses(unusableInterfaces, 0)).toEqual({
+    event: 'option.addressMissing',
+    interfaces: 'eth0',
+    waitedMs: 0,
+  });
+  expect(proxyAddresses(undefined, '', unusableInterfaces())).toEqual(['10.0.0.1']);
 });

@@ -103,13 +103,13 @@ test.each<[content: string, respond: RequestListener, why: RegExp]>([
   ['more than 1 MiB', (_, response) => void response.end(' '.repeat(2 ** 21)), /exceeds 1048576 bytes/],
 ])(
   'warns about a response with %s, and uses no metadata of the CLOUD_PLATFORM (agent §1.3)',
-  async (_, respond, why) => {
+  async (_, respond, reason) => {
     const server = await cloud(respond);
     const query: CloudSources['query'] = (question) => server(question, AbortSignal.timeout(500));
     const [metadata, warnings] = await metadataOf({ CLOUD_PLATFORM: 'azure' }, { query });
     expect(metadata).toBeUndefined();
     expect(warnings).toEqual([
-      { event: 'option.cloudMetadataUnavailable', platform: 'azure', reason: expect.stringMatching(why) },
+      { event: 'option.cloudMetadataUnavailable', platform: 'azure', reason: expect.stringMatching(reason) },
     ]);
   },
 );

@@ -57,9 +57,11 @@ describe('option value that Envoy would reject at each start', () => {
   });
 
   test('is ignored in ISTIO_CPU_LIMIT, and the number of processors is used', () => {
-    const { concurrency: byDefault } = resolved({})() as ProxyOptions;
+    const { concurrency: defaultConcurrency } = resolved({})() as ProxyOptions;
     for (const ISTIO_CPU_LIMIT of ['1025', '1e9', '0', '-1', '2.5', 'all']) {
-      expect((resolved({}, { ISTIO_CPU_LIMIT })() as ProxyOptions).concurrency, ISTIO_CPU_LIMIT).toBe(byDefault);
+      expect((resolved({}, { ISTIO_CPU_LIMIT })() as ProxyOptions).concurrency, ISTIO_CPU_LIMIT).toBe(
+        defaultConcurrency,
+      );
     }
     expect((resolved({}, { ISTIO_CPU_LIMIT: '1024' })() as ProxyOptions).concurrency).toBe(1024);
   });
@@ -85,8 +87,8 @@ describe('port with two uses', () => {
     ['--statusPort, ENVOY_STATUS_PORT', '15021', { statusPort: '15021' }],
     ['--proxyAdminPort, ENVOY_PROMETHEUS_PORT', '15090', { proxyAdminPort: '15090' }],
     ['ENVOY_STATUS_PORT, ENVOY_PROMETHEUS_PORT', '15090', {}, { ENVOY_STATUS_PORT: '15090' }],
-  ])('is rejected: %s', (path, got, flags, env) => {
-    expect(resolved(flags, env)).toThrow(errorWith({ code: 'FIELD_CONFLICT', path, got }));
+  ])('is rejected: %s', (path, gotText, flags, env) => {
+    expect(resolved(flags, env)).toThrow(errorWith({ code: 'FIELD_CONFLICT', path, got: gotText }));
   });
 
   test('is accepted if one use is disabled or Envoy has other listeners', () => {
@@ -101,8 +103,8 @@ describe('--customConfigFile', () => {
     ['a file below a file', `${import.meta.filename}/envoy.yaml`, 'a readable file'],
     ['a directory', '/tmp', 'a file'],
   ])('is rejected if it names %s', (_, customConfigFile, expected) => {
-    const got = JSON.stringify(customConfigFile);
-    expect(resolved({ customConfigFile })).toThrow(errorWith({ path: '--customConfigFile', expected, got }));
+    const gotText = JSON.stringify(customConfigFile);
+    expect(resolved({ customConfigFile })).toThrow(errorWith({ path: '--customConfigFile', expected, got: gotText }));
   });
 
   test('is reported together with other errors', () => {

@@ -142,8 +142,8 @@ describe('flags (agent §1.2)', () => {
       (o) => o.config.tracing,
       { lightstep: { address: 'l:1', accessToken: 't' }, tlsSettings: { mode: 'SIMPLE', caCertificates: '/ca' } },
     ],
-  ])('resolves %s (agent §1.2)', (_, sources, seen, expected) => {
-    expect(seen(optionsOf(sources))).toEqual(expected);
+  ])('resolves %s (agent §1.2)', (_, sources, selectFields, expected) => {
+    expect(selectFields(optionsOf(sources))).toEqual(expected);
   });
 
   test('resolves the address of --ip', () => {
@@ -152,11 +152,11 @@ describe('flags (agent §1.2)', () => {
 
   test('resolves the host name of --statsdUdpAddress, and warns on failure', async () => {
     const options = optionsOf({ flags: { statsdUdpAddress: 'statsd:8125' } });
-    const found = await withStatsdAddress(options, async () => ({ address: '2001:db8::5' }));
-    expect(found.config.statsdUdpAddress).toBe('[2001:db8::5]:8125');
-    const lost = await withStatsdAddress(options, () => Promise.reject(new Error('no such name')));
-    expect(lost.config).not.toHaveProperty('statsdUdpAddress');
-    expect(lost.warnings).toEqual([
+    const resolvedOptions = await withStatsdAddress(options, async () => ({ address: '2001:db8::5' }));
+    expect(resolvedOptions.config.statsdUdpAddress).toBe('[2001:db8::5]:8125');
+    const unresolvedOptions = await withStatsdAddress(options, () => Promise.reject(new Error('no such name')));
+    expect(unresolvedOptions.config).not.toHaveProperty('statsdUdpAddress');
+    expect(unresolvedOptions.warnings).toEqual([
       { event: 'option.statsdUnresolved', address: 'statsd:8125', reason: 'no such name' },
     ]);
   });
@@ -257,8 +257,8 @@ describe('environment variables (agent §1.3)', () => {
       [true, false],
     ],
     ['ENVOY_SKIP_DEPRECATED_LOGS by default', {}, (o) => [o.enableCoreDump, o.skipDeprecatedLogs], [false, true]],
-  ])('resolves the option %s (agent §1.3)', (_, sources, seen, expected) => {
-    expect(seen(optionsOf(sources))).toEqual(expected);
+  ])('resolves the option %s (agent §1.3)', (_, sources, selectFields, expected) => {
+    expect(selectFields(optionsOf(sources))).toEqual(expected);
   });
 
   const plane = { PROXY_CONFIG: 'discoveryAddress: "a.b:1"' };
@@ -358,8 +358,8 @@ describe('environment variables (agent §1.3)', () => {
       (o) => o.status.keepsProbeConnections,
       true,
     ],
-  ])('resolves %s (agent §1.3)', (_, sources, seen, expected) => {
-    expect(seen(optionsOf(sources))).toEqual(expected);
+  ])('resolves %s (agent §1.3)', (_, sources, selectFields, expected) => {
+    expect(selectFields(optionsOf(sources))).toEqual(expected);
   });
 
   test.each<[row: string, service: 'xds' | 'ca', env: NodeJS.ProcessEnv, file: string]>([
@@ -406,7 +406,7 @@ drainDuration: 1s
 proxyMetadata: {SOME: setting}
 controlPlaneAuthPolicy: NONE
 `;
-  const quoted = (annotation: string, text: string): string => `${annotation}=${JSON.stringify(text)}\n`;
+  const annotationLine = (annotation: string, text: string): string => `${annotation}=${JSON.stringify(text)}\n`;
   const mesh = (text: string): string => `defaultConfig:\n${text.replace(/^/gm, '  ')}`;
 
   test('uses defaults if there are no sources', () => {
@@ -427,7 +427,7 @@ controlPlaneAuthPolicy: NONE
   });
 
   test.each<[string, Sources]>([
-    ['annotation', { files: { 'etc/istio/pod/annotations': quoted('proxy.istio.io/config', yaml) } }],
+    ['annotation', { files: { 'etc/istio/pod/annotations': annotationLine('proxy.istio.io/config', yaml) } }],
     ['mesh file', { files: { 'etc/istio/config/mesh': mesh(yaml) } }],
     ['environment', { env: { PROXY_CONFIG: yaml } }],
     [
@@ -455,7 +455,7 @@ controlPlaneAuthPolicy: NONE
       'etc/istio/config/mesh': mesh(
         `${yaml}extraStatTags: [a]\nproxyStatsMatcher: {inclusionPrefixes: [a], inclusionSuffixes: [b], inclusionRegexps: [c]}\n`,
       ),
-      'etc/istio/pod/annotations': quoted(
+      'etc/istio/pod/annotations': annotationLine(
         'proxy.istio.io/config',
         'discoveryAddress: annotation:123\nproxyMetadata: {ANNOTATION: something}\ndrainDuration: 5s\nextraStatTags: [b]\nproxyStatsMatcher: {inclusionRegexps: [f]}',
       ),
@@ -473,7 +473,8 @@ controlPlaneAuthPolicy: NONE
 
   test('prefers flags to configurations, and annotations of single values to flags', () => {
     const annotations =
-      quoted('sidecar.istio.io/discoveryAddress', 'last:1') + quoted('status.sidecar.istio.io/port', '7');
+      annotationLine('sidecar.istio.io/discoveryAddress', 'last:1') +
+      annotationLine('status.sidecar.istio.io/port', '7');
     const options = optionsOf({
       flags: { discoveryAddress: 'flag:1', statusPort: '6', proxyAdminPort: '5' },
       env: { PROXY_CONFIG: 'proxyAdminPort: 4' },
@@ -495,7 +496,7 @@ controlPlaneAuthPolicy: NONE
     ],
     [
       'invalid YAML in the annotation',
-      { files: { 'etc/istio/pod/annotations': quoted('proxy.istio.io/config', 'a: [') } },
+      { files: { 'etc/istio/pod/annotations': annotationLine('proxy.istio.io/config', 'a: [') } },
       { path: 'annotation proxy.istio.io/config', line: 1 },
     ],
     [
@@ -521,14 +522,20 @@ controlPlaneAuthPolicy: NONE
     ],
     ['a list for a map', { env: { PROXY_CONFIG: '- a' } }, { code: 'FIELD_TYPE_INVALID', line: 1, got: 'a list' }],
   ])('reports errors with source, line and field: %s (agent §1.5)', (_, sources, fields) => {
-    const found = { code: 'CONFIG_INVALID', details: expect.arrayContaining([expect.objectContaining(fields)]) };
-    expect(() => optionsOf(sources)).toThrow(expect.objectContaining(found));
+    const expectedError = {
+      code: 'CONFIG_INVALID',
+      details: expect.arrayContaining([expect.objectContaining(fields)]),
+    };
+    expect(() => optionsOf(sources)).toThrow(expect.objectContaining(expectedError));
   });
 
   test('treats names of JavaScript properties as ordinary keys', () => {
     const env = { PROXY_CONFIG: 'proxyMetadata: {__proto__: a, constructor: b, ISTIO_META___proto__: c}' };
     const files = {
-      'etc/istio/pod/annotations': quoted('proxy.istio.io/config', 'proxyMetadata: {toString: d, __proto__: e}'),
+      'etc/istio/pod/annotations': annotationLine(
+        'proxy.istio.io/config',
+        'proxyMetadata: {toString: d, __proto__: e}',
+      ),
     };
     const { bootstrap } = generateBootstrap({ env, files });
     expect(Object.entries(bootstrap.node.metadata.PROXY_CONFIG.proxyMetadata)).toEqual([

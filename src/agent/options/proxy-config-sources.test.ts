@@ -12,13 +12,18 @@ describe('unknown fields of a newer API (agent §1.5)', () => {
     });
     expect(options.config).toMatchObject({ concurrency: 3, statusPort: 7 });
     expect(bootstrap.node.metadata.PROXY_CONFIG).not.toHaveProperty('statsCompression');
-    const ignored = { event: 'option.fieldIgnored', reason: expect.stringMatching(/^unknown field/) };
+    const ignoredField = { event: 'option.fieldIgnored', reason: expect.stringMatching(/^unknown field/) };
     expect(options.warnings).toEqual([
-      { ...ignored, source: expect.stringMatching(/mesh$/), line: 2, field: 'defaultConfig.discoveryRefreshDelay' },
-      { ...ignored, source: 'PROXY_CONFIG', line: 1, field: 'statsCompression' },
-      { ...ignored, source: 'PROXY_CONFIG', line: 3, field: 'tracing.zipkin.novelty' },
       {
-        ...{ ...ignored, source: 'annotation proxy.istio.io/config', line: 1, field: 'statusPrt' },
+        ...ignoredField,
+        source: expect.stringMatching(/mesh$/),
+        line: 2,
+        field: 'defaultConfig.discoveryRefreshDelay',
+      },
+      { ...ignoredField, source: 'PROXY_CONFIG', line: 1, field: 'statsCompression' },
+      { ...ignoredField, source: 'PROXY_CONFIG', line: 3, field: 'tracing.zipkin.novelty' },
+      {
+        ...{ ...ignoredField, source: 'annotation proxy.istio.io/config', line: 1, field: 'statusPrt' },
         reason: expect.stringMatching(/did you mean statusPort\?/),
       },
     ]);

@@ -102,13 +102,13 @@ describe('invalid proxy options', () => {
   });
 
   test('are reported with source and line if the YAML is invalid', () => {
-    const found = { code: 'YAML_INVALID', path: 'PROXY_CONFIG', line: 1 };
-    expect(() => resolved({ env: { PROXY_CONFIG: 'a: [' } })).toThrow(codedError('CONFIG_INVALID', found));
+    const expectedError = { code: 'YAML_INVALID', path: 'PROXY_CONFIG', line: 1 };
+    expect(() => resolved({ env: { PROXY_CONFIG: 'a: [' } })).toThrow(codedError('CONFIG_INVALID', expectedError));
   });
 
   test('include an unknown proxy type', () => {
-    const found = { code: 'FIELD_VALUE_UNKNOWN', path: 'proxy type', got: '"ingress"' };
-    expect(() => resolved({ role: 'ingress' })).toThrow(codedError('FLAG_INVALID', found));
+    const expectedError = { code: 'FIELD_VALUE_UNKNOWN', path: 'proxy type', got: '"ingress"' };
+    expect(() => resolved({ role: 'ingress' })).toThrow(codedError('FLAG_INVALID', expectedError));
   });
 });
 
@@ -144,12 +144,12 @@ describe('drain and spare admin port options', () => {
 });
 
 describe('boolean options (agent §1.3)', () => {
-  test.each(['1', 't', 'T', 'true', 'True', 'TRUE'])('are on with %s, as in Istio', (on) => {
+  test.each(['1', 't', 'T', 'true', 'True', 'TRUE'])('are on with %s, as in Istio', (trueText) => {
     const env = {
-      EXIT_ON_ZERO_ACTIVE_CONNECTIONS: on,
-      DISABLE_ENVOY: on,
-      ISTIO_DELTA_XDS: on,
-      ISTIO_META_DNS_CAPTURE: on,
+      EXIT_ON_ZERO_ACTIVE_CONNECTIONS: trueText,
+      DISABLE_ENVOY: trueText,
+      ISTIO_DELTA_XDS: trueText,
+      ISTIO_META_DNS_CAPTURE: trueText,
     };
     expect(resolved({ env })).toMatchObject({ exitOnZeroActiveConnections: true, runsEnvoy: false, delta: true });
     expect(resolved({ env }).dns).toBeDefined();

@@ -33,9 +33,9 @@ describe('check of the Envoy command line before the start', () => {
     ['a flush interval of more than 32 bits', { fileFlushIntervalMs: 2 ** 32 }, '(--file-flush-interval-msec) -- '],
     ['a flush size of more than 32 bits', { fileFlushMinSizeKb: 2 ** 32 }, '(--file-flush-min-size-kb) -- '],
     ['an unknown IP version', { ipVersion: 'v5' as 'v4' }, "unknown IP address version 'v5'"],
-  ])('rejects %s', async (_, flags, words) => {
+  ])('rejects %s', async (_, flags, errorText) => {
     await expect(requireFlags(envoyBinary(), { ...testFlags, ...flags }, defaultDeadlineMs)).rejects.toThrow(
-      `invalid flag or environment variable: Envoy rejects its command line: ${words}`,
+      `invalid flag or environment variable: Envoy rejects its command line: ${errorText}`,
     );
   });
 
@@ -66,11 +66,11 @@ describe('required folders', () => {
     ['runDir', 'FILE_UNREADABLE', '--runDir'],
     ['configPath', 'FILE_UNWRITABLE', '--configPath'],
     ['sharedMemoryDir', 'SHARED_MEMORY_UNUSABLE', '--hotRestart off'],
-  ] as const)('are reported as unusable: %s', (which, code, flag) => {
+  ] as const)('are reported as unusable: %s', (folderOption, code, flag) => {
     const file = join(folder(), 'file');
     writeFileSync(file, '');
-    const good = { runDir: folder(), configPath: folder(), hotRestart: true, sharedMemoryDir: folder() };
-    expect(() => requireFolders({ ...good, [which]: join(file, 'below') })).toThrow(
+    const usableFolders = { runDir: folder(), configPath: folder(), hotRestart: true, sharedMemoryDir: folder() };
+    expect(() => requireFolders({ ...usableFolders, [folderOption]: join(file, 'below') })).toThrow(
       expect.objectContaining({
         code,
         message: expect.stringMatching(/below: ENOTDIR/),

@@ -84,7 +84,7 @@ function sendQueries(port: number, count: number): { sent: number; responses: Se
   return { sent: count, responses };
 }
 
-async function fetched(port: number): Promise<{ text: string; from: string }> {
+async function fetchText(port: number): Promise<{ text: string; from: string }> {
   const request = get({ port, host: '127.0.0.1', agent: false });
   const [socket] = (await once(request, 'socket')) as [Socket];
   await once(socket, 'connect');
@@ -96,7 +96,7 @@ async function fetched(port: number): Promise<{ text: string; from: string }> {
 test('passes waiting queries and connections on the ports of a killed agent to the next agent', async () => {
   const killed = await killedAgent();
   const questions = sendQueries(killed.port, 150);
-  const fetching = [fetched(killed.port), fetched(killed.port), fetched(killed.port)];
+  const fetching = [fetchText(killed.port), fetchText(killed.port), fetchText(killed.port)];
   await sleep(400);
   expect(questions.responses.size).toBe(0);
   const { ports } = await nextAgent(killed);
@@ -104,9 +104,9 @@ test('passes waiting queries and connections on the ports of a killed agent to t
   await eventually('every question is answered', () => questions.responses.size === questions.sent);
   for (const { text, from } of await Promise.all(fetching)) expect(text).toBe(`${from} 127.0.0.1`);
   // From here on, only the next agent has the port.
-  const later = sendQueries(killed.port, 100);
-  await eventually('every later question is answered', () => later.responses.size === later.sent);
-  for (let again = 0; again < 20; again++) expect((await fetched(killed.port)).text).toMatch(/^127/);
+  const laterQueries = sendQueries(killed.port, 100);
+  await eventually('every later question is answered', () => laterQueries.responses.size === laterQueries.sent);
+  for (let repeat = 0; repeat < 20; repeat++) expect((await fetchText(killed.port)).text).toMatch(/^127/);
 });
 
 test('passes all unread queries of an exited agent to the next agent', async () => {
@@ -128,16 +128,16 @@ test('passes all unread queries of an exited agent to the next agent', async () 
 });
 
 test('keeps the newest queries if they exceed the limits on number or length', () => {
-  const many = new BufferedQueries();
-  for (let index = 0; index < 4_100; index++) many.add(Buffer.from(`${index}`), '127.0.0.1', index + 1);
-  expect(many.lines).toHaveLength(4_096);
-  expect(many.lines[0]).toBe(`127.0.0.1 5 ${Buffer.from('4').toString('base64')}\n`);
-  expect(many.total).toBe(4_100);
-  const long = new BufferedQueries();
-  for (let index = 0; index < 100; index++) long.add(Buffer.alloc(60_000), '::1', index + 1);
-  expect(long.lines.join('').length).toBeLessThanOrEqual(4 * 1024 * 1024);
-  expect(long.lines.at(-1)).toMatch(/^::1 100 /);
-  expect(long.lines.length).toBeGreaterThan(50);
+  const manyQueries = new BufferedQueries();
+  for (let index = 0; index < 4_100; index++) manyQueries.add(Buffer.from(`${index}`), '127.0.0.1', index + 1);
+  expect(manyQueries.lines).toHaveLength(4_096);
+  expect(manyQueries.lines[0]).toBe(`127.0.0.1 5 ${Buffer.from('4').toString('base64')}\n`);
+  expect(manyQueries.total).toBe(4_100);
+  const longQueries = new BufferedQueries();
+  for (let index = 0; index < 100; index++) longQueries.add(Buffer.alloc(60_000), '::1', index + 1);
+  expect(longQueries.lines.join('').length).toBeLessThanOrEqual(4 * 1024 * 1024);
+  expect(longQueries.lines.at(-1)).toMatch(/^::1 100 /);
+  expect(longQueries.lines.length).toBeGreaterThan(50);
 });
 
 test("detects from the record that ports may be open if the agents' socket was deleted", async () => {
@@ -153,14 +153,14 @@ test("detects from the record that ports may be open if the agents' socket was d
 test('closes the ports of an agent that exits normally', async () => {
   const killed = await killedAgent();
   const { close } = await nextAgent(killed);
-  await eventually('it answers', async () => (await fetched(killed.port)).text !== '');
+  await eventually('it answers', async () => (await fetchText(killed.port)).text !== '');
   // The stand-in keeps the ports until everything was passed on.
   const isFree = async (): Promise<boolean> => {
     const other = createNetServer();
     other.listen({ port: killed.port, host: '127.0.0.1', exclusive: true });
-    const [how] = await Promise.race([once(other, 'listening').then(() => [true]), once(other, 'error')]);
+    const [listenResult] = await Promise.race([once(other, 'listening').then(() => [true]), once(other, 'error')]);
     other.close();
-    return how === true;
+    return listenResult === true;
   };
   expect(await isFree()).toBe(false);
   close();
@@ -179,31 +179,31 @@ test.each<[string, string]>([
 ])('ignores a message with %s', async (_, text) => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
-  const taken: unknown[] = [];
+  const takenItems: unknown[] = [];
   const passedOn = new PassedOn(folder.path);
   onTestFinished(() => passedOn.close());
   passedOn.take('dns', {
-    takeQuestion: (question) => taken.push(question),
-    takeConnection: (socket) => taken.push(socket),
+    takeQuestion: (question) => takenItems.push(question),
+    takeConnection: (socket) => takenItems.push(socket),
   });
   await passedOn.listen();
   const client = connect(passedOnIn(folder.path));
   client.on('error', () => {});
   client.write(text);
-  const received: Buffer[] = [];
-  client.on('data', (chunk) => received.push(chunk));
+  const receivedChunks: Buffer[] = [];
+  client.on('data', (chunk) => receivedChunks.push(chunk));
   await once(client, 'close');
-  expect([received, taken]).toEqual([[], []]);
+  expect([receivedChunks, takenItems]).toEqual([[], []]);
 });
 
 test('closes the connection at an invalid query line, after reading the lines before it', async () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
-  const taken: unknown[] = [];
+  const takenItems: unknown[] = [];
   const passedOn = new PassedOn(folder.path);
   onTestFinished(() => passedOn.close());
   passedOn.take('dns', {
-    takeQuestion: (question, peer, local) => taken.push([question.toString(), peer, local]),
+    takeQuestion: (question, peer, local) => takenItems.push([question.toString(), peer, local]),
     takeConnection: () => {},
   });
   await passedOn.listen();
@@ -213,5 +213,5 @@ test('closes the connection at an invalid query line, after reading the lines be
   await once(client, 'data');
   client.write('127.0.0.1 53 aGk=\n127.0.0.1 70000 aGk=\n127.0.0.1 53 aGk=\n');
   await once(client, 'close');
-  expect(taken).toEqual([['hi', { address: '127.0.0.1', port: 53 }, '127.0.0.1']]);
+  expect(takenItems).toEqual([['hi', { address: '127.0.0.1', port: 53 }, '127.0.0.1']]);
 });

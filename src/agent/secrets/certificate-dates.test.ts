@@ -18,7 +18,7 @@ describe('validity dates of the workload certificate', () => {
   it('are a problem if the certificate has expired or is not valid yet', () => {
     const expired = `workload certificate expired on ${validToDate.toISOString()}`;
     expect(certificateDateProblem(vault, validToDate.getTime())).toBe(expired);
-    const early = `workload certificate is not valid before ${validFromDate.toISOString()}`;
-    expect(certificateDateProblem(vault, validFromDate.getTime() - 1)).toBe(early);
+    const earlyProblem = `workload certificate is not valid before ${validFromDate.toISOString()}`;
+    expect(certificateDateProblem(vault, validFromDate.getTime() - 1)).toBe(earlyProblem);
   });
 });

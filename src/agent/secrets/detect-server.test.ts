@@ -19,19 +19,19 @@ function socketPath(): string {
   return join(folder, 's');
 }
 
-async function served(methods: Record<string, GrpcMethod>): Promise<string> {
+async function serveMethods(methods: Record<string, GrpcMethod>): Promise<string> {
   const path = socketPath();
   const server = await GrpcSocketServer.listen(path, { methods: new Map(Object.entries(methods)) });
   onTestFinished(() => server.close());
   return path;
 }
 
-async function taken(take: (socket: Socket) => void): Promise<string> {
+async function listenOn(onSocket: (socket: Socket) => void): Promise<string> {
   const path = socketPath();
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket.on('error', () => {}));
-    take(socket);
+    onSocket(socket);
   });
   await new Promise<void>((resolve) => server.listen(path, resolve));
   onTestFinished(() => {
@@ -41,36 +41,39 @@ async function taken(take: (socket: Socket) => void): Promise<string> {
   return path;
 }
 
-const found = (socket: string, ownership?: Ownership): Promise<unknown> =>
+const detectedServer = (socket: string, ownership?: Ownership): Promise<unknown> =>
   toPromise(createActor(detectServer(ownership), { input: { socket } }).start());
 
 test('recognizes another agent, which its successor ignores', async () => {
-  const path = await served({
+  const path = await serveMethods({
     [agentMethod]: (call) => {
       call.write(frameOf(new Uint8Array()));
       call.end('OK');
     },
   });
-  expect(await found(path)).toBe('another agent');
-  expect(await found(path, successor)).toBe('nobody');
+  expect(await detectedServer(path)).toBe('another agent');
+  expect(await detectedServer(path, successor)).toBe('nobody');
 });
 
 test('never replaces another kind of server, even in an agent that replaces another agent', async () => {
-  const path = await served({});
-  expect(await found(path)).toBe('a server');
-  expect(await found(path, successor)).toBe('a server');
+  const path = await serveMethods({});
+  expect(await detectedServer(path)).toBe('a server');
+  expect(await detectedServer(path, successor)).toBe('a server');
 });
 
 test.each([
-  ['does not respond to the call', () => served({ [agentMethod]: () => {} })],
-  ['responds with UNAVAILABLE', () => served({ [agentMethod]: (call) => call.end('UNAVAILABLE', 'ends') })],
-  ['resets the connection during the call', () => served({ [agentMethod]: (call) => call.stream.session?.destroy() })],
-  ['sends nothing after the connection', () => taken(() => {})],
-  ['closes the connection immediately', () => taken((socket) => void socket.destroy())],
-  ['responds with HTTP/1.1', () => taken((socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))],
+  ['does not respond to the call', () => serveMethods({ [agentMethod]: () => {} })],
+  ['responds with UNAVAILABLE', () => serveMethods({ [agentMethod]: (call) => call.end('UNAVAILABLE', 'ends') })],
+  [
+    'resets the connection during the call',
+    () => serveMethods({ [agentMethod]: (call) => call.stream.session?.destroy() }),
+  ],
+  ['sends nothing after the connection', () => listenOn(() => {})],
+  ['closes the connection immediately', () => listenOn((socket) => void socket.destroy())],
+  ['responds with HTTP/1.1', () => listenOn((socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))],
   ['does not exist', async () => socketPath()],
-] as const)('ignores a process that %s', async (_, place) => {
-  const path = await place();
-  expect(await found(path)).toBe('nobody');
-  expect(await found(path, successor)).toBe('nobody');
+] as const)('ignores a process that %s', async (_, createPath) => {
+  const path = await createPath();
+  expect(await detectedServer(path)).toBe('nobody');
+  expect(await detectedServer(path, successor)).toBe('nobody');
 });

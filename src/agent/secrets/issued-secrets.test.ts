@@ -63,8 +63,8 @@ test.each([
 ])("requests a certificate for the workload's token and a new %s key after it has the roots", async (_, env, kind) => {
   const plane = await authority();
   await shows();
-  const started = await secrets(plane.port('ads.listening'), env);
-  const [leaf, roots] = [await started.client(), await started.client()];
+  const startedSecrets = await secrets(plane.port('ads.listening'), env);
+  const [leaf, roots] = [await startedSecrets.client(), await startedSecrets.client()];
   leaf.request('default');
   roots.request('ROOTCA');
   roots.acknowledge(await roots.next(), 'ROOTCA');
@@ -74,19 +74,19 @@ test.each([
   expect(new X509Certificate(response.chain).checkPrivateKey(createPrivateKey(response.key))).toBe(true);
   const root = new X509Certificate(roots.responses[0]!.roots);
   expect(new X509Certificate(response.chain).verify(root.publicKey)).toBe(true);
-  expect(started.events('sds.serve').map(({ name }) => name)).toEqual(['ROOTCA', 'default']);
+  expect(startedSecrets.events('sds.serve').map(({ name }) => name)).toEqual(['ROOTCA', 'default']);
   expect(plane.deviations()).toEqual([]);
 });
 
 test('renews the certificate with the current token, and updates the files of OUTPUT_CERTS', async () => {
   const plane = await authority();
   await shows();
-  const started = await secrets(plane.port('ads.listening'), {
+  const startedSecrets = await secrets(plane.port('ads.listening'), {
     SECRET_TTL: '12s',
     SECRET_GRACE_PERIOD_RATIO: '0.88',
     OUTPUT_CERTS: join(directory, 'out'),
   });
-  const envoy = await started.client();
+  const envoy = await startedSecrets.client();
   envoy.request('default');
   const serials = new Set<string>();
   for (let count = 1; count <= 4; count++) {
@@ -101,20 +101,21 @@ test('renews the certificate with the current token, and updates the files of OU
   expect(uriOf(envoy.responses.at(-1)!)).toBe('URI:spiffe://cluster.local/ns/shop/sa/cart-3');
   // Unchanged roots are not sent again.
   expect(
-    new Set(started.events('sds.serve').flatMap(({ name, version }) => (name === 'ROOTCA' ? [version] : []))).size,
+    new Set(startedSecrets.events('sds.serve').flatMap(({ name, version }) => (name === 'ROOTCA' ? [version] : [])))
+      .size,
   ).toBe(1);
 });
 
 test('trusts the roots of the current certificate regardless of how often other roots are received', async () => {
   const plane = await authority();
   await shows();
-  const started = await secrets(plane.port('ads.listening'));
-  const envoy = await started.client();
+  const startedSecrets = await secrets(plane.port('ads.listening'));
+  const envoy = await startedSecrets.client();
   envoy.request('ROOTCA');
   const [ownRoot] = certificatesIn(Buffer.from((await envoy.next()).roots));
   for (let round = 1; round <= 6; round++) {
     const bundle = createAuthority(`another ${round}`).certificate;
-    started.sendRoots(`set ${round}`, [bundle]);
+    startedSecrets.sendRoots(`set ${round}`, [bundle]);
     const { roots } = await envoy.next(1 + round);
     expect(certificatesIn(Buffer.from(roots)), `round ${round}`).toHaveLength(2);
     expect(certificatesIn(Buffer.from(roots)), `round ${round}`).toContain(ownRoot);
@@ -125,42 +126,48 @@ test('trusts the roots of the current certificate regardless of how often other 
 test('uses the current certificate if the token is rejected', async () => {
   const plane = await authority();
   await shows();
-  const started = await secrets(plane.port('ads.listening'), { SECRET_TTL: '12s', SECRET_GRACE_PERIOD_RATIO: '0.88' });
-  const envoy = await started.client();
+  const startedSecrets = await secrets(plane.port('ads.listening'), {
+    SECRET_TTL: '12s',
+    SECRET_GRACE_PERIOD_RATIO: '0.88',
+  });
+  const envoy = await startedSecrets.client();
   envoy.request('default');
   await envoy.next();
   writeFileSync(tokenFile, 'nonsense');
-  const second = await envoy.next(2);
-  expect(uriOf(second)).toBe('URI:spiffe://cluster.local/ns/shop/sa/cart');
+  const secondResponse = await envoy.next(2);
+  expect(uriOf(secondResponse)).toBe('URI:spiffe://cluster.local/ns/shop/sa/cart');
   rmSync(tokenFile);
   await envoy.next(3);
-  expect(started.events('secret.unavailable')).toEqual([]);
+  expect(startedSecrets.events('secret.unavailable')).toEqual([]);
 });
 
 test("uses the current certificate if the authority cannot verify the token because the token's issuer does not respond", async () => {
   const rule = { issuer: 'https://issuer', jwks_uri: 'http://127.0.0.1:1/keys', audiences: ['istio-ca'] };
   const plane = await authority({ JWT_RULE: JSON.stringify(rule) });
   await shows();
-  const started = await secrets(plane.port('ads.listening'), { SECRET_TTL: '12s', SECRET_GRACE_PERIOD_RATIO: '0.88' });
-  const envoy = await started.client();
+  const startedSecrets = await secrets(plane.port('ads.listening'), {
+    SECRET_TTL: '12s',
+    SECRET_GRACE_PERIOD_RATIO: '0.88',
+  });
+  const envoy = await startedSecrets.client();
   envoy.request('default');
   await envoy.next();
   writeFileSync(tokenFile, 'e30.e30.e30');
   await envoy.next(3);
-  expect(started.events('secret.unavailable')).toEqual([]);
+  expect(startedSecrets.events('secret.unavailable')).toEqual([]);
 });
 
 test('gets no certificate with an invalid token, reports which credential was used, and gets a certificate with a valid token', async () => {
   const plane = await authority();
   await shows();
   writeFileSync(tokenFile, 'e30.e30.e30');
-  const started = await secrets(plane.port('ads.listening'));
-  const envoy = await started.client();
+  const startedSecrets = await secrets(plane.port('ads.listening'));
+  const envoy = await startedSecrets.client();
   envoy.request('default');
-  await eventually('it is told', () => started.events('secret.unavailable').length > 1);
-  const [first, second] = started.events('secret.unavailable');
+  await eventually('it is told', () => startedSecrets.events('secret.unavailable').length > 1);
+  const [first, secondFailure] = startedSecrets.events('secret.unavailable');
   expect(first!.reason).toMatch(/UNAUTHENTICATED.*\(credentials: token \.\/var/);
-  expect(Number(second!.pauseMs)).toBeGreaterThanOrEqual(500);
+  expect(Number(secondFailure!.pauseMs)).toBeGreaterThanOrEqual(500);
   expect(envoy.responses).toEqual([]);
   await shows();
   await envoy.next();
@@ -176,8 +183,8 @@ test('sends no token to an untrusted authority', async () => {
   await third.ready();
   mkdirSync('var/run/secrets/istio', { recursive: true });
   writeFileSync('trusted.pem', other.roots());
-  const started = await secrets(plane.port('ads.listening'), { CA_ROOT_CA: join(directory, 'trusted.pem') });
-  await eventually('it is told', () => started.events('secret.unavailable').length > 0);
-  expect(started.events('secret.unavailable')[0]!.reason).toMatch(/UNAVAILABLE/);
+  const startedSecrets = await secrets(plane.port('ads.listening'), { CA_ROOT_CA: join(directory, 'trusted.pem') });
+  await eventually('it is told', () => startedSecrets.events('secret.unavailable').length > 0);
+  expect(startedSecrets.events('secret.unavailable')[0]!.reason).toMatch(/UNAVAILABLE/);
   expect(plane.records.filter(({ kind }) => kind === 'log')).toEqual([]);
 });

@@ -21,10 +21,10 @@ test.each<[string, (file: string) => void]>([
     },
   ],
   ['a missing file', () => {}],
-])('replaces any file at the path of a key, such as %s', async (_, make) => {
+])('replaces any file at the path of a key, such as %s', async (_, createFile) => {
   const directory = mkdtempSync(join(tmpdir(), 'output-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
-  make(join(directory, 'key.pem'));
+  createFile(join(directory, 'key.pem'));
   const vault = new SecretVault();
   const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const certificate = vault.keepCertificate(identityName, { chain: 'chain', key });

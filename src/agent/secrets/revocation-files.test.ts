@@ -64,8 +64,8 @@ async function start(at: () => number = Date.now) {
   const name = `file-root-crl:${directory}/ca/ca.pem~${directory}/crl/ca.crl`;
   const envoy = await secrets.client();
   envoy.request(name);
-  const lacking = () => secrets.events('secret.unavailable').filter((event) => event.name === name);
-  return { envoy, name, counts, lacking };
+  const unavailableEvents = () => secrets.events('secret.unavailable').filter((event) => event.name === name);
+  return { envoy, name, counts, lacking: unavailableEvents };
 }
 
 describe('authorities with revocation lists', () => {
@@ -94,12 +94,12 @@ describe('authorities with revocation lists', () => {
       'REVOCATION_LIST_NOT_YET_VALID',
       /not valid before/,
     ],
-  ])('keep the last usable lists if the new ones are %s, and report the reason', async (_, bad, code, reason) => {
+  ])('keep the last usable lists if the new ones are %s, and report the reason', async (_, badLists, code, reason) => {
     write('crl/ca.crl', listOf(root));
     const { envoy, name, lacking, counts } = await start();
     const first = await envoy.next();
     envoy.acknowledge(first, name);
-    write('crl/ca.crl', bad());
+    write('crl/ca.crl', badLists());
     await eventually('it is reported', () => lacking().length > 0);
     expect(lacking()[0]).toMatchObject({ code, reason: expect.stringMatching(reason) });
     expect(lacking()[0]?.reason).toContain(`${directory}/crl/ca.crl: `);

@@ -32,12 +32,12 @@ afterEach(async () => {
 });
 
 it('reads matching certificate and key while Kubernetes switches their directory', async () => {
-  const seen = new Set<string>();
+  const seenChains = new Set<string>();
   const files = { certificate: join(folder, 'tls.crt'), key: join(folder, 'tls.key') };
-  for (let i = 0; i < times || (seen.size < versions.length && i < 100 * times); i++) {
-    seen.add((await readPair(files)).chain);
+  for (let i = 0; i < times || (seenChains.size < versions.length && i < 100 * times); i++) {
+    seenChains.add((await readPair(files)).chain);
   }
-  expect(seen.size).toBe(versions.length);
+  expect(seenChains.size).toBe(versions.length);
 });
 
 it('reads all files of a certificate directory from one version while Kubernetes switches it', async () => {
@@ -50,7 +50,7 @@ it('reads a matching client certificate and key for the control plane while Kube
     env: { PROV_CERT: folder },
   });
   for (let i = 0; i < times; i++) {
-    const { description: shown } = await credentials.read('xds', 'istiod.istio-system.svc:15012');
-    expect(shown).toBe(`certificate ${folder}/cert-chain.pem`);
+    const { description: shownDescription } = await credentials.read('xds', 'istiod.istio-system.svc:15012');
+    expect(shownDescription).toBe(`certificate ${folder}/cert-chain.pem`);
   }
 });

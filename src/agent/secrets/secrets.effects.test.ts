@@ -32,19 +32,19 @@ import { type IdentityOptions, identityOptions } from '../options/identity-optio
 
 const authority = createAuthority();
 let directory: string;
-const ends: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'sds-'));
 });
 
 afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) end();
+  for (const end of cleanups.splice(0).reverse()) end();
   await stopSecrets();
   rmSync(directory, { recursive: true });
 });
 
-const nothing: SecretResponse = { version: '', nonce: '', name: '', chain: '', key: '', roots: '', crl: '' };
+const emptyResponse: SecretResponse = { version: '', nonce: '', name: '', chain: '', key: '', roots: '', crl: '' };
 const socket = (): string => join(directory, 'uds/socket');
 const mounted = () => ({
   certificate: join(directory, 'certs/cert-chain.pem'),
@@ -66,10 +66,10 @@ function issue(name = 'spiffe://cluster.local/ns/shop/sa/cart') {
 }
 
 async function start(change: Partial<IdentityOptions['settings']> = {}, outputDirectory = ''): Promise<StartedSecrets> {
-  return givenSecrets(given(change, outputDirectory));
+  return givenSecrets(settingsWith(change, outputDirectory));
 }
 
-function given(change: Partial<IdentityOptions['settings']> = {}, outputDirectory = '') {
+function settingsWith(change: Partial<IdentityOptions['settings']> = {}, outputDirectory = '') {
   const settings = {
     source: 'files' as const,
     reason: 'mounted',
@@ -85,7 +85,7 @@ function given(change: Partial<IdentityOptions['settings']> = {}, outputDirector
 
 async function client(method?: string): Promise<SecretClient> {
   const client = await SecretClient.open(socket(), method);
-  ends.push(() => client.close());
+  cleanups.push(() => client.close());
   return client;
 }
 
@@ -102,8 +102,12 @@ test('sends certificate, key and roots to Envoy and again after each change, but
   expect((await roots.next()).roots).toBe(authority.certificate);
   leaf.acknowledge(response, 'default');
   await eventually('it is taken', () => secrets.events('sds.acknowledged').length === 1);
-  const second = issue();
-  expect(await leaf.next(2)).toMatchObject({ name: 'default', chain: second.certificate, key: second.privateKey });
+  const secondCertificate = issue();
+  expect(await leaf.next(2)).toMatchObject({
+    name: 'default',
+    chain: secondCertificate.certificate,
+    key: secondCertificate.privateKey,
+  });
   leaf.acknowledge(leaf.responses[1]!, 'default');
   await eventually('it is taken', () => secrets.events('sds.acknowledged').length === 2);
   expect(leaf.responses).toHaveLength(2);
@@ -138,9 +142,9 @@ test('serves each of three versions of a switched link, never with the key of an
     name: 'default',
     code: 'PRIVATE_KEY_MISMATCH',
   });
-  const late = await client();
-  late.request('default');
-  expect((await late.next()).chain).toBe(envoy.responses.at(-1)!.chain);
+  const lateClient = await client();
+  lateClient.request('default');
+  expect((await lateClient.next()).chain).toBe(envoy.responses.at(-1)!.chain);
   expect(envoy.responses).toHaveLength(4);
 });
 
@@ -194,10 +198,10 @@ test.each(['nonsense', 'file-cert:a', 'file-cert:a~b~c', 'file-root:', '', '__pr
   async (name) => {
     write('certs/root-cert.pem', authority.certificate);
     await start();
-    const [alone, with_] = [await client(), await client()];
-    alone.request(name);
-    await eventually('the end', () => alone.ended);
-    expect(alone.ended).toContain('NOT_FOUND');
+    const [singleClient, with_] = [await client(), await client()];
+    singleClient.request(name);
+    await eventually('the end', () => singleClient.ended);
+    expect(singleClient.ended).toContain('NOT_FOUND');
     with_.request(name, 'ROOTCA');
     expect((await with_.next()).name).toBe('ROOTCA');
     expect(with_.ended).toBeUndefined();
@@ -207,24 +211,24 @@ test.each(['nonsense', 'file-cert:a', 'file-cert:a~b~c', 'file-root:', '', '__pr
 test('ends each stream that requests an unavailable file secret, until the secret is available', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
-  const [otherServer, more] = [await client(), await client()];
+  const [otherServer, otherClient] = [await client(), await client()];
   otherServer.request('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/${i}`));
-  more.request('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/else/${i}`));
+  otherClient.request('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/else/${i}`));
   await otherServer.next();
-  await more.next();
+  await otherClient.next();
   const name = `file-root:${mounted().roots}`;
   const first = await client();
   first.request('ROOTCA', name);
   await eventually('it is refused', () => secrets.events('sds.reject').length > 0);
-  const alone = await client();
-  alone.request(name);
-  await eventually('the end', () => alone.ended);
-  expect(alone.ended).toContain('limit of 200 secrets reached');
+  const singleClient = await client();
+  singleClient.request(name);
+  await eventually('the end', () => singleClient.ended);
+  expect(singleClient.ended).toContain('limit of 200 secrets reached');
   otherServer.close();
   await eventually('there is room', () => secrets.events('sds.unsubscribed').length >= 99);
-  const late = await client();
-  late.request(name);
-  expect((await late.next()).name).toBe(name);
+  const lateClient = await client();
+  lateClient.request(name);
+  expect((await lateClient.next()).name).toBe(name);
   expect((await first.next(2)).name).toBe(name);
 });
 
@@ -250,7 +254,7 @@ test('ignores a nonce of another stream, and sends the secrets of the first requ
   write('certs/root-cert.pem', authority.certificate);
   await start();
   const one = await client();
-  one.acknowledge({ ...nothing, version: 'one', nonce: '7' }, 'ROOTCA');
+  one.acknowledge({ ...emptyResponse, version: 'one', nonce: '7' }, 'ROOTCA');
   expect((await one.next()).name).toBe('ROOTCA');
 });
 
@@ -347,7 +351,7 @@ test('limits the number of streams per client', async () => {
   write('certs/root-cert.pem', authority.certificate);
   await start();
   const connection = await GrpcConnection.open({ address: { path: socket() } });
-  ends.push(() => connection.close());
+  cleanups.push(() => connection.close());
   let isRefused = false;
   const callUntilRefused = async (): Promise<void> => {
     while (!isRefused) {
@@ -377,12 +381,12 @@ test('does not implement other methods', async () => {
 
 test('detects an agent at the socket, and leaves another kind of server alone', async () => {
   await start();
-  const second = await start();
-  expect(second.events('secrets.failed')).toMatchObject([{ reason: expect.stringContaining('another agent') }]);
+  const secondSecrets = await start();
+  expect(secondSecrets.events('secrets.failed')).toMatchObject([{ reason: expect.stringContaining('another agent') }]);
   await stopSecrets();
 
   const otherServer = createHttp2((_, response) => response.writeHead(404).end()).listen(socket());
-  ends.push(() => otherServer.close());
+  cleanups.push(() => otherServer.close());
   await eventually('it listens', () => otherServer.listening);
   const third = await start();
   expect(third.events('secrets.ready')).toMatchObject([{ by: 'another' }]);
@@ -390,19 +394,19 @@ test('detects an agent at the socket, and leaves another kind of server alone', 
 
 test('replaces a stale socket, but no other kind of file', async () => {
   mkdirSync(join(directory, 'uds'));
-  const left = spawnSync(process.execPath, [
+  const abandonedSocket = spawnSync(process.execPath, [
     '-e',
     `require('net').createServer().listen(${JSON.stringify(socket())}, () => process.kill(process.pid, 'SIGKILL'))`,
   ]);
-  expect(left.signal).toBe('SIGKILL');
+  expect(abandonedSocket.signal).toBe('SIGKILL');
   expect(statSync(socket()).isSocket()).toBe(true);
   expect((await start()).events('secrets.ready')).toMatchObject([{ by: 'us' }]);
   await stopSecrets();
   rmSync(socket(), { force: true });
   write('uds/socket', 'somebody needs this');
-  const refused = startSecrets(given());
-  await eventually('it is told', () => refused.events('sds.failed').length > 0);
-  expect(refused.events('sds.failed')[0]!.reason).toContain('exists and is not a socket');
+  const refusedSecrets = startSecrets(settingsWith());
+  await eventually('it is told', () => refusedSecrets.events('sds.failed').length > 0);
+  expect(refusedSecrets.events('sds.failed')[0]!.reason).toContain('exists and is not a socket');
   expect(readFileSync(socket(), 'utf8')).toBe('somebody needs this');
 });
 
@@ -414,11 +418,11 @@ test('trusts roots of the control plane in addition to mounted roots, and report
   envoy.request('ROOTCA');
   envoy.acknowledge(await envoy.next(), 'ROOTCA');
   secrets.sendRoots('one', [other.certificate, authority.certificate]);
-  const both = await envoy.next(2);
-  expect(both.roots.match(/BEGIN/g)).toHaveLength(2);
-  expect(both.roots).toContain(other.certificate);
+  const bothRoots = await envoy.next(2);
+  expect(bothRoots.roots.match(/BEGIN/g)).toHaveLength(2);
+  expect(bothRoots.roots).toContain(other.certificate);
   expect(secrets.events('trust-bundle.served')).toEqual([]);
-  envoy.acknowledge(both, 'ROOTCA');
+  envoy.acknowledge(bothRoots, 'ROOTCA');
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 0);
   // The same set in another order is not sent again, and reported immediately.
   secrets.sendRoots('two', [authority.certificate, other.certificate]);
@@ -435,16 +439,19 @@ test('trusts roots of the control plane in addition to mounted roots, and report
 test('writes served secrets atomically to files that only the current user can read', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const { certificate, privateKey } = issue();
-  const out = join(directory, 'out');
-  await start({}, out);
-  await eventually('the files', () => statSync(join(out, 'root-cert.pem'), { throwIfNoEntry: false }) !== undefined);
-  expect(readFileSync(join(out, 'key.pem'), 'utf8')).toBe(privateKey);
-  expect(readFileSync(join(out, 'cert-chain.pem'), 'utf8')).toBe(certificate);
-  expect(statSync(join(out, 'key.pem')).mode & 0o777).toBe(0o600);
+  const outputFolder = join(directory, 'out');
+  await start({}, outputFolder);
+  await eventually(
+    'the files',
+    () => statSync(join(outputFolder, 'root-cert.pem'), { throwIfNoEntry: false }) !== undefined,
+  );
+  expect(readFileSync(join(outputFolder, 'key.pem'), 'utf8')).toBe(privateKey);
+  expect(readFileSync(join(outputFolder, 'cert-chain.pem'), 'utf8')).toBe(certificate);
+  expect(statSync(join(outputFolder, 'key.pem')).mode & 0o777).toBe(0o600);
   for (const _ of [1, 2, 3]) {
     const next = issue();
-    await eventually('the next', () => readFileSync(join(out, 'cert-chain.pem'), 'utf8') === next.certificate);
-    await eventually('its key', () => readFileSync(join(out, 'key.pem'), 'utf8') === next.privateKey);
+    await eventually('the next', () => readFileSync(join(outputFolder, 'cert-chain.pem'), 'utf8') === next.certificate);
+    await eventually('its key', () => readFileSync(join(outputFolder, 'key.pem'), 'utf8') === next.privateKey);
   }
 });
 

@@ -19,7 +19,7 @@ type Event =
   | { type: 'upstream.opened'; credential: string }
   | { type: 'upstream.responded' };
 
-function logged(to: string, ...events: Event[]): LoggedEvent[] {
+function loggedEvents(to: string, ...events: Event[]): LoggedEvent[] {
   const recorder = createRecorder({ program: 'test' });
   const { log, lines } = recordingLog();
   logRecords(recorder, log, { states: agentStates, entry: agentLog() });
@@ -32,7 +32,7 @@ const fields = { epoch: 'epoch-1', 'restart.reason': 'configuration changed', 'r
 
 test('logs a restart decision and its outcome with reason, method and duration', () => {
   expect(
-    logged(
+    loggedEvents(
       'agent',
       { type: 'restart.decided', ...restart, attempt: 2 },
       { type: 'restart.ended', ...restart, outcome: 'live', timeToLiveMs: 240 },
@@ -45,7 +45,7 @@ test('logs a restart decision and its outcome with reason, method and duration',
 
 test('warns about a failed start, but not about a canceled one', () => {
   expect(
-    logged(
+    loggedEvents(
       'agent',
       { type: 'restart.ended', ...restart, outcome: 'died' },
       { type: 'restart.ended', ...restart, outcome: 'called off' },
@@ -76,7 +76,7 @@ test("logs one warning with the epoch's reason if a start fails with its epoch",
 test('logs missing files at the first start as info while the agent waits, and as a warning if Envoy starts without them', () => {
   const files = ['/certs/tls.crt', '/certs/tls.key'];
   expect(
-    logged(
+    loggedEvents(
       'agent',
       { type: 'files.missing', files, waitedMs: 1_000, awaited: true },
       { type: 'files.missing', files: files.slice(1), waitedMs: 120_000, awaited: false },
@@ -92,19 +92,19 @@ test.each([
   ['taken back', 'epochs.adopted.takenBack', 'warn'],
   [undefined, 'epochs.adopted.orphaned', 'info'],
 ] as const)('logs the adoption of Envoys (hand-over %s) once as %s', (handOver, event, level) => {
-  const adopted: EpochsAdopted = { type: 'epochs.adopted', names: ['epoch-3'], ...(handOver && { handOver }) };
-  expect(logged('agent', adopted)).toEqual([{ event, level, epochs: 'epoch-3' }]);
+  const adoptedEvent: EpochsAdopted = { type: 'epochs.adopted', names: ['epoch-3'], ...(handOver && { handOver }) };
+  expect(loggedEvents('agent', adoptedEvent)).toEqual([{ event, level, epochs: 'epoch-3' }]);
 });
 
 test('logs each version of a certificate once, with its expiry', () => {
-  const parts = { authorities: '', bundle: '' };
+  const certificateParts = { authorities: '', bundle: '' };
   const obtained: SecretObtained = {
-    ...{ type: 'secret.obtained', name: 'default', version: 'a', authorities: '', root: '', parts },
+    ...{ type: 'secret.obtained', name: 'default', version: 'a', authorities: '', root: '', parts: certificateParts },
     ...{ serialNumber: '0A', endsAtMs: 0 },
   };
   const line = { event: 'secret.obtained', level: 'info', name: 'default', notAfter: '1970-01-01T00:00:00.000Z' };
   expect(
-    logged(
+    loggedEvents(
       'secrets',
       obtained,
       obtained,
@@ -121,16 +121,22 @@ test('logs each version of a certificate once, with its expiry', () => {
 });
 
 test('warns about an unavailable certificate at attempts 1, 2, 4 and 8, but not at retries within 0.5 s', () => {
-  const lacking: SecretUnavailable = {
+  const unavailableEvent: SecretUnavailable = {
     type: 'secret.unavailable',
     name: 'default',
     reason: 'a',
     attempts: 1,
     pauseMs: 500,
   };
-  const lines = logged('secrets', ...Array.from({ length: 9 }, (_, index) => ({ ...lacking, attempts: index + 1 })));
+  const lines = loggedEvents(
+    'secrets',
+    ...Array.from({ length: 9 }, (_, index) => ({ ...unavailableEvent, attempts: index + 1 })),
+  );
   expect(lines.map(({ attempts }) => attempts)).toEqual([1, 2, 4, 8]);
-  const brief = logged('secrets', ...[1, 2].map((attempts) => ({ ...lacking, attempts, pauseMs: attempts * 50 })));
+  const brief = loggedEvents(
+    'secrets',
+    ...[1, 2].map((attempts) => ({ ...unavailableEvent, attempts, pauseMs: attempts * 50 })),
+  );
   expect(brief.map(({ attempts }) => attempts)).toEqual([1]);
   expect(lines[0]).toEqual({
     ...{ event: 'secret.lacking', level: 'warn', name: 'default', attempts: 1, retryAfterMs: 500, reason: 'a' },
@@ -138,13 +144,19 @@ test('warns about an unavailable certificate at attempts 1, 2, 4 and 8, but not 
 });
 
 test('logs a connection when the control plane responds, and repeated failures at attempts 1, 2, 4 and 8', () => {
-  const failed = (age: number): UpstreamFailed => ({
+  const failedEvent = (age: number): UpstreamFailed => ({
     ...{ type: 'upstream.failed', stream: age, isRefusal: true, retryAfterMs: 0 },
     reason: `UNAUTHENTICATED: authentication failed (token a, written ${age} s ago)`,
   });
-  const opened = { type: 'upstream.opened', credential: 'token a' } as const;
-  const rejected = Array.from({ length: 9 }, (_, index) => [opened, failed(index + 1)]).flat();
-  const lines = logged('xds-stream-1', ...rejected, opened, { type: 'upstream.responded' }, failed(10));
+  const openedEvent = { type: 'upstream.opened', credential: 'token a' } as const;
+  const rejectedEvents = Array.from({ length: 9 }, (_, index) => [openedEvent, failedEvent(index + 1)]).flat();
+  const lines = loggedEvents(
+    'xds-stream-1',
+    ...rejectedEvents,
+    openedEvent,
+    { type: 'upstream.responded' },
+    failedEvent(10),
+  );
   expect(lines.map(({ event, stream }) => [event, stream])).toEqual([
     ...[1, 2, 4, 8].map((stream) => ['upstream.failed', stream]),
     ['upstream.opened', undefined],

@@ -31,7 +31,7 @@ const began = (name: string): ServingReport => ({
   adminPort: 15_000,
   pid: 7,
 });
-const ended: ServingReport = { type: 'serving.ended', reason: 'Envoy ended' };
+const endedEvent: ServingReport = { type: 'serving.ended', reason: 'Envoy ended' };
 
 test('counts each Envoy start by reason, method and outcome (agent §6.5)', async () => {
   const { ended, lines } = metrics();
@@ -66,13 +66,13 @@ test('reports each time to live once, in seconds, however often the metrics are 
 test('measures the time without a serving Envoy after the first one, including the current gap (agent §6.5)', async () => {
   const { clock, serving, lines } = metrics();
   const notServing = (): Promise<string[]> => lines('istio_agent_envoy_not_serving_seconds_total');
-  serving(ended, 0);
+  serving(endedEvent, 0);
   clock.now = 5_000;
   expect(await notServing()).toEqual(['istio_agent_envoy_not_serving_seconds_total 0']);
   serving(began('epoch-0'), 600);
-  serving(ended, 10_000);
+  serving(endedEvent, 10_000);
   // A full restart sends the event twice.
-  serving(ended, 10_100);
+  serving(endedEvent, 10_100);
   clock.now = 5_250;
   expect(await notServing()).toEqual(['istio_agent_envoy_not_serving_seconds_total 0.25']);
   serving(began('epoch-0'), 10_500);
@@ -89,7 +89,7 @@ test('reports the serving epoch, or the last one if none serves (agent §6.5)', 
   serving(began('epoch-0'), 0);
   serving(began('epoch-0b'), 0);
   expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch="epoch-0b"} 1']);
-  serving(ended, 0);
+  serving(endedEvent, 0);
   expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch="epoch-0b"} 0']);
 });
 
@@ -118,9 +118,11 @@ test('reports why the workload has no identity, with an escaped reason (agent §
   agent.setIdentity({ source: 'nowhere', reason: 'there is no token "a\\b"' });
   expect(await lines()).toEqual(['istio_agent_identity{source="nowhere",reason="there is no token \\"a\\\\b\\""} 1']);
 
-  const served = new AgentMetrics();
-  served.setIdentity({ source: 'files of services', reason: 'no address' });
-  expect(await served.text()).toContain('istio_agent_identity{source="files_of_services",reason="no address"} 1');
+  const servedMetrics = new AgentMetrics();
+  servedMetrics.setIdentity({ source: 'files of services', reason: 'no address' });
+  expect(await servedMetrics.text()).toContain(
+    'istio_agent_identity{source="files_of_services",reason="no address"} 1',
+  );
 });
 
 test.each([

@@ -35,20 +35,26 @@ test('rejects the status port as a scrape target, because the agent would scrape
 });
 
 test('rejects invalid scrape annotations with field and code, including an empty value', () => {
-  const wrong = (field: string, code: string, got: string) => ({ error: { field, violation: { code, got } } });
-  expect(parsed('')).toMatchObject(wrong('', 'FIELD_FORMAT_INVALID', '""'));
-  expect(parsed('null')).toMatchObject(wrong('', 'FIELD_TYPE_INVALID', 'null'));
-  expect(parsed({ port: 8080 })).toMatchObject(wrong('port', 'FIELD_TYPE_INVALID', '8080'));
+  const fieldError = (field: string, code: string, gotText: string) => ({
+    error: { field, violation: { code, got: gotText } },
+  });
+  expect(parsed('')).toMatchObject(fieldError('', 'FIELD_FORMAT_INVALID', '""'));
+  expect(parsed('null')).toMatchObject(fieldError('', 'FIELD_TYPE_INVALID', 'null'));
+  expect(parsed({ port: 8080 })).toMatchObject(fieldError('port', 'FIELD_TYPE_INVALID', '8080'));
   for (const port of ['http', '0', '65536', '-1', '1.5', ' 80']) {
-    const got = JSON.stringify(port);
+    const gotText = JSON.stringify(port);
     expect(parsed({ port }), port).toEqual({
       targets: [],
-      warning: `port: must be a port from 1 to 65535, got ${got}`,
+      warning: `port: must be a port from 1 to 65535, got ${gotText}`,
     });
-    expect(parsed({ targets: [{ port }] }), port).toMatchObject(wrong('targets[0].port', 'FIELD_FORMAT_INVALID', got));
+    expect(parsed({ targets: [{ port }] }), port).toMatchObject(
+      fieldError('targets[0].port', 'FIELD_FORMAT_INVALID', gotText),
+    );
   }
-  expect(parsed({ scrape: true })).toMatchObject(wrong('scrape', 'FIELD_TYPE_INVALID', 'true'));
-  expect(parsed({ targets: {} })).toMatchObject(wrong('targets', 'FIELD_TYPE_INVALID', 'an object'));
-  expect(parsed({ targets: [7] })).toMatchObject(wrong('targets[0]', 'FIELD_TYPE_INVALID', '7'));
-  expect(parsed({ targets: Array(17).fill({ port: 80 }) })).toMatchObject(wrong('targets', 'FIELD_TOO_LARGE', '17'));
+  expect(parsed({ scrape: true })).toMatchObject(fieldError('scrape', 'FIELD_TYPE_INVALID', 'true'));
+  expect(parsed({ targets: {} })).toMatchObject(fieldError('targets', 'FIELD_TYPE_INVALID', 'an object'));
+  expect(parsed({ targets: [7] })).toMatchObject(fieldError('targets[0]', 'FIELD_TYPE_INVALID', '7'));
+  expect(parsed({ targets: Array(17).fill({ port: 80 }) })).toMatchObject(
+    fieldError('targets', 'FIELD_TOO_LARGE', '17'),
+  );
 });

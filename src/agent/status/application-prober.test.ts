@@ -37,13 +37,13 @@ async function listening<S extends Listening>(server: S, host = '127.0.0.1'): Pr
 }
 
 /** Sends the configured probe to a prober. */
-async function prober(probe: object, way: Partial<ProbeTransport> = {}) {
+async function prober(probe: object, transport: Partial<ProbeTransport> = {}) {
   const parsed = parseProbes(JSON.stringify({ [path]: probe }), 15020);
   if ('error' in parsed) throw new Error(parsed.error.field, { cause: parsed.error });
   const log: string[] = [];
   const applications = new ApplicationProber(
     parsed.probes,
-    { destination: '127.0.0.1', source: '127.0.0.6', http2: true, ...way },
+    { destination: '127.0.0.1', source: '127.0.0.6', http2: true, ...transport },
     createLogger({ write: (line) => log.push(line.trimEnd()) }),
   );
   const server = createFencedServer((request, response) =>
@@ -84,10 +84,14 @@ test('returns each status of the application without its body, and maps 3xx to 2
 });
 
 test("sends GET from an address without iptables redirection, with the caller's headers overridden by configured ones (agent §6.6)", async () => {
-  const seen: { method?: string; from?: string; headers: string[] }[] = [];
+  const seenRequests: { method?: string; from?: string; headers: string[] }[] = [];
   const port = await application((request, response) => {
     const { method, rawHeaders: headers, socket } = request;
-    seen.push({ ...(method && { method }), ...(socket.remoteAddress && { from: socket.remoteAddress }), headers });
+    seenRequests.push({
+      ...(method && { method }),
+      ...(socket.remoteAddress && { from: socket.remoteAddress }),
+      headers,
+    });
     response.end();
   });
   const httpHeaders = [
@@ -98,7 +102,7 @@ test("sends GET from an address without iptables redirection, with the caller's 
   expect(
     await plain.send({ method: 'POST', headers: { 'x-caller': 'c', 'X-BOTH': 'caller', host: 'evil.example' } }),
   ).toBe(200);
-  const [{ method, from, headers } = { headers: [] as string[] }] = seen;
+  const [{ method, from, headers } = { headers: [] as string[] }] = seenRequests;
   expect([method, from]).toEqual(['GET', '127.0.0.6']);
   const values = (name: string): string[] =>
     headers.flatMap((one, i) => (i % 2 === 0 && one.toLowerCase() === name ? [headers[i + 1]!] : []));
@@ -106,34 +110,34 @@ test("sends GET from an address without iptables redirection, with the caller's 
   expect(values('x-both')).toEqual(['own 1', 'own 2']);
   expect(values('host')).toEqual([`127.0.0.1:${port}`]);
   expect(values('content-length')).toEqual([]);
-  const named = await prober({ httpGet: { port, httpHeaders: [{ name: ':authority', value: 'web.shop' }] } });
-  await named.send();
-  expect(seen[1]!.headers).toContain('web.shop');
+  const namedHostProber = await prober({ httpGet: { port, httpHeaders: [{ name: ':authority', value: 'web.shop' }] } });
+  await namedHostProber.send();
+  expect(seenRequests[1]!.headers).toContain('web.shop');
 });
 
 test('follows at most 10 redirects to the same origin, and returns 200 for redirects to other origins (agent §6.6)', async () => {
-  let elsewhere = 0;
+  let otherRequests = 0;
   const other = await application((_, response) => {
-    elsewhere++;
+    otherRequests++;
     response.writeHead(500).end();
   });
   let requests = 0;
   const port = await application((request, response) => {
     requests++;
-    const left = Number(/^\/left\/(\d+)/.exec(request.url!)?.[1]);
+    const remainingRedirects = Number(/^\/left\/(\d+)/.exec(request.url!)?.[1]);
     if (request.url === '/other-port') response.writeHead(302, { location: `http://127.0.0.1:${other}/` });
     else if (request.url === '/other-host') response.writeHead(302, { location: 'http://10.255.255.1/' });
     else if (request.url === '/other-scheme') response.writeHead(302, { location: `https://127.0.0.1:${port}/` });
     else if (request.url === '/no-host') response.writeHead(302, { location: `//localhost:${other}/` });
     else if (request.url === '/no-address') response.writeHead(302, { location: 'http://[' });
     else if (request.url === '/to-a-failure') response.writeHead(302, { location: '/fails' });
-    else if (left > 0) response.writeHead(307, { location: `/left/${left - 1}` });
+    else if (remainingRedirects > 0) response.writeHead(307, { location: `/left/${remainingRedirects - 1}` });
     else response.writeHead(request.url === '/fails' ? 503 : 204);
     response.end();
   });
   const status = async (to: string): Promise<number> => (await prober({ httpGet: { port, path: to } })).send();
   for (const to of ['/other-port', '/other-host', '/other-scheme', '/no-host']) expect(await status(to), to).toBe(200);
-  expect(elsewhere).toBe(0);
+  expect(otherRequests).toBe(0);
   expect(await status('/no-address')).toBe(500);
   expect(await status('/to-a-failure')).toBe(503);
   requests = 0;
@@ -150,25 +154,25 @@ test('probes HTTPS over HTTP/1 and HTTP/2 with any certificate, and fails for ot
     response.end();
   };
   const one = await listening(createHttps(pems, listener));
-  const two = await listening(createSecureServer(pems, listener as never) as unknown as Listening);
-  const both = await listening(
+  const http2Server = await listening(createSecureServer(pems, listener as never) as unknown as Listening);
+  const dualServer = await listening(
     createSecureServer({ ...pems, allowHTTP1: true }, listener as never) as unknown as Listening,
   );
   const reversed = createTls({ ...pems, ALPNProtocols: ['http/1.1', 'h2'] }, (socket) => {
     socket.on('error', () => {});
     socket.end('HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n');
   });
-  const unknown = await listening(
+  const unknownServer = await listening(
     createTls({ ...pems, ALPNProtocols: ['spdy/9'] }, (socket) => socket.on('error', () => {})),
   );
   const status = async (port: number, http2 = true): Promise<number> =>
     (await prober({ httpGet: { port, scheme: 'HTTPS' } }, { http2 })).send();
-  expect([await status(one), await status(two), await status(both)]).toEqual([200, 200, 200]);
+  expect([await status(one), await status(http2Server), await status(dualServer)]).toEqual([200, 200, 200]);
   expect(versions).toEqual(['1.1', '2.0', '2.0']);
-  expect(await status(both, false)).toBe(200);
+  expect(await status(dualServer, false)).toBe(200);
   expect(versions.at(-1)).toBe('1.1');
   expect(await status(await listening(reversed))).toBe(202);
-  expect(await status(unknown)).toBe(500);
+  expect(await status(unknownServer)).toBe(500);
   // A plaintext server in place of TLS.
   expect(await status(await application((_, response) => void response.end()))).toBe(500);
 });
@@ -218,8 +222,8 @@ test('considers gRPC healthy only with status SERVING, and forwards service and 
     const [, message] = question;
     return message.includes('shop.Cart') ? 1 : message.length === 0 ? 2 : undefined;
   });
-  const serving = await prober({ grpc: { port, service: 'shop.Cart' } });
-  expect(await serving.send({ headers: { 'user-agent': 'kube-probe/1.30' } })).toBe(200);
+  const servingProber = await prober({ grpc: { port, service: 'shop.Cart' } });
+  expect(await servingProber.send({ headers: { 'user-agent': 'kube-probe/1.30' } })).toBe(200);
   expect(requests).toEqual([['/grpc.health.v1.Health/Check', '\n\tshop.Cart', 'kube-probe/1.30']]);
   expect(await (await prober({ grpc: { port } })).send()).toBe(500);
   expect(await (await prober({ grpc: { port, service: 'unknown' } })).send()).toBe(500);
@@ -228,27 +232,27 @@ test('considers gRPC healthy only with status SERVING, and forwards service and 
 });
 
 test('fails any kind of probe if the application does not respond within the limit', async () => {
-  const silent = await listening(createTcp((socket) => socket.on('error', () => {})));
+  const silentServer = await listening(createTcp((socket) => socket.on('error', () => {})));
   const kinds = [
-    { httpGet: { port: silent }, timeoutSeconds: 1 },
-    { httpGet: { port: silent, scheme: 'HTTPS' }, timeoutSeconds: 1 },
-    { grpc: { port: silent } },
+    { httpGet: { port: silentServer }, timeoutSeconds: 1 },
+    { httpGet: { port: silentServer, scheme: 'HTTPS' }, timeoutSeconds: 1 },
+    { grpc: { port: silentServer } },
   ];
-  const begin = performance.now();
+  const startMs = performance.now();
   await Promise.all(
     kinds.map(async (kind) => {
       const { send, log } = await prober(kind);
       expect(await send()).toBe(500);
-      expect(performance.now() - begin).toBeGreaterThan(990);
+      expect(performance.now() - startMs).toBeGreaterThan(990);
       expect(linesOf([log[0]!], 'probe.applicationFailed', { reason: 'no response within 1000 ms' })).toHaveLength(1);
     }),
   );
 });
 
 test('reads at most 64 KiB of an endless body, and fails if headers are endless', async () => {
-  let closed = 0;
+  let closedCount = 0;
   const port = await application((request, response) => {
-    response.on('close', () => closed++);
+    response.on('close', () => closedCount++);
     if (request.url === '/headers') {
       for (let i = 0; i < 40; i++) response.setHeader(`x-${i}`, 'x'.repeat(1_000));
       response.end();
@@ -260,7 +264,7 @@ test('reads at most 64 KiB of an endless body, and fails if headers are endless'
     write();
   });
   expect(await (await prober({ httpGet: { port } })).send()).toBe(200);
-  await eventually('the connection to the application is closed', () => closed === 1);
+  await eventually('the connection to the application is closed', () => closedCount === 1);
   expect(await (await prober({ httpGet: { port, path: '/headers' } })).send()).toBe(500);
 });
 
@@ -271,35 +275,35 @@ test("fails each probe of an application that switches protocols, and releases t
 });
 
 test('aborts a probe when its caller disconnects, and rejects more than 16 concurrent probes per address', async () => {
-  let open = 0;
+  let openCount = 0;
   const port = await application((_, response) => {
-    open++;
-    response.on('close', () => open--);
+    openCount++;
+    response.on('close', () => openCount--);
   });
   const { send } = await prober({ httpGet: { port }, timeoutSeconds: 60 });
-  const leaving = new AbortController();
-  const requests = Array.from({ length: 16 }, () => send({ signal: leaving.signal }).catch(() => 'left'));
-  await eventually('all are under way', () => open === 16);
+  const abortController = new AbortController();
+  const requests = Array.from({ length: 16 }, () => send({ signal: abortController.signal }).catch(() => 'left'));
+  await eventually('all are under way', () => openCount === 16);
   expect(await send()).toBe(503);
-  leaving.abort();
+  abortController.abort();
   expect(new Set(await Promise.all(requests))).toEqual(new Set(['left']));
-  await eventually('none is under way', () => open === 0);
+  await eventually('none is under way', () => openCount === 0);
 });
 
 test('serves a client without running probes even while other clients run 64 probes', async () => {
-  const held: (() => void)[] = [];
-  const port = await application((_, response) => void held.push(() => response.end()));
+  const heldResponses: (() => void)[] = [];
+  const port = await application((_, response) => void heldResponses.push(() => response.end()));
   const { sendFrom } = await prober({ httpGet: { port }, timeoutSeconds: 60 });
   const otherProbes = [2, 3, 4, 5].flatMap((last) => Array.from({ length: 16 }, () => sendFrom(`127.0.0.${last}`)));
-  await eventually('all are under way', () => held.length === 64);
+  await eventually('all are under way', () => heldResponses.length === 64);
   const kubelet = sendFrom('127.0.0.9');
-  await eventually('the kubelet’s, too', () => held.length === 65);
+  await eventually('the kubelet’s, too', () => heldResponses.length === 65);
   expect(await sendFrom('127.0.0.9')).toBe(503);
-  for (const respond of held) respond();
+  for (const respond of heldResponses) respond();
   expect(new Set(await Promise.all([...otherProbes, kubelet]))).toEqual(new Set([200]));
   const next = sendFrom('127.0.0.9');
-  await eventually('it is over for all', () => held.length === 66);
-  held[65]!();
+  await eventually('it is over for all', () => heldResponses.length === 66);
+  heldResponses[65]!();
   expect(await next).toBe(200);
 });
 
@@ -313,11 +317,11 @@ test('reuses idle connections, and retries if the application has closed one', a
   const { send } = await prober({ httpGet: { port } }, { keepAliveAgent });
   expect([await send(), await send(), await send()]).toEqual([200, 200, 200]);
   expect(connections).toBe(1);
-  const each = await prober({ httpGet: { port } });
-  await each.send();
-  await each.send();
+  const singleProber = await prober({ httpGet: { port } });
+  await singleProber.send();
+  await singleProber.send();
   expect(connections).toBe(3);
-  const once = createTcp((socket) => {
+  const singleUseServer = createTcp((socket) => {
     socket.on('error', () => {});
     let requests = 0;
     // The server closes the connection at its second request.
@@ -326,6 +330,6 @@ test('reuses idle connections, and retries if the application has closed one', a
       else socket.destroy();
     });
   });
-  const brief = await prober({ httpGet: { port: await listening(once) } }, { keepAliveAgent });
+  const brief = await prober({ httpGet: { port: await listening(singleUseServer) } }, { keepAliveAgent });
   expect([await brief.send(), await brief.send()]).toEqual([200, 200]);
 });

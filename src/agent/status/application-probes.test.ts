@@ -7,13 +7,13 @@ function parsed(value: unknown) {
   return parseProbes(typeof value === 'string' ? value : JSON.stringify(value), statusPort);
 }
 
-function only(prober: unknown, path = '/app-health/web/livez') {
+function singleProbe(prober: unknown, path = '/app-health/web/livez') {
   const result = parsed({ [path]: prober });
   return 'error' in result ? result.error : result.probes.get(path);
 }
 
 test('parses each kind of probe and applies its defaults (agent §6.6)', () => {
-  expect(only({ httpGet: { port: 80 } })).toEqual({
+  expect(singleProbe({ httpGet: { port: 80 } })).toEqual({
     kind: 'http',
     scheme: 'http',
     port: 80,
@@ -21,16 +21,17 @@ test('parses each kind of probe and applies its defaults (agent §6.6)', () => {
     headers: [],
     timeoutMs: 10_000,
   });
-  expect(only({ tcpSocket: { port: 80 } })).toEqual({ kind: 'tcp', port: 80, timeoutMs: 1_000 });
-  expect(only({ grpc: { port: 80 } })).toEqual({ kind: 'grpc', port: 80, service: '', timeoutMs: 1_000 });
-  expect(only({ grpc: { port: 80, service: 'a.B' }, timeoutSeconds: 3 })).toMatchObject({
+  expect(singleProbe({ tcpSocket: { port: 80 } })).toEqual({ kind: 'tcp', port: 80, timeoutMs: 1_000 });
+  expect(singleProbe({ grpc: { port: 80 } })).toEqual({ kind: 'grpc', port: 80, service: '', timeoutMs: 1_000 });
+  expect(singleProbe({ grpc: { port: 80, service: 'a.B' }, timeoutSeconds: 3 })).toMatchObject({
     service: 'a.B',
     timeoutMs: 3_000,
   });
 });
 
 test('adds a leading slash to paths, escapes them, and keeps the host of the pod (agent §6.6)', () => {
-  const path = (configured: string) => (only({ httpGet: { port: 80, path: configured } }) as { path: string }).path;
+  const path = (configuredPath: string) =>
+    (singleProbe({ httpGet: { port: 80, path: configuredPath } }) as { path: string }).path;
   expect(path('healthz')).toBe('/healthz');
   expect(path('/a b?q=1#x')).toBe('/a%20b?q=1');
   expect(path('//evil.example/x')).toBe('//evil.example/x');
@@ -44,10 +45,10 @@ test('accepts only probe paths of the status port (agent §6.6)', () => {
     ...['livez', 'readyz', 'startupz'].map((name) => `/app-health/web/${name}`),
     ...['prestopz', 'poststartz'].map((name) => `/app-lifecycle/web/${name}`),
   ]) {
-    expect(only(probe, path), path).toMatchObject({ port: 80 });
+    expect(singleProbe(probe, path), path).toMatchObject({ port: 80 });
   }
   for (const path of ['/app-health/web/other', '/app-health//livez', '/app-health/a/b/livez', '/livez', '']) {
-    expect(only(probe, path), path).toMatchObject({ field: '', violation: { got: JSON.stringify(path) } });
+    expect(singleProbe(probe, path), path).toMatchObject({ field: '', violation: { got: JSON.stringify(path) } });
   }
 });
 
@@ -63,13 +64,13 @@ test('reports field, code and value of an invalid probe (agent §6.6)', () => {
   const http = (fields: object) => probe({ httpGet: { port: 80, ...fields } });
   expect(errorOf('{')).toEqual(['', 'FIELD_FORMAT_INVALID', '"{"']);
   expect(errorOf('')).toEqual(['', 'FIELD_FORMAT_INVALID', '""']);
-  for (const [value, got] of [
+  for (const [value, gotText] of [
     [null, 'null'],
     [[], 'a list'],
     ['true', '"true"'],
     [7, '7'],
   ]) {
-    expect(errorOf(JSON.stringify(value))).toEqual(['', 'FIELD_TYPE_INVALID', got]);
+    expect(errorOf(JSON.stringify(value))).toEqual(['', 'FIELD_TYPE_INVALID', gotText]);
   }
   expect(probe(null)).toEqual([path, 'FIELD_TYPE_INVALID', 'null']);
   expect(probe({})).toEqual([path, 'FIELD_REQUIRED', 'none']);
@@ -88,7 +89,7 @@ test('reports field, code and value of an invalid probe (agent §6.6)', () => {
   const header = `${path}.httpGet.httpHeaders[0]`;
   expect(http({ httpHeaders: [{ name: 'a b', value: 'c' }] })).toEqual([header, 'FIELD_FORMAT_INVALID', undefined]);
   expect(http({ httpHeaders: [{ name: 'a', value: 'b\nc' }] })).toEqual([header, 'FIELD_FORMAT_INVALID', undefined]);
-  const wordsOf = (headers: object) => JSON.stringify(only({ httpGet: { port: 80, httpHeaders: [headers] } }));
+  const wordsOf = (headers: object) => JSON.stringify(singleProbe({ httpGet: { port: 80, httpHeaders: [headers] } }));
   expect(wordsOf({ name: 'a b', value: 'c' })).toContain('a b');
   expect(wordsOf({ name: 'a', value: 'b\nc' })).toContain('character');
   const timeout = `${path}.timeoutSeconds`;
@@ -97,15 +98,17 @@ test('reports field, code and value of an invalid probe (agent §6.6)', () => {
 });
 
 test('limits probe timeouts to one day', () => {
-  expect(only({ tcpSocket: { port: 80 }, timeoutSeconds: 2 ** 31 - 1 })).toMatchObject({ timeoutMs: 86_400_000 });
+  expect(singleProbe({ tcpSocket: { port: 80 }, timeoutSeconds: 2 ** 31 - 1 })).toMatchObject({
+    timeoutMs: 86_400_000,
+  });
 });
 
 test("rejects a probe of the agent's own probe path, which would recurse", () => {
-  expect(only({ httpGet: { port: statusPort, path: 'app-health/web/livez' } })).toMatchObject({
+  expect(singleProbe({ httpGet: { port: statusPort, path: 'app-health/web/livez' } })).toMatchObject({
     field: '/app-health/web/livez.httpGet.path',
     violation: { code: 'FIELD_NOT_ALLOWED' },
   });
-  expect(only({ httpGet: { port: statusPort, path: '/healthz/ready' } })).toMatchObject({ port: statusPort });
+  expect(singleProbe({ httpGet: { port: statusPort, path: '/healthz/ready' } })).toMatchObject({ port: statusPort });
 });
 
 test('warns that the host of a probe has no effect', () => {
@@ -120,7 +123,7 @@ test('keeps headers with equal names, and converts :authority to host (agent §6
     { name: 'x-a', value: '2' },
     { name: ':authority', value: 'web' },
   ];
-  expect(only({ httpGet: { port: 80, httpHeaders } })).toMatchObject({
+  expect(singleProbe({ httpGet: { port: 80, httpHeaders } })).toMatchObject({
     headers: [httpHeaders[0], httpHeaders[1], { name: 'host', value: 'web' }],
   });
 });

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { validLines } from './exposition-lines.ts';
 
-const both = [
+const validTexts = [
   '# HELP http_requests_total The total number of \\"requests\\".',
   '# TYPE http_requests_total counter',
   'http_requests_total 1027',
@@ -34,7 +34,7 @@ const inOpenMetrics = [
   '# TYPE foo stateset',
   '# TYPE foo unknown',
 ];
-const bad = [
+const invalidTexts = [
   '<html>',
   'a',
   'a ',
@@ -58,7 +58,7 @@ const bad = [
   '# HELP a \xc3',
 ];
 const formats = ['text', 'OpenMetrics'] as const;
-const goodIn = { text: [...both, ...inText], OpenMetrics: [...both, ...inOpenMetrics] };
+const goodIn = { text: [...validTexts, ...inText], OpenMetrics: [...validTexts, ...inOpenMetrics] };
 
 test('keeps each valid line of both formats', () => {
   for (const format of formats) {
@@ -69,16 +69,16 @@ test('keeps each valid line of both formats', () => {
 
 test('drops invalid lines and keeps valid ones', () => {
   for (const format of formats) {
-    for (const line of bad) {
-      const kept = validLines(`a 1\n${line}\nb 2\n`, format);
-      expect(kept, line).toEqual({ text: 'a 1\nb 2\n', dropped: 1, hasEnded: false });
+    for (const line of invalidTexts) {
+      const result = validLines(`a 1\n${line}\nb 2\n`, format);
+      expect(result, line).toEqual({ text: 'a 1\nb 2\n', dropped: 1, hasEnded: false });
     }
   }
 });
 
 test('omits empty lines and lines after the end of the body', () => {
-  const kept = { text: 'a 1\nb 2\n', dropped: 0, hasEnded: true };
-  expect(validLines('a 1\n\n\r\nb 2\n# EOF\nc 3\n', 'text')).toEqual(kept);
+  const expected = { text: 'a 1\nb 2\n', dropped: 0, hasEnded: true };
+  expect(validLines('a 1\n\n\r\nb 2\n# EOF\nc 3\n', 'text')).toEqual(expected);
 });
 
 test.each([
@@ -113,7 +113,10 @@ test('processes any line of 64 KiB in less than 50 ms', () => {
   const lines = [
     ...['a', ' ', '{', '"', '\\', '}', 'a="b",', '{"', '} ', '1', '\t', ',', '#', '{a="', '""', '1e', 'a{} '],
     ...['{a="b",', '{"a"="', '{ ', '"\\"'],
-  ].flatMap((piece) => [piece.repeat(length / piece.length), `a{${piece.repeat(length / piece.length)}`]);
+  ].flatMap((fragment) => [
+    fragment.repeat(length / fragment.length),
+    `a{${fragment.repeat(length / fragment.length)}`,
+  ]);
   // A long number in each position of a number.
   const digits = '1'.repeat(length / 2);
   for (const prefix of ['a ', 'a 1 ', 'a 1 # {} ', `a 1 # {} ${digits} `, 'a 1.', 'a 1e', 'a 1 1 # {} 1.']) {
@@ -132,7 +135,7 @@ test('returns the same string if all lines are valid (agent §6.4)', () => {
 });
 
 test('keeps the same lines whether a text is filtered at once or line by line (agent §6.4)', () => {
-  const piece = fc.constantFrom(
+  const fragment = fc.constantFrom(
     ...[
       'a',
       '{',
@@ -157,23 +160,23 @@ test('keeps the same lines whether a text is filtered at once or line by line (a
     ...['a 1\n', 'b{c="d"} 2\n', '# HELP x\n'],
   );
   fc.assert(
-    fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
-      const text = pieces.join('');
+    fc.property(fc.array(fragment, { maxLength: 30 }), (fragments) => {
+      const text = fragments.join('');
       for (const [to, from] of [
         ['text', 'text'],
         ['OpenMetrics', 'OpenMetrics'],
         ['OpenMetrics', 'text'],
       ] as const) {
-        let kept = '';
-        let dropped = 0;
+        let keptText = '';
+        let droppedCount = 0;
         let hasEnded = false;
         for (const line of text.split('\n')) {
           const one = validLines(line === '' ? '' : `${line}\n`, to, from);
-          if (!hasEnded) [kept, dropped] = [kept + one.text, dropped + one.dropped];
+          if (!hasEnded) [keptText, droppedCount] = [keptText + one.text, droppedCount + one.dropped];
           hasEnded ||= one.hasEnded;
         }
-        expect(validLines(text, to, from)).toEqual({ text: kept, dropped, hasEnded });
-        expect(validLines(kept, to)).toEqual({ text: kept, dropped: 0, hasEnded: false });
+        expect(validLines(text, to, from)).toEqual({ text: keptText, dropped: droppedCount, hasEnded });
+        expect(validLines(keptText, to)).toEqual({ text: keptText, dropped: 0, hasEnded: false });
       }
     }),
     { numRuns: 2_000 },

@@ -6,8 +6,8 @@ import { authorizationFor, servingStatus } from '../../../test/harness/status-po
 /** A string in this process's memory, which a heap snapshot would contain. */
 const secret = `-----BEGIN PRIVATE KEY-----\n${'c2VjcmV0'.repeat(8)}\n-----END PRIVATE KEY-----`;
 
-const curl = (url: string, words = ''): Promise<string> =>
-  asOtherUser(`curl -sS -m 20 ${words} -w '\n%{http_code}' '${url}' 2>&1`);
+const curl = (url: string, options = ''): Promise<string> =>
+  asOtherUser(`curl -sS -m 20 ${options} -w '\n%{http_code}' '${url}' 2>&1`);
 
 const protectedPages: readonly (readonly [string, string])[] = [
   ['GET', '/debug/pprof/'],
@@ -51,8 +51,11 @@ test.each(['/quitquitquit', '/drain'])(
 test('serves no heap snapshots by default, even to a caller with the token', async () => {
   const { url } = await servingStatus({});
   const headers = { authorization: authorizationFor(url) };
-  const refused = await fetch(`${url}/debug/pprof/heap`, { headers });
-  expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('--heapSnapshots')]);
+  const refusedResponse = await fetch(`${url}/debug/pprof/heap`, { headers });
+  expect([refusedResponse.status, await refusedResponse.text()]).toEqual([
+    403,
+    expect.stringContaining('--heapSnapshots'),
+  ]);
 });
 
 test('serves other profiles to a caller with the token', async () => {

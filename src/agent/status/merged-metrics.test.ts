@@ -31,24 +31,24 @@ interface MetricsResponse {
 }
 
 /** Merged metrics of an agent with these responses of Envoy and application. */
-async function merging(parts: {
+async function merging(sources: {
   envoy?: RequestListener;
   applications?: readonly RequestListener[];
   targets?: readonly MetricsTarget[];
 }) {
-  const { envoy = respondWith('envoy_up 1\n'), applications = [], targets = [] } = parts;
+  const { envoy = respondWith('envoy_up 1\n'), applications = [], targets = [] } = sources;
   const log: string[] = [];
   const adminPort = await servedHttp(envoy);
   const ports = await Promise.all(applications.map(servedHttp));
   const metrics = new AgentMetrics();
-  const merged = new MergedMetrics({
+  const mergedMetrics = new MergedMetrics({
     metrics,
     localhost: '127.0.0.1',
     adminPort: () => adminPort,
     targets: [...targets, ...ports.map((port) => ({ port, path: '/metrics' }))],
     log: createLogger({ write: (line) => log.push(line.trimEnd()) }),
   });
-  const server = createFencedServer((request, response) => merged.serve(request, response));
+  const server = createFencedServer((request, response) => mergedMetrics.serve(request, response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
@@ -83,10 +83,10 @@ async function merging(parts: {
     const end = text.indexOf('envoy_up');
     return text.slice(end < 0 ? text.indexOf('application_') : end);
   };
-  const failures = async (part: string): Promise<number> =>
-    Number(new RegExp(`failures_total{type="${part}"} (\\d+)`).exec(await metrics.text())?.[1]);
-  const dropped = async (): Promise<number> => Number(/dropped_lines_total (\d+)/.exec(await metrics.text())?.[1]);
-  return { scrapeOnce, leaveFrom, otherMetrics, failures, dropped, log, merged };
+  const failures = async (sourceType: string): Promise<number> =>
+    Number(new RegExp(`failures_total{type="${sourceType}"} (\\d+)`).exec(await metrics.text())?.[1]);
+  const droppedLines = async (): Promise<number> => Number(/dropped_lines_total (\d+)/.exec(await metrics.text())?.[1]);
+  return { scrapeOnce, leaveFrom, otherMetrics, failures, dropped: droppedLines, log, merged: mergedMetrics };
 }
 
 test('merges agent, Envoy and application in this order, and terminates each last line (agent §6.4)', async () => {
@@ -133,17 +133,21 @@ test('converts text format to valid OpenMetrics if another part is OpenMetrics (
 });
 
 test('forwards scrape headers, and requests only text format from Envoy (agent §6.4)', async () => {
-  const seen: IncomingHttpHeaders[] = [];
+  const seenHeaders: IncomingHttpHeaders[] = [];
   const note: RequestListener = ({ headers }, response) => {
-    seen.push(headers);
+    seenHeaders.push(headers);
     response.end();
   };
   const { scrapeOnce } = await merging({ envoy: note, applications: [note] });
   const accept = `${openMetrics};q=0.9,application/vnd.google.protobuf;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1`;
-  const more = { 'user-agent': 'Prometheus/3', 'x-prometheus-scrape-timeout-seconds': '7.5', authorization: 'secret' };
-  await scrapeOnce({ accept, ...more });
-  seen.sort((a, b) => String(a.accept).length - String(b.accept).length);
-  expect(seen.map(({ host: _, connection: __, ...rest }) => rest)).toEqual([
+  const scrapeHeaders = {
+    'user-agent': 'Prometheus/3',
+    'x-prometheus-scrape-timeout-seconds': '7.5',
+    authorization: 'secret',
+  };
+  await scrapeOnce({ accept, ...scrapeHeaders });
+  seenHeaders.sort((a, b) => String(a.accept).length - String(b.accept).length);
+  expect(seenHeaders.map(({ host: _, connection: __, ...otherHeaders }) => otherHeaders)).toEqual([
     {
       accept: 'text/plain;version=0.0.4;q=0.5',
       'user-agent': 'Prometheus/3',
@@ -155,16 +159,16 @@ test('forwards scrape headers, and requests only text format from Envoy (agent �
       'x-prometheus-scrape-timeout-seconds': '7.5',
     },
   ]);
-  seen.length = 0;
+  seenHeaders.length = 0;
   await scrapeOnce({ accept: 'application/vnd.google.protobuf' });
-  expect(seen.map(({ accept: accepted }) => accepted)).toEqual(['text/plain', 'text/plain']);
+  expect(seenHeaders.map(({ accept: acceptHeader }) => acceptHeader)).toEqual(['text/plain', 'text/plain']);
 });
 
 test('compresses the response with gzip if the client accepts it', async () => {
   const { scrapeOnce } = await merging({});
-  const packed = await scrapeOnce({ 'accept-encoding': 'deflate, gzip;q=0.5' });
-  expect(packed.headers['content-encoding']).toBe('gzip');
-  expect(String(gunzipSync(packed.body))).toContain('\nenvoy_up 1\n');
+  const compressedResponse = await scrapeOnce({ 'accept-encoding': 'deflate, gzip;q=0.5' });
+  expect(compressedResponse.headers['content-encoding']).toBe('gzip');
+  expect(String(gunzipSync(compressedResponse.body))).toContain('\nenvoy_up 1\n');
   expect((await scrapeOnce({ 'accept-encoding': 'gzip;q=0' })).headers['content-encoding']).toBeUndefined();
 });
 
@@ -190,12 +194,14 @@ test('omits and counts a part that fails, and returns the others (agent §6.4)',
     expect([await failures('application'), await failures('envoy')], reason).toEqual([1, 0]);
     expect(linesOf(log, 'metrics.scrapeFailed', { part: 'application', reason }), reason).toHaveLength(1);
   }
-  const withoutEnvoy = await merging({
+  const metricsWithoutEnvoy = await merging({
     envoy: (request) => void request.socket.destroy(),
     applications: [respondWith('application_up 1\n')],
   });
-  expect(await withoutEnvoy.otherMetrics()).toBe('application_up 1\n');
-  expect([await withoutEnvoy.failures('envoy'), await withoutEnvoy.failures('application')]).toEqual([1, 0]);
+  expect(await metricsWithoutEnvoy.otherMetrics()).toBe('application_up 1\n');
+  expect([await metricsWithoutEnvoy.failures('envoy'), await metricsWithoutEnvoy.failures('application')]).toEqual([
+    1, 0,
+  ]);
 });
 
 test('follows a redirect of the application to another path of the same origin', async () => {
@@ -260,7 +266,7 @@ test('aborts at an endless line, and keeps earlier lines', async () => {
 });
 
 test("returns the other parts within the scraper's timeout if the application does not respond or finish (agent §6.4)", async () => {
-  const silent = merging({ applications: [() => {}] });
+  const silentMetrics = merging({ applications: [() => {}] });
   const halfway = merging({
     applications: [
       (_, response) => {
@@ -269,14 +275,14 @@ test("returns the other parts within the scraper's timeout if the application do
     ],
   });
   for (const [{ otherMetrics, failures }, expected] of [
-    [await silent, 'envoy_up 1\n'],
+    [await silentMetrics, 'envoy_up 1\n'],
     [await halfway, 'envoy_up 1\napplication_a 1\n'],
   ] as const) {
-    const taken = await msWithoutQueueing([process.pid], async () => {
+    const spentMs = await msWithoutQueueing([process.pid], async () => {
       expect(await otherMetrics({ 'x-prometheus-scrape-timeout-seconds': '1' })).toBe(expected);
     });
     // Below the timeout after which the scraper discards all parts.
-    expect(taken).toBeLessThan(1_000);
+    expect(spentMs).toBeLessThan(1_000);
     expect(await failures('application')).toBe(1);
   }
 });
@@ -326,8 +332,8 @@ test('runs 4 scrapes, queues 32, and rejects further ones and more than 2 per ad
   const leave = await leaveFrom('127.0.1.1');
   await eventually('Envoy is asked', () => scrapes.length === 1);
   const pending = Array.from({ length: 36 }, (_, i) => scrapeOnce({}, `127.0.0.${2 + Math.floor(i / 2)}`));
-  const refused = await Promise.race(pending);
-  expect(refused.status).toBe(503);
+  const refusedScrape = await Promise.race(pending);
+  expect(refusedScrape.status).toBe(503);
   expect(scrapes).toHaveLength(4);
   // This address has two scrapes already.
   expect((await scrapeOnce({}, '127.0.0.2')).status).toBe(503);
@@ -362,12 +368,12 @@ test('frees the queue slot of a client that disconnects while waiting', async ()
 
 test('pauses reading from the application while the client does not read', async () => {
   const line = `application_a{l="${'x'.repeat(1_000)}"} 1\n`.repeat(60);
-  let closed = false;
+  let isClosed = false;
   const { merged } = await merging({
     applications: [
       (_, response) => {
         response.on('close', () => {
-          closed = true;
+          isClosed = true;
         });
         endless(response, line);
       },
@@ -376,11 +382,11 @@ test('pauses reading from the application while the client does not read', async
   // Without a connection, written data is never sent.
   const request = new IncomingMessage(new Socket());
   request.headers['x-prometheus-scrape-timeout-seconds'] = '1';
-  const unread = new ServerResponse(request);
-  await merged.serve(request, unread);
-  expect(unread.writableLength).toBeGreaterThan(line.length);
-  expect(unread.writableLength).toBeLessThan(256 * 1024);
-  await eventually('the connection to the application is closed', () => closed);
+  const unreadResponse = new ServerResponse(request);
+  await merged.serve(request, unreadResponse);
+  expect(unreadResponse.writableLength).toBeGreaterThan(line.length);
+  expect(unreadResponse.writableLength).toBeLessThan(256 * 1024);
+  await eventually('the connection to the application is closed', () => isClosed);
 });
 
 test('returns the metrics of agent and Envoy and only valid application lines for any application response', async () => {
@@ -394,7 +400,7 @@ test('returns the metrics of agent and Envoy and only valid application lines fo
   onTestFinished(() => void application.close());
   const { port } = application.address() as AddressInfo;
   const { scrapeOnce } = await merging({ targets: [{ port, path: '/metrics' }] });
-  const piece = fc.constantFrom(
+  const fragment = fc.constantFrom(
     ...[
       'application_a 1\n',
       '\n',
@@ -419,20 +425,20 @@ test('returns the metrics of agent and Envoy and only valid application lines fo
     'HTTP/1.1 302 \r\nlocation: ',
     '',
   );
-  const body = fc.array(piece, { maxLength: 30 }).map((pieces) => pieces.join(''));
+  const body = fc.array(fragment, { maxLength: 30 }).map((fragments) => fragments.join(''));
   await fc.assert(
-    fc.asyncProperty(head, body, async (first, rest) => {
-      bytes = Buffer.from(`${first}${rest}`);
+    fc.asyncProperty(head, body, async (first, followingBody) => {
+      bytes = Buffer.from(`${first}${followingBody}`);
       const response = await scrapeOnce({ 'x-prometheus-scrape-timeout-seconds': '2' });
       const text = String(response.body);
       const isOpen = response.headers['content-type'] === openMetrics;
       expect(response.status).toBe(200);
       expect(text).toMatch(/scrapes_total \d+\n(.*\n)*envoy_up 1\n/);
       const [, otherMetrics = ''] = text.split('envoy_up 1\n');
-      const kept = validLines(Buffer.from(otherMetrics).toString('latin1'), isOpen ? 'OpenMetrics' : 'text');
-      expect(kept.dropped).toBe(0);
-      expect(kept.hasEnded).toBe(isOpen);
-      expect(Buffer.from(kept.text, 'latin1').toString()).toBe(otherMetrics.replace(/# EOF\n$/, ''));
+      const result = validLines(Buffer.from(otherMetrics).toString('latin1'), isOpen ? 'OpenMetrics' : 'text');
+      expect(result.dropped).toBe(0);
+      expect(result.hasEnded).toBe(isOpen);
+      expect(Buffer.from(result.text, 'latin1').toString()).toBe(otherMetrics.replace(/# EOF\n$/, ''));
     }),
     { numRuns: 150 },
   );

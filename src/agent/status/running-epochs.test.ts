@@ -6,14 +6,14 @@ const report = (type: string, name: string, to = 'supervisor') =>
   ({ kind: 'event', from: name, to, event: { type, name } }) as unknown as TraceRecord;
 
 test('returns the most recently started epoch that has not exited', () => {
-  const living = new RunningEpochs();
-  expect(living.newest).toBeUndefined();
-  living.observe(report('epoch.started', 'epoch-0'));
-  living.observe(report('epoch.started', 'epoch-1'));
-  living.observe(report('epoch.started', 'epoch-2', 'somebody'));
-  expect(living.newest).toBe('epoch-1');
-  living.observe(report('epoch.failed', 'epoch-1'));
-  expect(living.newest).toBe('epoch-0');
-  living.observe(report('epoch.exited', 'epoch-0'));
-  expect(living.newest).toBeUndefined();
+  const runningEpochs = new RunningEpochs();
+  expect(runningEpochs.newest).toBeUndefined();
+  runningEpochs.observe(report('epoch.started', 'epoch-0'));
+  runningEpochs.observe(report('epoch.started', 'epoch-1'));
+  runningEpochs.observe(report('epoch.started', 'epoch-2', 'somebody'));
+  expect(runningEpochs.newest).toBe('epoch-1');
+  runningEpochs.observe(report('epoch.failed', 'epoch-1'));
+  expect(runningEpochs.newest).toBe('epoch-0');
+  runningEpochs.observe(report('epoch.exited', 'epoch-0'));
+  expect(runningEpochs.newest).toBeUndefined();
 });

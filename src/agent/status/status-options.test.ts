@@ -4,7 +4,7 @@ import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { type StatusSources, statusOptions } from './status-options.ts';
 
-function optionsOf(env: NodeJS.ProcessEnv, more: Partial<StatusSources> = {}) {
+function optionsOf(env: NodeJS.ProcessEnv, overrides: Partial<StatusSources> = {}) {
   const errors = new OptionErrors();
   const warnings: LogWarning[] = [];
   const options = statusOptions({
@@ -16,7 +16,7 @@ function optionsOf(env: NodeJS.ProcessEnv, more: Partial<StatusSources> = {}) {
     statusPort: 15020,
     errors,
     warnings,
-    ...more,
+    ...overrides,
   });
   return { options, warnings, errors: detailsOf(() => errors.throwIfAny()) };
 }

@@ -115,9 +115,9 @@ test('caches a positive response until it expires or is invalidated, and extends
 });
 
 test('requests readiness again if the cached response is invalidated while Envoy is being probed', async () => {
-  const held: (() => void)[] = [];
+  const heldReplies: (() => void)[] = [];
   const envoy = createHttpServer((request, response) => {
-    if (request.url === '/ready') held.push(() => response.end('LIVE\n'));
+    if (request.url === '/ready') heldReplies.push(() => response.end('LIVE\n'));
     else response.end('{}');
   });
   envoy.listen(0, '127.0.0.1');
@@ -133,9 +133,9 @@ test('requests readiness again if the cached response is invalidated while Envoy
   expect(await status()).toBe(200);
   await sleep(5);
   const response = status();
-  await eventually('Envoy is asked', () => held.length === 1);
+  await eventually('Envoy is asked', () => heldReplies.length === 1);
   order({ type: 'readiness.invalidate' });
-  held[0]!();
+  heldReplies[0]!();
   expect(await response).toBe(503);
   expect(receivedEvents.filter(({ type }) => type === 'readiness.requested')).toHaveLength(2);
 });
@@ -170,10 +170,10 @@ test('uses the admin interface of the first Envoy until another one is set (agen
 
 test('discards the probe of an Envoy that no longer serves, and probes the serving Envoy', async () => {
   const [former, latter] = await Promise.all(
-    ['cut off', 'LIVE'].map(async (word) => {
+    ['cut off', 'LIVE'].map(async (readyBody) => {
       const server = createHttpServer((request, response) => {
-        if (word === 'LIVE') response.end(request.url === '/ready' ? 'LIVE\n' : '{}');
-        else if (request.url === '/ready') held.push(() => request.socket.destroy());
+        if (readyBody === 'LIVE') response.end(request.url === '/ready' ? 'LIVE\n' : '{}');
+        else if (request.url === '/ready') heldReplies.push(() => request.socket.destroy());
         else response.end('{}');
       });
       server.listen(0, '127.0.0.1');
@@ -182,7 +182,7 @@ test('discards the probe of an Envoy that no longer serves, and probes the servi
       return (server.address() as { port: number }).port;
     }),
   );
-  const held: (() => void)[] = [];
+  const heldReplies: (() => void)[] = [];
   const { pid } = process;
   const { url, order, receivedEvents } = await servingStatus({
     adminPort: former!,
@@ -194,9 +194,9 @@ test('discards the probe of an Envoy that no longer serves, and probes the servi
   });
   order({ type: 'admin.use', epoch: 1, baseId: 1, adminPort: former!, pid });
   const response = fetch(`${url}/healthz/ready`);
-  await eventually('the one that serves is asked', () => held.length === 1);
+  await eventually('the one that serves is asked', () => heldReplies.length === 1);
   order({ type: 'admin.use', epoch: 0, baseId: 2, adminPort: latter!, pid });
-  held[0]!();
+  heldReplies[0]!();
   order({ type: 'envoy.probe', request: 1, at: 'admin' });
   expect((await response).status).toBe(200);
   expect(receivedEvents.filter(({ type }) => type === 'envoy.responded')).toMatchObject([
@@ -205,25 +205,25 @@ test('discards the probe of an Envoy that no longer serves, and probes the servi
 });
 
 test('reports rejected listeners when Envoy starts to serve and whenever they change (agent §6.3)', async () => {
-  let refused = ['tls'];
+  let refusedListeners = ['tls'];
   let at: EnvoyProbe['at'] = 'port';
   let dumps = 0;
   const envoy = createHttpServer((requests, response) => {
     if (requests.url !== '/ready') dumps++;
-    const configs = refused.map((name) => ({ name, error_state: { details: 'no certificate' } }));
+    const configs = refusedListeners.map((name) => ({ name, error_state: { details: 'no certificate' } }));
     response.end(requests.url === '/ready' ? 'LIVE\n' : JSON.stringify({ configs }));
   });
   envoy.listen(0, '127.0.0.1');
   onTestFinished(() => void envoy.close());
   await once(envoy, 'listening');
   const { port: adminPort } = envoy.address() as { port: number };
-  let held = { heldMs: 0, listenersHeldMs: 0 };
+  let heldTimes = { heldMs: 0, listenersHeldMs: 0 };
   const { url, receivedEvents, order } = await servingStatus({
     adminPort,
     respond: (event) => {
       if (event.type === 'readiness.requested') return { type: 'envoy.probe', request: event.request as number, at };
       if (event.type !== 'envoy.responded') return undefined as never;
-      return { ...ready(event), ...held };
+      return { ...ready(event), ...heldTimes };
     },
   });
   const requestReadiness = async (): Promise<string[]> => {
@@ -240,22 +240,22 @@ test('reports rejected listeners when Envoy starts to serve and whenever they ch
   at = 'admin';
   expect(await requestReadiness()).toEqual(['readiness.requested', 'envoy.responded']);
   expect(listeners()).toEqual([[tls]]);
-  refused = [];
+  refusedListeners = [];
   expect(await requestReadiness()).toEqual(['readiness.requested', 'listeners.checked', 'envoy.responded']);
   // The cached response is valid while Envoy rejects the same listeners.
-  held = { heldMs: 1, listenersHeldMs: 60_000 };
+  heldTimes = { heldMs: 1, listenersHeldMs: 60_000 };
   await requestReadiness();
   const previous = dumps;
   await sleep(5);
   expect(await requestReadiness()).toEqual([]);
   expect(dumps).toBe(previous);
   order({ type: 'readiness.invalidate' });
-  held = { heldMs: 1, listenersHeldMs: 1 };
+  heldTimes = { heldMs: 1, listenersHeldMs: 1 };
   await requestReadiness();
   await sleep(5);
   expect(await requestReadiness()).toEqual([]);
   expect(dumps).toBe(previous + 2);
-  refused = ['tls'];
+  refusedListeners = ['tls'];
   await sleep(5);
   expect(await requestReadiness()).toEqual(['listeners.checked', 'readiness.requested', 'envoy.responded']);
   expect(listeners()).toEqual([[tls], [], [tls]]);
@@ -348,25 +348,30 @@ test('starts a newer agent on each POST /upgrade/agent, and responds with 409 if
   });
   expect([response.status, await response.text()]).toEqual([200, 'OK']);
   await eventually('it is ordered', () => orders.length === 1);
-  const { url: alone } = await servingStatus({});
-  const headers = { authorization: authorizationFor(alone) };
-  const refused = await fetch(`${alone}/upgrade/agent`, { method: 'POST', headers });
-  expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining('LIVE_RESTORE=true')]);
+  const { url: otherUrl } = await servingStatus({});
+  const headers = { authorization: authorizationFor(otherUrl) };
+  const refusedResponse = await fetch(`${otherUrl}/upgrade/agent`, { method: 'POST', headers });
+  expect([refusedResponse.status, await refusedResponse.text()]).toEqual([
+    409,
+    expect.stringContaining('LIVE_RESTORE=true'),
+  ]);
 });
 
 test('/debug/ndsz returns the names of the DNS server including derived ones, and 404 if there is no name table (agent §6.2)', async () => {
-  const info = (ips: string[], more: Partial<NameInfo> = {}): NameInfo => ({
+  const info = (ips: string[], overrides: Partial<NameInfo> = {}): NameInfo => ({
     ...{ ips, registry: 'Kubernetes', shortname: '', namespace: '', altHosts: [] },
-    ...more,
+    ...overrides,
   });
   let names: DnsNames | undefined;
   const { url } = await servingStatus({ names: () => names });
   const headers = { authorization: authorizationFor(url) };
   const previous = await fetch(`${url}/debug/ndsz`, { headers });
   expect([previous.status, await previous.json()]).toEqual([404, {}]);
-  const many = Object.fromEntries(Array.from({ length: 1_200 }, (_, i) => [`host-${i}.example`, info(['10.0.0.1'])]));
+  const manyHosts = Object.fromEntries(
+    Array.from({ length: 1_200 }, (_, i) => [`host-${i}.example`, info(['10.0.0.1'])]),
+  );
   const web = info(['10.1.2.3', 'fd00::1:2'], { shortname: 'web', namespace: 'shop' });
-  const hosts = { 'web.shop.svc.cluster.local': web, ...many };
+  const hosts = { 'web.shop.svc.cluster.local': web, ...manyHosts };
   names = atOnce(
     DnsNames.of(new Map(Object.entries(hosts)), {
       namespace: 'shop',
@@ -407,16 +412,21 @@ test('accepts /quitquitquit from IPv4 loopback on a dual-stack port (agent §6.2
 
 test('forwards /app-health/ and /app-lifecycle/ probes of any method to the application, and rejects unknown ones with 400 (agent §6.2)', async () => {
   const path = '/app-health/web/livez';
-  const closed = await freePort();
-  const { url } = await servingStatus({ probes: new Map([[path, { kind: 'tcp', port: closed, timeoutMs: 1_000 }]]) });
+  const closedPort = await freePort();
+  const { url } = await servingStatus({
+    probes: new Map([[path, { kind: 'tcp', port: closedPort, timeoutMs: 1_000 }]]),
+  });
   expect((await fetch(`${url}/nothing`)).status).toBe(404);
   expect((await fetch(`${url}/app-health`)).status).toBe(404);
-  for (const unknown of ['/app-health/other/livez', `${path}/more`, '/app-lifecycle/web/prestopz']) {
-    const response = await fetch(`${url}${unknown}`);
-    expect([response.status, await response.text()], unknown).toEqual([400, `unknown application probe ${unknown}\n`]);
+  for (const unknownPath of ['/app-health/other/livez', `${path}/more`, '/app-lifecycle/web/prestopz']) {
+    const response = await fetch(`${url}${unknownPath}`);
+    expect([response.status, await response.text()], unknownPath).toEqual([
+      400,
+      `unknown application probe ${unknownPath}\n`,
+    ]);
   }
   const application = createServer();
-  application.listen(closed, '127.0.0.1');
+  application.listen(closedPort, '127.0.0.1');
   await once(application, 'listening');
   for (const method of ['GET', 'POST']) expect((await fetch(`${url}${path}?x`, { method })).status).toBe(200);
   application.close();
@@ -451,8 +461,8 @@ test('streams the trace to callers with the token until after the status port ha
   const access = new DebuggerAccess({ runDir: folder.path });
   const trace = new TraceEndpoint({ ring, mode: 'on', access, log: silentLogger });
   const { url, stop } = await servingStatus({ trace, access });
-  const refused = await fetch(`${url}/debug/trace`);
-  expect([refused.status, await refused.text()]).toEqual([401, expect.stringContaining(folder.path)]);
+  const refusedResponse = await fetch(`${url}/debug/trace`);
+  expect([refusedResponse.status, await refusedResponse.text()]).toEqual([401, expect.stringContaining(folder.path)]);
 
   const token = readDebuggerToken(Number(new URL(url).port), { runDir: folder.path });
   const authorization = `Bearer ${token}`;
@@ -476,13 +486,13 @@ test('serves the trace to at most four debuggers at a time', async () => {
   const access = new DebuggerAccess({ runDir: '/proc/nowhere' });
   const trace = new TraceEndpoint({ ring, mode: 'open', access, log: silentLogger });
   const { url } = await servingStatus({ trace, access });
-  const stopped = new AbortController();
-  const watch = () => fetch(`${url}/debug/trace`, { signal: stopped.signal });
+  const abortController = new AbortController();
+  const watch = () => fetch(`${url}/debug/trace`, { signal: abortController.signal });
   const responses = await Promise.all([watch(), watch(), watch(), watch()]);
   expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   const fifth = await watch();
   expect([fifth.status, await fifth.text()]).toEqual([503, expect.stringContaining('detach one')]);
-  stopped.abort();
+  abortController.abort();
   while ((await fetch(`${url}/debug/trace?follow=false`)).status !== 200) await sleep(10);
 });
 
@@ -520,18 +530,18 @@ test('logs not ready as info during start and stop, and as a warning otherwise (
 });
 
 test('sends one event for concurrent readiness requests (agent §6.3)', async () => {
-  const waiting: ReceivedEvent[] = [];
+  const waitingEvents: ReceivedEvent[] = [];
   const { url, receivedEvents, order } = await servingStatus({
-    respond: onReadiness((event) => void waiting.push(event) as never),
+    respond: onReadiness((event) => void waitingEvents.push(event) as never),
   });
-  let arrived = 0;
-  const count = (): void => void arrived++;
+  let arrivedCount = 0;
+  const count = (): void => void arrivedCount++;
   subscribe('http.server.request.start', count);
   onTestFinished(() => void unsubscribe('http.server.request.start', count));
   const requests = Array.from({ length: 20 }, async () => (await fetch(`${url}/healthz/ready`)).status);
-  await eventually('all have asked', () => arrived === 20);
+  await eventually('all have asked', () => arrivedCount === 20);
   expect(receivedEvents.filter(({ type }) => type === 'readiness.requested')).toHaveLength(1);
-  order(ready(waiting[0]!) as never);
+  order(ready(waitingEvents[0]!) as never);
   expect(new Set(await Promise.all(requests))).toEqual(new Set([200]));
 });
 

@@ -57,20 +57,20 @@ function extension(name: string, options: PluginOptions = {}) {
 type Packed = ReturnType<typeof extension>;
 
 /** Handles responses of one protocol; records required modules and forwarded responses. */
-function stream(protocol: 'sotw' | 'delta', received = new Set(['shop.a', 'shop.b'])) {
+function stream(protocol: 'sotw' | 'delta', receivedNames = new Set(['shop.a', 'shop.b'])) {
   const required: RemoteCode[] = [];
   const released: number[] = [];
   const forwarded: { nonce: string; names: string[]; extensions: Packed[]; version: string }[] = [];
   const responses = new ExtensionResponses(
     protocol,
-    { require: (code) => required.push(code), release: (id) => released.push(id), received },
+    { require: (code) => required.push(code), release: (id) => released.push(id), received: receivedNames },
     (message) => {
       const { nonce, resources, version } = protocol === 'sotw' ? readSotw(message) : readDelta(message);
       const names = resources.map((one) => anyUnpack(one, TypedExtensionConfigSchema)!.name);
       forwarded.push({ nonce, names, extensions: resources, version });
     },
   );
-  const take = (nonce: string, extensions: Packed[], removedResources: string[] = []): void => {
+  const takeResponse = (nonce: string, extensions: Packed[], removedResources: string[] = []): void => {
     const head = { typeUrl: extensionType, nonce };
     responses.take(
       protocol === 'sotw'
@@ -89,7 +89,7 @@ function stream(protocol: 'sotw' | 'delta', received = new Set(['shop.a', 'shop.
           ),
     );
   };
-  return { responses, required, released, forwarded, take };
+  return { responses, required, released, forwarded, take: takeResponse };
 }
 
 function readSotw(message: Uint8Array) {
@@ -105,12 +105,12 @@ function readDelta(message: Uint8Array) {
   return { nonce, resources: resources.map(({ resource }) => resource!), version: systemVersionInfo };
 }
 
-function wasmOf(packed: Packed | undefined) {
-  return anyUnpack(anyUnpack(packed!, TypedExtensionConfigSchema)!.typedConfig!, WasmSchema)?.config;
+function wasmOf(packedExtension: Packed | undefined) {
+  return anyUnpack(anyUnpack(packedExtension!, TypedExtensionConfigSchema)!.typedConfig!, WasmSchema)?.config;
 }
 
-function codeOf(packed: Packed | undefined) {
-  const vm = wasmOf(packed)?.vm;
+function codeOf(packedExtension: Packed | undefined) {
+  const vm = wasmOf(packedExtension)?.vm;
   return vm?.case === 'vmConfig' ? vm.value.code?.specifier : undefined;
 }
 
@@ -198,8 +198,8 @@ test.each([
 ] as const)(
   'replaces a plugin that fails closed with a filter that denies all traffic if Envoy has no previous version (%s)',
   (_, network) => {
-    const received = new Set<string>();
-    const { responses, forwarded, take } = stream('delta', received);
+    const receivedNames = new Set<string>();
+    const { responses, forwarded, take } = stream('delta', receivedNames);
     const failing = (nonce: string, id: number, names: string[], failOpen = false): void => {
       take(nonce, [extension('shop.a', { network, failOpen })]);
       responses.settle(id, { reason: 'no' });
@@ -217,18 +217,18 @@ test.each([
     failing('n3', 3, ['shop.a']);
     expect(rules()).toMatchObject({ policies: {} });
     responses.settle(3, { file: '/modules/a.wasm' });
-    expect([...received]).toEqual(['shop.a']);
+    expect([...receivedNames]).toEqual(['shop.a']);
     failing('n4', 4, []);
     // Another stream of the same Envoy.
-    const later = stream('sotw', received);
-    later.responses.requested({ names: new Set(['shop.a']), removed: [] });
-    later.take('n1', [extension('shop.a', { network })]);
-    later.responses.settle(1, { reason: 'no' });
-    expect(later.forwarded.at(-1)).toMatchObject({ names: [] });
-    later.responses.requested({ names: new Set(), removed: [] });
-    later.take('n2', [extension('shop.a', { network })]);
-    later.responses.settle(2, { reason: 'no' });
-    expect(later.forwarded.at(-1)).toMatchObject({ names: ['shop.a'] });
+    const laterStream = stream('sotw', receivedNames);
+    laterStream.responses.requested({ names: new Set(['shop.a']), removed: [] });
+    laterStream.take('n1', [extension('shop.a', { network })]);
+    laterStream.responses.settle(1, { reason: 'no' });
+    expect(laterStream.forwarded.at(-1)).toMatchObject({ names: [] });
+    laterStream.responses.requested({ names: new Set(), removed: [] });
+    laterStream.take('n2', [extension('shop.a', { network })]);
+    laterStream.responses.settle(2, { reason: 'no' });
+    expect(laterStream.forwarded.at(-1)).toMatchObject({ names: ['shop.a'] });
   },
 );
 
@@ -268,10 +268,10 @@ test.each([false, true])(
     take('n1', [extension('shop.a', { variables, network })]);
     expect(required).toMatchObject([{ pullSecret: '{"auths":{}}', pullPolicy: 'Always', resourceVersion: '7' }]);
     responses.settle(1, { file: '/modules/a.wasm' });
-    const [sent] = forwarded[0]!.extensions;
+    const [sentExtension] = forwarded[0]!.extensions;
     const config = network
-      ? anyUnpack(anyUnpack(sent!, TypedExtensionConfigSchema)!.typedConfig!, NetworkWasmSchema)?.config
-      : wasmOf(sent);
+      ? anyUnpack(anyUnpack(sentExtension!, TypedExtensionConfigSchema)!.typedConfig!, NetworkWasmSchema)?.config
+      : wasmOf(sentExtension);
     expect(config?.vm.value?.environmentVariables?.keyValues).toEqual({ A: 'b' });
   },
 );

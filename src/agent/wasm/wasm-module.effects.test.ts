@@ -29,7 +29,7 @@ afterEach(() => {
 
 const moduleOf = (text: string): Buffer => Buffer.concat([Buffer.from([0, 0x61, 0x73, 0x6d]), Buffer.from(text)]);
 
-function modules(more: Partial<WasmModules> = {}): WasmModules {
+function modules(overrides: Partial<WasmModules> = {}): WasmModules {
   return {
     cache: new ModuleCache(join(folder, 'wasm')),
     fetch: guardedFetch(new BlockedAddresses({ allowed: ['127.0.0.0/8'] }), { isInsecure: () => true }),
@@ -37,13 +37,13 @@ function modules(more: Partial<WasmModules> = {}): WasmModules {
     pullSecrets: new Map([[1, dockerConfig(registry.host, user.name, user.password)]]),
     isInsecure: () => true,
     dockerConfig: '',
-    ...more,
+    ...overrides,
   };
 }
 
 /** Content of the module's file, or the error of the first attempt. */
-async function obtain(from: WasmModules, about: Partial<WasmModule> & Pick<WasmModule, 'url'>): Promise<string> {
-  const module = { id: 1, stream: 1, extension: 'shop.a', sha256: '', version: '', ...about };
+async function obtain(from: WasmModules, moduleFields: Partial<WasmModule> & Pick<WasmModule, 'url'>): Promise<string> {
+  const module = { id: 1, stream: 1, extension: 'shop.a', sha256: '', version: '', ...moduleFields };
   const { promise, resolve } = Promise.withResolvers<string>();
   const input = { ...module, limits: { ...defaultFetchLimits, quickAttempts: 1 } };
   const proxy = setup({
@@ -101,13 +101,15 @@ test('requires the configured checksum to match the image, its manifest or its i
       await obtain(modules({ cache: new ModuleCache(join(folder, `@${sha256}`)) }), { url: `${url}@sha256:${sha256}` }),
     ).toBe('one');
   }
-  const wrong = modules();
+  const wrongModules = modules();
   const sha256 = sha256Of(Buffer.from('another'));
-  expect(await obtain(wrong, { url: `${url}:v1`, sha256 })).toBe(
+  expect(await obtain(wrongModules, { url: `${url}:v1`, sha256 })).toBe(
     `SHA-256 of the image must be ${sha256}, got ${digest}`,
   );
-  expect(await obtain(wrong, { url: `${url}@sha256:${digest}`, sha256 })).toContain('SHA-256 must be that of the URL');
-  expect(wrong.counts.text()).toContain('remote_fetch_count{result="checksum_mismatched"} 1');
+  expect(await obtain(wrongModules, { url: `${url}@sha256:${digest}`, sha256 })).toContain(
+    'SHA-256 must be that of the URL',
+  );
+  expect(wrongModules.counts.text()).toContain('remote_fetch_count{result="checksum_mismatched"} 1');
   // A cached image needs no registry.
   registry.stop();
   expect(
@@ -121,14 +123,16 @@ test("uses credentials of the pull secret if it exists, otherwise of the agent's
   expect(await obtain(modules({ pullSecrets: new Map() }), { url })).toMatch(
     /token service .*: status must be 200, got 401/,
   );
-  const missing = new Map([[1, '']]);
-  expect(await obtain(modules({ pullSecrets: missing }), { url })).toContain('the control plane sent no pull secret');
+  const missingSecrets = new Map([[1, '']]);
+  expect(await obtain(modules({ pullSecrets: missingSecrets }), { url })).toContain(
+    'the control plane sent no pull secret',
+  );
   expect(await obtain(modules({ pullSecrets: new Map([[1, '{"auths"']]) }), { url })).toBe(
     'pull secret must be a Docker configuration in JSON',
   );
   expect(manifests()).toBe(1);
   writeFileSync(join(folder, 'config.json'), dockerConfig(registry.host, user.name, user.password));
-  expect(await obtain(modules({ pullSecrets: missing, dockerConfig: folder }), { url })).toBe('one');
+  expect(await obtain(modules({ pullSecrets: missingSecrets, dockerConfig: folder }), { url })).toBe('one');
 });
 
 test.each<[string, Partial<RemoteCode>, string]>([
@@ -142,6 +146,13 @@ test.each<[string, Partial<RemoteCode>, string]>([
   ['a URL and Always', { url: 'https://a.test/b', pullPolicy: 'Always' }, 'shop.a 7'],
   ['an invalid image', { url: 'oci://a.test/' }, ''],
 ])('fetches a plugin with %s again only if tag and policy require it', (_, code, version) => {
-  const about = { extension: 'shop.a', sha256: '', url: '', pullPolicy: undefined, resourceVersion: '7', ...code };
-  expect(fetchedVersionOf(about)).toBe(version);
+  const moduleFields = {
+    extension: 'shop.a',
+    sha256: '',
+    url: '',
+    pullPolicy: undefined,
+    resourceVersion: '7',
+    ...code,
+  };
+  expect(fetchedVersionOf(moduleFields)).toBe(version);
 });

@@ -72,9 +72,9 @@ test.each([
   ['sotw', DiscoveryRequestSchema],
   ['delta', DeltaDiscoveryRequestSchema],
 ] as const)('reads the nonce and at most 1,000 characters of the reason of a rejection (%s)', (protocol, schema) => {
-  const read = (more: object) =>
+  const read = (fields: object) =>
     readRequest(
-      toBinary(schema, create(schema, { node, typeUrl: listenerType, responseNonce: 'n', ...more })),
+      toBinary(schema, create(schema, { node, typeUrl: listenerType, responseNonce: 'n', ...fields })),
       protocol,
     );
   expect(read({})).toEqual({ typeUrl: listenerType, nonce: 'n', rejection: undefined });
@@ -130,14 +130,14 @@ test.each(['sotw', 'delta'] as const)(
     const read = readInternal(message, protocol);
     expect(rootsIn(read.value!)).toEqual(['one', 'two']);
     const { version, nonce } = read;
-    const acknowledged = internalRequest({ typeUrl: proxyConfigType, version, nonce }, protocol);
-    const refused = internalRequest({ typeUrl: proxyConfigType, version, nonce, refusal: 'no' }, protocol);
+    const acknowledgement = internalRequest({ typeUrl: proxyConfigType, version, nonce }, protocol);
+    const rejection = internalRequest({ typeUrl: proxyConfigType, version, nonce, refusal: 'no' }, protocol);
     const decode = (bytes: Uint8Array) =>
       protocol === 'sotw' ? fromBinary(DiscoveryRequestSchema, bytes) : fromBinary(DeltaDiscoveryRequestSchema, bytes);
-    expect(decode(acknowledged)).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });
-    expect(decode(acknowledged).errorDetail).toBeUndefined();
-    expect(decode(refused)).toMatchObject({ responseNonce: 'n', errorDetail: { code: 13, message: 'no' } });
-    if (protocol === 'sotw') expect(decode(acknowledged)).toMatchObject({ versionInfo: '7' });
+    expect(decode(acknowledgement)).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });
+    expect(decode(acknowledgement).errorDetail).toBeUndefined();
+    expect(decode(rejection)).toMatchObject({ responseNonce: 'n', errorDetail: { code: 13, message: 'no' } });
+    if (protocol === 'sotw') expect(decode(acknowledgement)).toMatchObject({ versionInfo: '7' });
   },
 );
 
@@ -147,7 +147,7 @@ test.each([
 ] as const)('adds node metadata to a request if the agent has any (%s)', (protocol, schema) => {
   const request = { typeUrl: proxyConfigType, nonce: 'n' };
   const nodeMetadata = { CERTIFICATE_SERIAL_NUMBER: '4A', other: 'é' };
-  const read = (more: object) => fromBinary(schema, internalRequest({ ...request, ...more }, protocol));
+  const read = (fields: object) => fromBinary(schema, internalRequest({ ...request, ...fields }, protocol));
   expect(read({})).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });
   expect(read({}).node).toBeUndefined();
   expect(read({ nodeMetadata })).toMatchObject({ typeUrl: proxyConfigType, responseNonce: 'n' });

@@ -11,8 +11,11 @@ const fields = new Set([4, 5]);
 
 function scanned(message: Uint8Array, cuts: readonly number[] = []): Record<string, string> {
   const scanner = new FieldScanner(fields);
-  const places = [0, ...cuts.map((cut) => cut % (message.length + 1)), message.length].sort((a, b) => a - b);
-  for (const [i, place] of places.entries()) scanner.push(Buffer.from(message.subarray(place, places[i + 1] ?? place)));
+  const offsets = [0, ...cuts.map((cutOffset) => cutOffset % (message.length + 1)), message.length].sort(
+    (a, b) => a - b,
+  );
+  for (const [i, offset] of offsets.entries())
+    scanner.push(Buffer.from(message.subarray(offset, offsets[i + 1] ?? offset)));
   return Object.fromEntries(scanner.found);
 }
 
@@ -32,7 +35,11 @@ test('reads type and nonce of a response regardless of chunk boundaries', () => 
               create(DeltaDiscoveryResponseSchema, {
                 typeUrl,
                 nonce,
-                resources: resources.map((each, i) => ({ name: `${i}`, version: 'v', resource: each })),
+                resources: resources.map((encodedResource, i) => ({
+                  name: `${i}`,
+                  version: 'v',
+                  resource: encodedResource,
+                })),
                 removedResources: ['gone'],
               }),
             )

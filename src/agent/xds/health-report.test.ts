@@ -31,8 +31,8 @@ class Listener {
     for (const type of [clusterType, listenerType]) this.#source.set(type, 'a');
     this.#server = createAdsServer({
       source: {
-        open: (opened) => {
-          const { resources } = this.#source.open(opened) as Extract<
+        open: (openedNode) => {
+          const { resources } = this.#source.open(openedNode) as Extract<
             ReturnType<ScriptedSource['open']>,
             { resources: object }
           >;
@@ -52,7 +52,7 @@ class Listener {
   }
 }
 
-async function given() {
+async function startListenerAndProxy() {
   const plane = new Listener();
   const address = await plane.listen();
   onTestFinished(() => plane.close());
@@ -76,7 +76,7 @@ async function envoy(socket: string, protocol: DiscoveryProtocol) {
 it.each(['sotw', 'delta'] as const)(
   'reports health after Envoy has requested listeners and after each change (%s)',
   async (protocol) => {
-    const { plane, workload, proxy } = await given();
+    const { plane, workload, proxy } = await startListenerAndProxy();
     const one = await envoy(proxy.socket, protocol);
     one.ask(clusterType);
     await eventually('the workload was found to be well', () => proxy.events('health.changed').length > 0);
@@ -93,7 +93,7 @@ it.each(['sotw', 'delta'] as const)(
 );
 
 it("reports the workload's current health to a restarted control plane", async () => {
-  const { plane, workload, proxy } = await given();
+  const { plane, workload, proxy } = await startListenerAndProxy();
   const one = await envoy(proxy.socket, 'delta');
   one.ask(listenerType);
   await eventually('it is said', () => plane.reported.length > 0);
@@ -103,8 +103,8 @@ it("reports the workload's current health to a restarted control plane", async (
   await eventually('it is found out', () => proxy.events('health.changed').length > 1);
   expect(plane.reported).toEqual(['healthy']);
   await plane.listen();
-  const another = await envoy(proxy.socket, 'delta');
-  another.ask(listenerType);
+  const secondEnvoy = await envoy(proxy.socket, 'delta');
+  secondEnvoy.ask(listenerType);
   await eventually('it is said again', () => plane.reported.length > 1);
   expect(plane.reported).toEqual(['healthy', 'connection refused']);
 });

@@ -37,10 +37,10 @@ test('sends header values from any environment in a form that the server accepts
     const stream = session.request({ ':path': '/', ...headers });
     const chunks: Buffer[] = [];
     for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
-    const received = /^[\x20-\x7e]*$/.test(value.trim()) ? value.trim() : '';
+    const receivedValue = /^[\x20-\x7e]*$/.test(value.trim()) ? value.trim() : '';
     expect(JSON.parse(Buffer.concat(chunks).toString() || '"nothing"'), JSON.stringify(value)).toEqual({
-      cluster: received,
-      tenant: received,
+      cluster: receivedValue,
+      tenant: receivedValue,
     });
   }
 });

@@ -35,11 +35,11 @@ import { DistributedRoots } from '../identity/distributed-roots.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 import { methods } from './discovery-wire.ts';
 
-const ends: (() => unknown)[] = [];
+const cleanups: (() => unknown)[] = [];
 
 afterEach(async () => {
   stopXdsProxies();
-  for (const end of ends.splice(0)) await end();
+  for (const end of cleanups.splice(0)) await end();
 });
 
 interface Upstream {
@@ -50,7 +50,7 @@ interface Upstream {
 
 /** A control plane with a handler for each stream. */
 async function controlPlane(
-  take: (call: ServerCall, index: number) => void,
+  onCall: (call: ServerCall, index: number) => void,
   serverOptions?: SecureServerOptions,
 ): Promise<Upstream> {
   const calls: ServerCall[] = [];
@@ -66,11 +66,11 @@ async function controlPlane(
   server.on('stream', (stream: ServerHttp2Stream, headers) => {
     stream.on('error', () => {});
     calls.push(new ServerCall(stream, headers, 1_000));
-    take(calls.at(-1)!, calls.length - 1);
+    onCall(calls.at(-1)!, calls.length - 1);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  ends.push(() => {
+  cleanups.push(() => {
     for (const session of sessions) session.destroy();
     server.close();
   });
@@ -97,13 +97,13 @@ interface Envoy {
 
 async function envoy(socket: string, name = '0@1'): Promise<Envoy> {
   const connection = await GrpcConnection.open({ address: { path: socket } });
-  ends.push(() => connection.close());
+  cleanups.push(() => connection.close());
   const stream = connection.start(methods.delta, { 'x-chartpilot-envoy': name });
-  const status = new Promise<GrpcError | undefined>((done) => whenEnded(stream, connection, done));
+  const status = new Promise<GrpcError | undefined>((resolve) => whenEnded(stream, connection, resolve));
   return { connection, stream, status, bytes: 0 };
 }
 
-function reading(one: Envoy): Envoy {
+function countReceived(one: Envoy): Envoy {
   one.stream.on('data', (chunk: Buffer) => {
     one.bytes += chunk.length;
   });
@@ -116,18 +116,18 @@ const message = (typeUrl: string, padding = 0): Buffer => {
   return Buffer.from(toBinary(DeltaDiscoveryRequestSchema, request));
 };
 /** Valid both as a request and as a response. */
-const both = (size: number): Buffer => {
+const messageOfSize = (size: number): Buffer => {
   const text = (field: number, value: Buffer): Buffer => {
     const head = [(field << 3) | 2];
-    for (let rest = value.length; ; rest >>>= 7) {
-      head.push(rest > 127 ? (rest & 127) | 128 : rest);
-      if (rest <= 127) break;
+    for (let remaining = value.length; ; remaining >>>= 7) {
+      head.push(remaining > 127 ? (remaining & 127) | 128 : remaining);
+      if (remaining <= 127) break;
     }
     return Buffer.concat([Buffer.from(head), value]);
   };
   const type = text(4, Buffer.from('type.googleapis.com/envoy.x'));
-  const any = text(1, Buffer.from('type.googleapis.com/envoy.x'));
-  return Buffer.concat([text(2, text(2, Buffer.concat([any, text(2, Buffer.alloc(size))]))), type]);
+  const anyMessage = text(1, Buffer.from('type.googleapis.com/envoy.x'));
+  return Buffer.concat([text(2, text(2, Buffer.concat([anyMessage, text(2, Buffer.alloc(size))]))), type]);
 };
 
 const start = (address: string, options: XdsProxyOptions = {}) =>
@@ -137,14 +137,14 @@ test('forwards messages of every length unchanged in both directions', async () 
   const { address } = await controlPlane(echo);
   const { socket, activity } = await start(address);
   const one = await envoy(socket);
-  const received: Buffer[] = [];
-  one.stream.on('data', (chunk: Buffer) => received.push(chunk));
-  const sent = [0, 10, 60_000, 65_600, 70_000, 3_000_000, 5].map((size) => frameOf(both(size)));
-  for (const each of sent) one.stream.write(each);
-  const expected = Buffer.concat(sent);
-  await eventually('all is back', () => received.reduce((sum, { length }) => sum + length, 0) >= expected.length);
-  expect(Buffer.concat(received).equals(expected)).toBe(true);
-  expect([activity.requests, activity.responses]).toEqual([sent.length, sent.length]);
+  const receivedChunks: Buffer[] = [];
+  one.stream.on('data', (chunk: Buffer) => receivedChunks.push(chunk));
+  const sentFrames = [0, 10, 60_000, 65_600, 70_000, 3_000_000, 5].map((size) => frameOf(messageOfSize(size)));
+  for (const sentFrame of sentFrames) one.stream.write(sentFrame);
+  const expected = Buffer.concat(sentFrames);
+  await eventually('all is back', () => receivedChunks.reduce((sum, { length }) => sum + length, 0) >= expected.length);
+  expect(Buffer.concat(receivedChunks).equals(expected)).toBe(true);
+  expect([activity.requests, activity.responses]).toEqual([sentFrames.length, sentFrames.length]);
 });
 
 test('records each forwarded message with its nonce if enabled, and always records rejections', async () => {
@@ -170,7 +170,7 @@ test('records each forwarded message with its nonce if enabled, and always recor
       });
     });
     const proxy = await start(address, { recordsMessages });
-    const one = reading(await envoy(proxy.socket));
+    const one = countReceived(await envoy(proxy.socket));
     one.stream.write(request(''));
     await eventually('all is there', () => proxy.activity.responses === 3);
     one.stream.write(request('n10'));
@@ -192,19 +192,19 @@ test('records each forwarded message with its nonce if enabled, and always recor
 test('ends the stream to the control plane normally when Envoy closes its side', async () => {
   const { address, sessions } = await controlPlane(echo);
   const { socket, events } = await start(address);
-  const one = reading(await envoy(socket));
-  one.stream.end(frameOf(both(5)));
+  const one = countReceived(await envoy(socket));
+  one.stream.end(frameOf(messageOfSize(5)));
   expect((await one.status)?.code).toBe('UNAVAILABLE');
   await eventually('nothing is left', () => sessions.size === 0 && events('stream.ended').length === 1);
 });
 
 test("forwards the control plane's status to Envoy, and reports which credential was rejected", async () => {
   const { address } = await controlPlane((call) => call.end('UNAUTHENTICATED', 'the token has ended'));
-  const shown = 'the token a/b, written 5 s ago';
-  const { socket, events } = await start(address, { credentials: { headers: {}, description: shown } });
-  const one = reading(await envoy(socket));
+  const shownDescription = 'the token a/b, written 5 s ago';
+  const { socket, events } = await start(address, { credentials: { headers: {}, description: shownDescription } });
+  const one = countReceived(await envoy(socket));
   const status = await one.status;
-  expect(status?.message).toBe(`UNAUTHENTICATED: the token has ended (credentials: ${shown})`);
+  expect(status?.message).toBe(`UNAUTHENTICATED: the token has ended (credentials: ${shownDescription})`);
   expect(events('upstream.failed')).toMatchObject([{ isRefusal: true }]);
 });
 
@@ -215,14 +215,14 @@ test.each([
     Buffer.from('hello, is anybody there?'),
     /INVALID_ARGUMENT: invalid DiscoveryRequest from Envoy: INTERNAL: compressed/,
   ],
-])('ends only the stream that sends bytes that are %s, and reports the reason', async (_, bytes, why) => {
+])('ends only the stream that sends bytes that are %s, and reports the reason', async (_, bytes, reason) => {
   const { address } = await controlPlane(echo);
   const { socket } = await start(address);
-  const other = reading(await envoy(socket, '1@1'));
-  const one = reading(await envoy(socket));
+  const other = countReceived(await envoy(socket, '1@1'));
+  const one = countReceived(await envoy(socket));
   one.stream.write(bytes);
-  expect((await one.status)?.message).toMatch(why);
-  other.stream.write(frameOf(both(5)));
+  expect((await one.status)?.message).toMatch(reason);
+  other.stream.write(frameOf(messageOfSize(5)));
   await eventually('the other is served', () => other.bytes > 0);
 });
 
@@ -232,7 +232,7 @@ test.each([
 ])('disconnects from a control plane that sends %s', async (_, respond) => {
   const { address, sessions } = await controlPlane((call) => void respond(call));
   const { socket, activity } = await start(address);
-  const one = reading(await envoy(socket));
+  const one = countReceived(await envoy(socket));
   expect((await one.status)?.message).toMatch(/INTERNAL: invalid DiscoveryResponse from the control plane/);
   await eventually('it is left', () => sessions.size === 0);
   expect(activity.trouble).toMatch(/^INTERNAL: invalid DiscoveryResponse/);
@@ -241,54 +241,54 @@ test.each([
 test('drops responses of types that have no subscription', async () => {
   const { address } = await controlPlane((call) => {
     call.write(frameOf(message(proxyConfigType)));
-    call.write(frameOf(both(3)));
+    call.write(frameOf(messageOfSize(3)));
   });
   const { socket, activity } = await start(address);
-  const one = reading(await envoy(socket));
-  await eventually('Envoy has what is its own', () => one.bytes === frameOf(both(3)).length);
+  const one = countReceived(await envoy(socket));
+  await eventually('Envoy has what is its own', () => one.bytes === frameOf(messageOfSize(3)).length);
   expect(activity.dropped).toBe(1);
 });
 
 test('limits memory for an Envoy that never reads, without delaying other clients', async () => {
-  let sent = 0;
-  const piece = frameOf(both(60_000));
+  let sentBytes = 0;
+  const chunk = frameOf(messageOfSize(60_000));
   const { address } = await controlPlane((call, index) => {
     if (index > 0) {
       echo(call);
       return;
     }
-    const more = (): void => {
-      while (call.write(piece)) sent += piece.length;
-      call.stream.once('drain', more);
+    const writeUntilFull = (): void => {
+      while (call.write(chunk)) sentBytes += chunk.length;
+      call.stream.once('drain', writeUntilFull);
     };
-    more();
+    writeUntilFull();
   });
   const { socket, events } = await start(address);
   await collectGarbage();
-  const used = process.memoryUsage().rss;
-  const silent = await envoy(socket, '0@1');
-  silent.stream.pause();
+  const usedBytes = process.memoryUsage().rss;
+  const silentEnvoy = await envoy(socket, '0@1');
+  silentEnvoy.stream.pause();
   await eventually('the proxy has stopped reading', () => events('downstream.congested').length === 1);
-  const atFirst = sent;
+  const initialBytes = sentBytes;
   await sleep(500);
-  expect(sent).toBe(atFirst);
-  const other = reading(await envoy(socket, '1@1'));
-  other.stream.write(frameOf(both(5)));
+  expect(sentBytes).toBe(initialBytes);
+  const other = countReceived(await envoy(socket, '1@1'));
+  other.stream.write(frameOf(messageOfSize(5)));
   await eventually('the other is served', () => other.bytes > 0);
-  expect(process.memoryUsage().rss - used).toBeLessThan(40e6);
-  silent.stream.resume();
+  expect(process.memoryUsage().rss - usedBytes).toBeLessThan(40e6);
+  silentEnvoy.stream.resume();
   await eventually('it goes on', () => events('downstream.relieved').length === 1);
 });
 
 test("delays Envoy's requests but not the responses if the control plane never reads", async () => {
-  const respond = frameOf(both(9));
+  const respond = frameOf(messageOfSize(9));
   const { address } = await controlPlane((call) => {
     call.stream.pause();
     setTimeout(() => call.write(respond), 1_500).unref();
   });
   const { socket, events } = await start(address);
-  const one = reading(await envoy(socket));
-  for (let i = 0; i < 100; i++) one.stream.write(frameOf(both(60_000)));
+  const one = countReceived(await envoy(socket));
+  for (let i = 0; i < 100; i++) one.stream.write(frameOf(messageOfSize(60_000)));
   await eventually('the proxy has stopped reading', () => events('upstream.congested').length === 1);
   await eventually('its answer arrives all the same', () => one.bytes === respond.length);
 });
@@ -298,34 +298,34 @@ test('has eight open streams after thousands of streams, with bounded connection
   const { socket, events } = await start(address);
   const filesBefore = readdirSync('/proc/self/fd').length;
   const connection = await GrpcConnection.open({ address: { path: socket } });
-  let refused = 0;
+  let refusedCount = 0;
   for (let i = 0; i < 2_000; i++) {
     const stream = connection.start(methods.delta, { 'x-chartpilot-envoy': `${i % 500}` });
     stream.on('error', () => {});
-    stream.once('close', () => refused++);
+    stream.once('close', () => refusedCount++);
     stream.resume();
     if (i % 16 === 0) await sleep(1);
   }
-  await eventually('all but a few are over', () => refused >= 1_984);
+  await eventually('all but a few are over', () => refusedCount >= 1_984);
   expect(sessions.size).toBeLessThanOrEqual(8);
   expect(calls.length).toBeLessThan(200);
   connection.close();
   await eventually('all are over', () => events('stream.ended').length === events('downstream.opened').length);
   await eventually('no file is left', () => readdirSync('/proc/self/fd').length <= filesBefore);
-  const one = reading(await envoy(socket));
-  one.stream.write(frameOf(both(5)));
+  const one = countReceived(await envoy(socket));
+  one.stream.write(frameOf(messageOfSize(5)));
   await eventually('the next one is served', () => one.bytes > 0);
 });
 
-async function tcp(take: (socket: Socket) => void): Promise<{ address: string; connections: () => number }> {
+async function tcp(onSocket: (socket: Socket) => void): Promise<{ address: string; connections: () => number }> {
   const sockets: Socket[] = [];
   const server = createTcpServer((socket) => {
     sockets.push(socket.on('error', () => {}));
-    take(socket);
+    onSocket(socket);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  ends.push(() => {
+  cleanups.push(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
@@ -337,10 +337,10 @@ test.each([
   ['resets each connection', (socket: Socket) => void socket.resetAndDestroy()],
   ['responds with HTTP/1.1', (socket: Socket) => void socket.end('HTTP/1.1 200 OK\r\n\r\n')],
   ['sends nothing', () => {}],
-])("retries a control plane that %s with bounded frequency while Envoy's stream stays open", async (_, take) => {
-  const { address, connections } = await tcp(take);
+])("retries a control plane that %s with bounded frequency while Envoy's stream stays open", async (_, onSocket) => {
+  const { address, connections } = await tcp(onSocket);
   const { socket, activity } = await start(address);
-  const one = reading(await envoy(socket));
+  const one = countReceived(await envoy(socket));
   const from = performance.now();
   await sleep(3_000);
   await eventually('it was tried again', () => connections() >= 2);
@@ -353,7 +353,7 @@ test.each([
 test("ends Envoy's stream when the control plane vanishes without closing the connection", async () => {
   const { address } = await tcp((socket) => void socket.resume().write(frame('settings', 0, 0)));
   const { socket } = await start(address, { limits: { keepAliveMs: 100, keepAliveTimeoutMs: 100 } });
-  const one = reading(await envoy(socket));
+  const one = countReceived(await envoy(socket));
   expect((await one.status)?.message).toContain('no HTTP/2 ping response');
 });
 
@@ -370,29 +370,29 @@ test('leaves no connection or request if a stream is closed before the control p
 });
 
 test('subscribes after the first request for listeners, and acknowledges each response', async () => {
-  const seen: Buffer[] = [];
+  const seenMessages: Buffer[] = [];
   const { address } = await controlPlane((call) => {
     const reader = new FrameReader({ wholeBytes: 1_000_000 });
     call.stream.on('data', (chunk: Buffer) =>
-      reader.push(chunk, ({ bytes }) => seen.push(Buffer.from(bytes.subarray(5)))),
+      reader.push(chunk, ({ bytes }) => seenMessages.push(Buffer.from(bytes.subarray(5)))),
     );
   });
   const { socket } = await start(address, { trustBundles: true, nameTables: async () => {} });
-  const one = reading(await envoy(socket));
+  const one = countReceived(await envoy(socket));
   one.stream.write(frameOf(message('type.googleapis.com/envoy.config.cluster.v3.Cluster')));
   one.stream.write(frameOf(message(listenerType)));
   one.stream.write(frameOf(message(listenerType)));
-  await eventually('all of them have come', () => seen.length === 5);
-  const types = seen.map((bytes) => /(Cluster|Listener|NameTable|ProxyConfig)/.exec(String(bytes))?.[0]);
+  await eventually('all of them have come', () => seenMessages.length === 5);
+  const types = seenMessages.map((bytes) => /(Cluster|Listener|NameTable|ProxyConfig)/.exec(String(bytes))?.[0]);
   expect(types).toEqual(['Cluster', 'Listener', 'NameTable', 'ProxyConfig', 'Listener']);
 });
 
 const { certificate: root } = createAuthority();
 
 /** A control plane that sends these roots. */
-async function rootsFrom(sent: string[], serverOptions?: SecureServerOptions) {
+async function rootsFrom(sentRoots: string[], serverOptions?: SecureServerOptions) {
   const responses: DeltaDiscoveryRequest[] = [];
-  const resource = anyPack(ProxyConfigSchema, create(ProxyConfigSchema, { caCertificatesPem: sent }));
+  const resource = anyPack(ProxyConfigSchema, create(ProxyConfigSchema, { caCertificatesPem: sentRoots }));
   const response = create(DeltaDiscoveryResponseSchema, {
     typeUrl: proxyConfigType,
     nonce: 'n',
@@ -423,14 +423,14 @@ test.each([
 ])('reports roots $what', async ({ sent, refused, reported }) => {
   const { address, answers: responses } = await rootsFrom(sent);
   const proxy = await start(address, { trustBundles: true, bundles: 'served' });
-  reading(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
+  countReceived(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
   await eventually('they are answered', () => responses.length === 1);
   expect(responses[0]!.responseNonce).toBe('n');
   expect(responses[0]!.errorDetail?.message).toEqual(
     refused === undefined ? undefined : expect.stringMatching(refused),
   );
-  const received = proxy.receivedEvents.filter(({ type }) => type === 'trust-bundle.received');
-  expect(received.flatMap(({ roots }) => roots as string[]).map((pem) => pem.trim())).toEqual(
+  const receivedBundles = proxy.receivedEvents.filter(({ type }) => type === 'trust-bundle.received');
+  expect(receivedBundles.flatMap(({ roots }) => roots as string[]).map((pem) => pem.trim())).toEqual(
     reported.map((pem) => pem.trim()),
   );
 });
@@ -451,7 +451,7 @@ test.each([
     const tls = { roots: authority.certificate, serverName: 'localhost' };
     const credentials = { headers: {}, description: 'nothing', ...(isSecure && { tls }) };
     const proxy = await start(address, { trustBundles: true, bundles: 'served', receivedRoots, credentials });
-    reading(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
+    countReceived(await envoy(proxy.socket)).stream.write(frameOf(message(listenerType)));
     await eventually('they are answered', () => responses.length === 1);
     expect(certificatesIn(Buffer.from(receivedRoots.addTo(authority.certificate)))).toHaveLength(isSecure ? 2 : 1);
   },

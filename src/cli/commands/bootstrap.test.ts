@@ -68,13 +68,13 @@ test('pilot-agent bootstrap does not replace an output file that is a pipe, a de
   symlinkSync('target.json', join(cwd, 'link.json'));
   expect(await run(cwd, [...args, 'link.json'])).toMatchObject({ exitCode: 0 });
   expect(lstatSync(join(cwd, 'link.json')).isSymbolicLink()).toBe(true);
-  const whole = readFileSync(join(cwd, 'target.json'), 'utf8');
-  expect(JSON.parse(whole)).toHaveProperty('node');
+  const wholeText = readFileSync(join(cwd, 'target.json'), 'utf8');
+  expect(JSON.parse(wholeText)).toHaveProperty('node');
 
   const pipe = join(cwd, 'pipe');
   await execa('mkfifo', [pipe]);
   const [, read] = await Promise.all([run(cwd, [...args, pipe]), execa('cat', [pipe])]);
-  expect(read.stdout).toBe(whole.trimEnd());
+  expect(read.stdout).toBe(wholeText.trimEnd());
   expect(lstatSync(pipe).isFIFO()).toBe(true);
 });
 
@@ -110,7 +110,7 @@ test('pilot-agent bootstrap prints the exact configuration with which `proxy` st
   chmodSync(join(cwd, 'envoy'), 0o700);
   const flags = ['--discoveryAddress', '127.0.0.1:15010', '--proxyAdminPort', '15999', '--baseId', '77'];
   const binary = join(cwd, 'envoy');
-  const rest = [
+  const otherFlags = [
     '--binaryPath',
     binary,
     '--configPath',
@@ -123,16 +123,16 @@ test('pilot-agent bootstrap prints the exact configuration with which `proxy` st
     'exit',
   ];
   const env = { ISTIO_META_X: 'y', PROXY_CONFIG: '{statusPort: 0, extraStatTags: [a]}' };
-  const dry = await run(cwd, [...flags, ...rest], env);
+  const dry = await run(cwd, [...flags, ...otherFlags], env);
   const program = programFile('pilot-agent');
-  const keep = join(cwd, 'kept.json');
-  await execa(process.execPath, [program, 'proxy', ...flags, ...rest], {
+  const keptPath = join(cwd, 'kept.json');
+  await execa(process.execPath, [program, 'proxy', ...flags, ...otherFlags], {
     cwd,
-    env: { PATH: process.env.PATH, ...env, KEEP: keep },
+    env: { PATH: process.env.PATH, ...env, KEEP: keptPath },
     extendEnv: false,
     reject: false,
   });
-  expect(readFileSync(keep, 'utf8')).toBe(`${dry.stdout}\n`);
+  expect(readFileSync(keptPath, 'utf8')).toBe(`${dry.stdout}\n`);
 });
 
 test('pilot-agent bootstrap reports unknown flags and values on standard error, like `proxy`', async () => {

@@ -4,30 +4,30 @@ import { expect, it } from 'vitest';
 import { completionCommand } from './completion.ts';
 
 function scriptFor(shell: string): string {
-  let printed = '';
+  let printedScript = '';
   const program = new Command('pilot-discovery').exitOverride();
   program
     .command('discovery')
     .summary("serve the mesh, as it's told")
     .option('--configDir <dir>')
     .option('--domain <d>');
-  program.addCommand(completionCommand('tool', (text) => (printed = text)).exitOverride());
+  program.addCommand(completionCommand('tool', (text) => (printedScript = text)).exitOverride());
   program.parse(['completion', shell], { from: 'user' });
-  return printed;
+  return printedScript;
 }
 
 /** Completions that bash offers after these words. */
-function offered(...words: string[]): string[] {
-  const line = `COMP_WORDS=(pilot-discovery ${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length}`;
+function completionsOf(...typedWords: string[]): string[] {
+  const line = `COMP_WORDS=(pilot-discovery ${typedWords.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${typedWords.length}`;
   const script = `${scriptFor('bash')}\n${line}\n_pilot_discovery\nprintf '%s\\n' "\${COMPREPLY[@]}"`;
   return execFileSync('bash', ['-c', script], { encoding: 'utf8' }).split('\n').filter(Boolean);
 }
 
 it('the bash completion completes commands, then flags', () => {
-  expect(offered('')).toEqual(['discovery', 'completion', 'help', '--help']);
-  expect(offered('dis')).toEqual(['discovery']);
-  expect(offered('discovery', '--c')).toEqual(['--configDir']);
-  expect(offered('completion', '')).toEqual(['bash', 'zsh', 'fish', 'powershell', '--help']);
+  expect(completionsOf('')).toEqual(['discovery', 'completion', 'help', '--help']);
+  expect(completionsOf('dis')).toEqual(['discovery']);
+  expect(completionsOf('discovery', '--c')).toEqual(['--configDir']);
+  expect(completionsOf('completion', '')).toEqual(['bash', 'zsh', 'fish', 'powershell', '--help']);
 });
 
 it.each([

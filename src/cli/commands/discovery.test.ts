@@ -31,7 +31,7 @@ describe('the command line of pilot-discovery discovery', () => {
   });
 
   it('has every required flag of the discovery command of Istio', () => {
-    const known = new Set(discoveryCommand().options.map(({ long }) => long));
+    const knownFlags = new Set(discoveryCommand().options.map(({ long }) => long));
     const must = [
       'registries clusterRegistriesNamespace kubeconfig meshConfig networksConfig namespace shutdownDuration configDir',
       'domain clusterID httpAddr httpsAddr grpcAddr secureGRPCAddr monitoringAddr keepaliveInterval keepaliveTimeout',
@@ -39,11 +39,11 @@ describe('the command line of pilot-discovery discovery', () => {
       'tls-min-version kubernetesApiQPS kubernetesApiBurst ctrlz_port ctrlz_address log_target log_as_json log_caller',
       'log_stacktrace_level appNamespace resync trust-domain consulserverURL clusterAliases',
     ];
-    const missing = must
+    const missingFlags = must
       .join(' ')
       .split(' ')
-      .filter((flag) => !known.has(`--${flag}`));
-    expect(missing).toEqual([]);
+      .filter((flag) => !knownFlags.has(`--${flag}`));
+    expect(missingFlags).toEqual([]);
   });
 
   it('has a help of at most one screen', () => {

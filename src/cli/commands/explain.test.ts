@@ -53,8 +53,8 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 async function explained(...args: string[]): Promise<string> {
   let text = '';
-  await explainCommand((printed) => {
-    text += printed;
+  await explainCommand((chunk) => {
+    text += chunk;
   }).parseAsync(args, { from: 'user' });
   return text.replaceAll(file, 'mesh.yaml');
 }

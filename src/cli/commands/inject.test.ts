@@ -21,17 +21,17 @@ function file(name: string, text: string): string {
 }
 
 async function run(...args: readonly string[]): Promise<{ code: unknown; out: string; error: string }> {
-  const printed = { out: '', error: '' };
+  const printedOutput = { out: '', error: '' };
   const command = injectCommand({
     out: (text) => {
-      printed.out += text;
+      printedOutput.out += text;
     },
     error: (text) => {
-      printed.error += text;
+      printedOutput.error += text;
     },
   });
   await command.exitOverride().parseAsync([...args], { from: 'user' });
-  return { code: process.exitCode, ...printed };
+  return { code: process.exitCode, ...printedOutput };
 }
 
 const pod = 'apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: app}]\n';
@@ -60,21 +60,21 @@ test('pilot-discovery inject adds a sidecar to pods of several files, with the s
 
 test('pilot-discovery inject prints no manifest if any injection fails, and reports file, line, object and field', async () => {
   const values = file('values.yaml', 'global: {hub: example.com, tag: "1"}');
-  const broken = file(
+  const brokenFile = file(
     'b.yaml',
     `${service}---\n${pod.replace('name: p', 'name: p, annotations: {sidecar.istio.io/proxyCPU: x}')}`,
   );
-  const { code, out, error } = await run('-f', file('a.yaml', pod), '-f', broken, '--valuesFile', values);
+  const { code, out, error } = await run('-f', file('a.yaml', pod), '-f', brokenFile, '--valuesFile', values);
   expect({ code, out }).toEqual({ code: 1, out: '' });
-  expect(error).toContain(`${broken}:4: Pod default/p: metadata.annotations["sidecar.istio.io/proxyCPU"]:`);
+  expect(error).toContain(`${brokenFile}:4: Pod default/p: metadata.annotations["sidecar.istio.io/proxyCPU"]:`);
 });
 
 test.each([
   ['a missing manifest', ['-f', '/nowhere/a.yaml'], 'global: {hub: x, tag: "1"}', 2, '/nowhere/a.yaml'],
   ['values without an image', ['-f', '-'], '{}', 1, 'global.hub'],
 ])('pilot-discovery inject reports %s', async (_, args, values, code, message) => {
-  const given = args.map((arg) => (arg === '-' ? file('a.yaml', pod) : arg));
-  const result = await run(...given, '--valuesFile', file('values.yaml', values));
+  const fileArgs = args.map((arg) => (arg === '-' ? file('a.yaml', pod) : arg));
+  const result = await run(...fileArgs, '--valuesFile', file('values.yaml', values));
   expect({ code: result.code, out: result.out }).toEqual({ code, out: '' });
   expect(result.error).toContain(message);
 });

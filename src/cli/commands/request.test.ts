@@ -10,10 +10,10 @@ import { DebuggerAccess } from '../../runtime/trace/debugger-access.ts';
 import { requestCommand } from './request.ts';
 
 async function runRequest(...args: string[]): Promise<{ printed: string; seen: string[] }> {
-  const seen: string[] = [];
+  const seenRequests: string[] = [];
   const server = createServer(async (request, response) => {
     const body = await text(request);
-    seen.push(`${request.method} ${request.url} ${body}`);
+    seenRequests.push(`${request.method} ${request.url} ${body}`);
     if (request.url === '/moved') response.writeHead(302, { location: '/there' }).end();
     else if (request.url === '/missing') response.writeHead(404).end('no such path');
     else if (request.url === '/broken') response.writeHead(500).end('out of order');
@@ -22,7 +22,7 @@ async function runRequest(...args: string[]): Promise<{ printed: string; seen: s
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
   onTestFinished(() => void server.close());
   const { port } = server.address() as { port: number };
-  let printed = '';
+  let printedText = '';
   const target = {
     target: 'a test',
     host: '127.0.0.1',
@@ -32,10 +32,10 @@ async function runRequest(...args: string[]): Promise<{ printed: string; seen: s
     failed: 1,
   };
   const command = requestCommand(target, (responseText) => {
-    printed += responseText;
+    printedText += responseText;
   });
   await command.parseAsync(args, { from: 'user' });
-  return { printed, seen };
+  return { printed: printedText, seen: seenRequests };
 }
 
 test('request sends a body, accepts a path without a leading slash, and prints the response body (agent §11)', async () => {
@@ -82,26 +82,26 @@ test("request sends the debugger's token with method and body to a page that nee
     rmSync(temporary, { recursive: true });
   });
   const access = new DebuggerAccess({ runDir: join(temporary, `chartpilot-${process.geteuid!()}`) });
-  const seen: string[] = [];
+  const seenRequests: string[] = [];
   const server = createServer(async (request, response) => {
     const { method = '', headers, socket } = request;
     const refusal = access.refusalOf({ method, headers, peer: socket }, { methods: ['POST'] });
     const body = await text(request);
-    if (refusal === undefined) seen.push(`${method} ${request.url} ${body}`);
+    if (refusal === undefined) seenRequests.push(`${method} ${request.url} ${body}`);
     response.writeHead(refusal?.status ?? 200, refusal?.headers).end(refusal?.body ?? 'OK');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
   onTestFinished(() => void server.close());
   const { port } = server.address() as { port: number };
-  let printed = '';
+  let printedText = '';
   const target = { target: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [], example: '', failed: 1 };
   const sendRequest = () =>
-    requestCommand(target, (responseText) => (printed += responseText)).parseAsync(['POST', '/upgrade', 'x'], {
+    requestCommand(target, (responseText) => (printedText += responseText)).parseAsync(['POST', '/upgrade', 'x'], {
       from: 'user',
     });
   await expect(sendRequest()).rejects.toThrow(/status 401 refused: send "Authorization: Bearer TOKEN"/);
   access.onPortOpened(port);
   onTestFinished(() => access.removeTokenFiles());
   await sendRequest();
-  expect([printed, seen]).toEqual(['OK', ['POST /upgrade x']]);
+  expect([printedText, seenRequests]).toEqual(['OK', ['POST /upgrade x']]);
 });

@@ -23,7 +23,7 @@ function file(name: string, text: string): string {
   return join(root, name);
 }
 
-const good = `apiVersion: networking.istio.io/v1
+const goodRule = `apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata: {name: cart, namespace: shop}
 spec: {host: cart.test}
@@ -41,7 +41,7 @@ spec:
 describe('pilot-discovery validate', () => {
   test('reports all errors of all files in the order of files and lines, with their locations', async () => {
     file('b.yaml', twoErrors);
-    file('deep/a.yaml', good);
+    file('deep/a.yaml', goodRule);
     const { problems, objects, files } = await validateFiles([root]);
     expect({ objects, files }).toEqual({ objects: 1, files: 2 });
     expect(problems.map((problem) => problemText(problem).replace(`${root}/`, ''))).toEqual([
@@ -66,8 +66,8 @@ describe('pilot-discovery validate', () => {
   });
 
   test('warns of objects that another file defines differently, and names the applied definition', async () => {
-    const first = file('a.yaml', good);
-    const other = `# later\n${good.replace('metadata: {', 'metadata: {labels: {track: beta}, ')}`;
+    const first = file('a.yaml', goodRule);
+    const other = `# later\n${goodRule.replace('metadata: {', 'metadata: {labels: {track: beta}, ')}`;
     expect(other).toContain('beta');
     const { problems } = await validateFiles([first, file('b.yaml', other)]);
     expect(problems.map(problemText)).toEqual([
@@ -76,7 +76,10 @@ describe('pilot-discovery validate', () => {
   });
 
   test('does not report objects that another file defines identically', async () => {
-    const { problems, objects } = await validateFiles([file('a.yaml', good), file('b.yaml', `# again\n${good}`)]);
+    const { problems, objects } = await validateFiles([
+      file('a.yaml', goodRule),
+      file('b.yaml', `# again\n${goodRule}`),
+    ]);
     expect([problems, objects]).toEqual([[], 1]);
   });
 
@@ -111,7 +114,7 @@ describe('pilot-discovery validate with hostile files', () => {
   ])(
     'reports an alias within its own value as an error of its object, along with other errors: %s',
     async (_, kind, spec) => {
-      const text = `apiVersion: ${kind}\nmetadata: {name: a, namespace: shop}\nspec:\n  ${spec}\n---\n${good}`;
+      const text = `apiVersion: ${kind}\nmetadata: {name: a, namespace: shop}\nspec:\n  ${spec}\n---\n${goodRule}`;
       const { problems, objects } = await validateFiles([], [{ file: 'a.yaml', text }]);
       expect(objects).toBe(1);
       expect(problems.filter(({ severity }) => severity === 'error')).toMatchObject([{ code: 'YAML_INVALID' }]);
@@ -119,10 +122,10 @@ describe('pilot-discovery validate with hostile files', () => {
   );
 
   test('warns of bytes that are not UTF-8, with their location', async () => {
-    const path = file('a.yaml', good);
+    const path = file('a.yaml', goodRule);
     writeFileSync(
       path,
-      Buffer.from(good.replace('{name: cart', '{annotations: {a: "caf\u00e9"}, name: cart'), 'latin1'),
+      Buffer.from(goodRule.replace('{name: cart', '{annotations: {a: "caf\u00e9"}, name: cart'), 'latin1'),
     );
     const { problems, objects } = await validateFiles([path]);
     expect(objects).toBe(1);
@@ -132,21 +135,21 @@ describe('pilot-discovery validate with hostile files', () => {
 
 describe('command pilot-discovery validate', () => {
   async function run(...args: string[]): Promise<{ code: unknown; out: string; error: string }> {
-    const printed = { out: '', error: '' };
+    const printedOutput = { out: '', error: '' };
     const streams: CommandStreams = {
       out: (text) => {
-        printed.out += text;
+        printedOutput.out += text;
       },
       error: (text) => {
-        printed.error += text;
+        printedOutput.error += text;
       },
     };
     await validateCommand(streams).parseAsync(args, { from: 'user' });
-    return { code: process.exitCode, ...printed };
+    return { code: process.exitCode, ...printedOutput };
   }
 
   test('exits with 0 for valid files, 1 for errors and 2 for unreadable files', async () => {
-    expect(await run(file('a.yaml', good))).toEqual({
+    expect(await run(file('a.yaml', goodRule))).toEqual({
       code: 0,
       out: '',
       error:
@@ -154,20 +157,20 @@ describe('command pilot-discovery validate', () => {
         '1 valid object in 1 file: 0 errors, 0 warnings\n',
     });
     // The second file is also in the first folder, and is read once.
-    const bad = await run(root, file('b.yaml', twoErrors));
-    expect([bad.code, bad.out.split('\n').length]).toEqual([1, 4]);
+    const badResult = await run(root, file('b.yaml', twoErrors));
+    expect([badResult.code, badResult.out.split('\n').length]).toEqual([1, 4]);
     expect((await run(join(root, 'missing'))).code).toBe(2);
   });
 
   test('treats warnings as errors with --strict', async () => {
-    const unknown = file('c.yaml', 'apiVersion: example.com/v1\nkind: Odd\nmetadata: {name: a}\n');
-    expect((await run(unknown)).code).toBe(0);
-    expect((await run(unknown, '--strict')).code).toBe(1);
+    const unknownKind = file('c.yaml', 'apiVersion: example.com/v1\nkind: Odd\nmetadata: {name: a}\n');
+    expect((await run(unknownKind)).code).toBe(0);
+    expect((await run(unknownKind, '--strict')).code).toBe(1);
   });
 
   test('checks a mesh configuration, and prints JSON', async () => {
     const mesh = file('mesh', 'connectTimeout: soon\n');
-    const { code, out } = await run(file('a.yaml', good), '--meshConfig', mesh, '--format', 'json');
+    const { code, out } = await run(file('a.yaml', goodRule), '--meshConfig', mesh, '--format', 'json');
     expect(code).toBe(1);
     expect(JSON.parse(out)).toMatchObject({ objects: 1, problems: [{ file: mesh, field: 'connectTimeout' }] });
   });

@@ -15,7 +15,7 @@ async function serve(handler: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/ready`;
 }
 
-async function waiting(...args: string[]): Promise<string[]> {
+async function runWait(...args: string[]): Promise<string[]> {
   const printedLines: string[] = [];
   await waitCommand((line) => printedLines.push(line)).parseAsync(args, { from: 'user' });
   return printedLines;
@@ -24,29 +24,29 @@ async function waiting(...args: string[]): Promise<string[]> {
 test('wait sends the first request after one period, and repeats it until the response is 200 (agent §11)', async () => {
   let requestCount = 0;
   let first = 0;
-  const begin = performance.now();
+  const startMs = performance.now();
   const url = await serve((_, response) => {
-    first ||= performance.now() - begin;
+    first ||= performance.now() - startMs;
     response.writeHead(++requestCount < 3 ? 503 : 200).end('x'.repeat(1_000_000));
   });
-  expect((await waiting('--url', url, '--periodMillis', '50')).at(-1)).toBe('Envoy is ready!');
+  expect((await runWait('--url', url, '--periodMillis', '50')).at(-1)).toBe('Envoy is ready!');
   expect(requestCount).toBe(3);
   expect(first).toBeGreaterThan(45);
 });
 
 test('wait reports the last error when the timeout has expired (agent §11)', async () => {
   const url = await serve((_, response) => response.writeHead(503).end());
-  await expect(waiting('--url', url, '--timeoutSeconds', '1', '--periodMillis', '100')).rejects.toThrow(
+  await expect(runWait('--url', url, '--timeoutSeconds', '1', '--periodMillis', '100')).rejects.toThrow(
     codedError('REQUEST_FAILED', { path: url, expected: 'HTTP status code 200', got: 'HTTP status code 503' }),
   );
-  const silent = await serve(() => {});
+  const silentUrl = await serve(() => {});
   await expect(
-    waiting('--url', silent, '--timeoutSeconds', '1', '--periodMillis', '100', '--requestTimeoutMillis', '100'),
-  ).rejects.toThrow(codedError('REQUEST_FAILED', { path: silent, got: expect.stringMatching(/timeout|aborted/) }));
+    runWait('--url', silentUrl, '--timeoutSeconds', '1', '--periodMillis', '100', '--requestTimeoutMillis', '100'),
+  ).rejects.toThrow(codedError('REQUEST_FAILED', { path: silentUrl, got: expect.stringMatching(/timeout|aborted/) }));
   const [port] = await freePorts(1);
-  const closed = `http://127.0.0.1:${port}/`;
-  await expect(waiting('--url', closed, '--timeoutSeconds', '1', '--periodMillis', '100')).rejects.toThrow(
-    codedError('REQUEST_FAILED', { path: closed, got: expect.stringContaining('ECONNREFUSED') }),
+  const closedUrl = `http://127.0.0.1:${port}/`;
+  await expect(runWait('--url', closedUrl, '--timeoutSeconds', '1', '--periodMillis', '100')).rejects.toThrow(
+    codedError('REQUEST_FAILED', { path: closedUrl, got: expect.stringContaining('ECONNREFUSED') }),
   );
 });
 
@@ -56,20 +56,20 @@ test('wait fails without a request if the timeout is 0 (agent §11)', async () =
     requestCount++;
     response.end();
   });
-  await expect(waiting('--url', url, '--timeoutSeconds', '0')).rejects.toThrow(
+  await expect(runWait('--url', url, '--timeoutSeconds', '0')).rejects.toThrow(
     codedError('REQUEST_FAILED', { path: url, got: 'no request was sent' }),
   );
   expect(requestCount).toBe(0);
 });
 
 test('wait reports invalid values (agent §11)', async () => {
-  await expect(waiting('--timeoutSeconds', 'soon')).rejects.toThrow(
+  await expect(runWait('--timeoutSeconds', 'soon')).rejects.toThrow(
     codedError('FLAG_INVALID', { path: '--timeoutSeconds', got: '"soon"' }),
   );
-  await expect(waiting('--periodMillis', '0')).rejects.toThrow(
+  await expect(runWait('--periodMillis', '0')).rejects.toThrow(
     codedError('FLAG_INVALID', { path: '--periodMillis', got: '"0"' }),
   );
-  await expect(waiting('--url', 'localhost')).rejects.toThrow(
+  await expect(runWait('--url', 'localhost')).rejects.toThrow(
     codedError('FLAG_INVALID', { path: '--url', got: '"localhost"' }),
   );
 });

@@ -14,7 +14,7 @@ function temporaryFolder(): string {
   return folder;
 }
 
-function open(args: readonly string[], runDir = temporaryFolder()): ProgramRecording {
+function openTraced(args: readonly string[], runDir = temporaryFolder()): ProgramRecording {
   const flags = addRecordingFlags(new Command()).parse(args, { from: 'user' }).opts<RecordingFlags>();
   return openRecording({ program: 'test', machines: [], routine: ['tick'], flags, runDir, log: silentLogger });
 }
@@ -32,27 +32,27 @@ async function recordedIn(file: string, recording: ProgramRecording): Promise<Tr
 
 test('the trace file has the requested level, and long texts are truncated unless the level is full', async () => {
   const file = join(temporaryFolder(), 'a.trace');
-  const standard = await recordedIn(file, open(['--trace', file]));
+  const standard = await recordedIn(file, openTraced(['--trace', file]));
   expect(standard).toMatchObject([
     { level: 'standard', omits: ['tick'] },
     { params: expect.stringMatching(/… \(3000 characters\)$/) },
   ]);
-  const full = await recordedIn(file, open(['--trace', file, '--traceLevel', 'full']));
-  expect(full).toMatchObject([{ level: 'full' }, { params: longText }]);
-  expect(full[0]).not.toHaveProperty('omits');
+  const fullRecords = await recordedIn(file, openTraced(['--trace', file, '--traceLevel', 'full']));
+  expect(fullRecords).toMatchObject([{ level: 'full' }, { params: longText }]);
+  expect(fullRecords[0]).not.toHaveProperty('omits');
 });
 
 test('an empty file name disables the trace file', async () => {
-  await open(['--trace=']).close();
+  await openTraced(['--trace=']).close();
 });
 
 test('the trace is served unless the debugger is off', async () => {
   for (const args of [[], ['--debugger', 'on'], ['--debugger', 'open']]) {
-    const recording = open(args);
+    const recording = openTraced(args);
     expect(recording.trace).toBeDefined();
     await recording.close();
   }
-  const off = open(['--debugger', 'off']);
+  const off = openTraced(['--debugger', 'off']);
   expect(off.trace).toBeUndefined();
   await off.close();
 });
@@ -62,5 +62,7 @@ test.each([
   ['--traceLevel', 'loud', 'one of standard, full'],
   ['--trace', '/nonexistent/a.trace', 'a file that can be written'],
 ])('the flag %s %s is rejected with the expected values', (path, value, expected) => {
-  expect(() => open([path, value])).toThrow(codedError('FLAG_INVALID', { path, expected, got: JSON.stringify(value) }));
+  expect(() => openTraced([path, value])).toThrow(
+    codedError('FLAG_INVALID', { path, expected, got: JSON.stringify(value) }),
+  );
 });

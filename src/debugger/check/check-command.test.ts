@@ -28,8 +28,8 @@ interface Run {
 
 function chartpilot(...args: string[]): Promise<Run> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [programFile('chartpilot'), ...args], { cwd: folder }, (failure, out, error) => {
-      resolve({ code: failure === null ? 0 : Number(failure.code), out, error });
+    execFile(process.execPath, [programFile('chartpilot'), ...args], { cwd: folder }, (failure, stdout, error) => {
+      resolve({ code: failure === null ? 0 : Number(failure.code), out: stdout, error });
     });
   });
 }
@@ -37,17 +37,17 @@ function chartpilot(...args: string[]): Promise<Run> {
 /** Runs the command in this process. File names are relative to the temporary folder, also in the output. */
 async function check(traces: string[], options: Partial<CheckCommandOptions> = {}): Promise<Run> {
   const run = { code: 0, out: '', error: '' };
-  const short = (text: string): string => text.replaceAll(`${folder}/`, '');
+  const withoutFolder = (text: string): string => text.replaceAll(`${folder}/`, '');
   const { diagrams, ...otherOptions } = options;
   run.code = await checkTraces(
     traces.map((name) => join(folder, name)),
     { format: 'text', ...otherOptions, ...(diagrams !== undefined && { diagrams: join(folder, diagrams) }) },
     {
       out: (text) => {
-        run.out += short(text);
+        run.out += withoutFolder(text);
       },
       error: (text) => {
-        run.error += short(text);
+        run.error += withoutFolder(text);
       },
     },
   );
@@ -175,8 +175,8 @@ sequenceDiagram
     expect(code).toBe(0);
     expect(out).toContain('b_3->>a: b.greeted (record 3, 20 ms)');
     expect(out).not.toMatch(/effect|note|rect/);
-    const empty = await check([trace('empty', [])], { diagrams: 'diagrams', format: 'mermaid' });
-    expect(empty.out).toContain('note over nobody: no message of the diagrams');
+    const emptyResult = await check([trace('empty', [])], { diagrams: 'diagrams', format: 'mermaid' });
+    expect(emptyResult.out).toContain('note over nobody: no message of the diagrams');
   });
 
   test('names the actors that are in no diagram', async () => {

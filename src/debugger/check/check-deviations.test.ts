@@ -34,8 +34,8 @@ describe('the check of a trace with a deviation', () => {
   });
 
   test('reports a missing or additional message as one deviation', () => {
-    const missing = restartFrom(0).toSpliced(3, 1);
-    expect(deviationsOf([restart], trace(...missing))).toEqual(['out-of-order 4: epoch.live (restart.mmd:12)']);
+    const incompleteSteps = restartFrom(0).toSpliced(3, 1);
+    expect(deviationsOf([restart], trace(...incompleteSteps))).toEqual(['out-of-order 4: epoch.live (restart.mmd:12)']);
     const tooMany = restartFrom(0).toSpliced(4, 0, 'supervisor>epoch-1 epoch.start');
     expect(deviationsOf([restart], trace(...tooMany))).toEqual(['out-of-order 5: epoch.start (restart.mmd:14)']);
   });
@@ -87,9 +87,9 @@ describe('the check of a trace with a deviation', () => {
 
   test('reports a deviation while the trace is being written', () => {
     const checker = new TraceChecker([restart]);
-    const [first, second, third] = trace(...restartFrom(0).slice(0, 2), 'supervisor>epoch-0 epoch.supersede');
+    const [first, secondRecord, third] = trace(...restartFrom(0).slice(0, 2), 'supervisor>epoch-0 epoch.supersede');
     expect(checker.feed(first!)).toEqual([]);
-    expect(checker.feed(second!)).toEqual([]);
+    expect(checker.feed(secondRecord!)).toEqual([]);
     expect(checker.feed(third!).map(brief)).toEqual(['out-of-order 3: epoch.supersede (restart.mmd:11)']);
   });
 });

@@ -17,18 +17,18 @@ let records: TraceRecord[];
 /** Hot restarts, a crash, a rejected configuration and a drain, in virtual time. */
 beforeAll(() => {
   records = [];
-  const after = (ms: number, happens: object) => ({ gap: { ms }, happens });
+  const stepAfter = (ms: number, happens: object) => ({ gap: { ms }, happens });
   const schedule = {
     settings: 'short times',
     beginning: 'in order',
     nature: 0,
     ending: 'in peace',
     steps: [
-      after(5_000, { kind: 'certificate' }),
-      after(20_000, { kind: 'crash', target: 'serving' }),
-      after(15_000, { kind: 'bootstrap refused' }),
-      after(1, { kind: 'certificate' }),
-      after(20_000, { kind: 'SIGHUP' }),
+      stepAfter(5_000, { kind: 'certificate' }),
+      stepAfter(20_000, { kind: 'crash', target: 'serving' }),
+      stepAfter(15_000, { kind: 'bootstrap refused' }),
+      stepAfter(1, { kind: 'certificate' }),
+      stepAfter(20_000, { kind: 'SIGHUP' }),
     ],
   } as unknown as Parameters<typeof writeRandomTrace>[0];
   writeRandomTrace(schedule, {
@@ -67,7 +67,7 @@ test('the check finds a deviation in a trace that begins shortly before it', () 
     const record = records[i]!;
     return i > 120 && kind === 'event' && record.kind === 'event' && record.event.type === 'epoch.live';
   });
-  const missing = records.toSpliced(at, 1).map((record, i) => ({ ...record, seq: i + 1 }));
-  expect(firstDeviation(missing)).toBeDefined();
-  expect(firstDeviation(missing.slice(at - 60))).toBeDefined();
+  const withoutRecord = records.toSpliced(at, 1).map((record, i) => ({ ...record, seq: i + 1 }));
+  expect(firstDeviation(withoutRecord)).toBeDefined();
+  expect(firstDeviation(withoutRecord.slice(at - 60))).toBeDefined();
 });

@@ -68,11 +68,11 @@ function write(tree: Plan, nextType: () => string): Written {
 }
 
 function interleave(runs: string[][], choose: (below: number) => number): string[] {
-  const left = runs.filter((run) => run.length > 0);
-  if (left.length === 0) return [];
-  const picked = choose(left.length);
-  const [first, ...rest] = left[picked]!;
-  return [first!, ...interleave(left.with(picked, rest), choose)];
+  const remainingRuns = runs.filter((run) => run.length > 0);
+  if (remainingRuns.length === 0) return [];
+  const picked = choose(remainingRuns.length);
+  const [first, ...rest] = remainingRuns[picked]!;
+  return [first!, ...interleave(remainingRuns.with(picked, rest), choose)];
 }
 
 const diagramOf = (lines: string[]) =>
@@ -87,21 +87,21 @@ function counter(): () => string {
 }
 
 /** Takes the choices of a run from one list, so that fast-check can shrink a failure. */
-function choices(drawn: readonly number[]): (below: number) => number {
+function choices(drawnNumbers: readonly number[]): (below: number) => number {
   let i = 0;
-  return (below) => drawn[i++ % drawn.length]! % below;
+  return (limit) => drawnNumbers[i++ % drawnNumbers.length]! % limit;
 }
 
 const draws = fc.array(fc.nat(1_000), { minLength: 1, maxLength: 60 });
 
 test('the check accepts every run of a diagram and every prefix of a run', () => {
   fc.assert(
-    fc.property(plan, draws, fc.nat(), (tree, drawn, cut) => {
+    fc.property(plan, draws, fc.nat(), (tree, drawnNumbers, cutIndex) => {
       const { lines, run } = write(tree, counter());
-      const types = run(choices(drawn));
+      const types = run(choices(drawnNumbers));
       const diagram = diagramOf(lines);
       expect(checkTrace([diagram], recordsOf(types)).departures).toEqual([]);
-      expect(checkTrace([diagram], recordsOf(types.slice(0, cut % (types.length + 1)))).departures).toEqual([]);
+      expect(checkTrace([diagram], recordsOf(types.slice(0, cutIndex % (types.length + 1)))).departures).toEqual([]);
     }),
     { numRuns: 500 },
   );
@@ -109,14 +109,14 @@ test('the check accepts every run of a diagram and every prefix of a run', () =>
 
 test('a restored checker continues as if it had never been saved', () => {
   fc.assert(
-    fc.property(plan, draws, draws, fc.nat(), (tree, drawn, otherwise, cut) => {
+    fc.property(plan, draws, draws, fc.nat(), (tree, drawnNumbers, otherNumbers, cutIndex) => {
       const { lines, run } = write(tree, counter());
-      const records = recordsOf([...run(choices(drawn)), ...run(choices(otherwise)), 'step.1']);
-      const at = cut % (records.length + 1);
+      const records = recordsOf([...run(choices(drawnNumbers)), ...run(choices(otherNumbers)), 'step.1']);
+      const at = cutIndex % (records.length + 1);
       const checker = new TraceChecker([diagramOf(lines)]);
       for (const record of records.slice(0, at)) checker.feed(record);
       const restore = checker.save();
-      for (const record of recordsOf(run(choices(otherwise)))) checker.feed({ ...record, seq: at + record.seq });
+      for (const record of recordsOf(run(choices(otherNumbers)))) checker.feed({ ...record, seq: at + record.seq });
       restore();
       for (const record of records.slice(at)) checker.feed(record);
       expect(checker.report()).toEqual(checkTrace([diagramOf(lines)], records));
@@ -136,18 +136,18 @@ test('the check rejects a run with two swapped adjacent steps at the first of th
     { maxLength: 3 },
   );
   fc.assert(
-    fc.property(wraps, draws, (wrapper, drawn) => {
+    fc.property(wraps, draws, (wrapper, drawnNumbers) => {
       // The two steps are written first, therefore their types are `step.1` and `step.2`.
       const nextType = counter();
-      let written = write(twoSteps, nextType);
+      let writtenDiagram = write(twoSteps, nextType);
       for (const { op, before, behind } of wrapper) {
         const [first, last] = [write(before, nextType), write(behind, nextType)];
-        written = join(op, [first, written, last]);
+        writtenDiagram = join(op, [first, writtenDiagram, last]);
       }
-      const types = written.run(choices(drawn));
+      const types = writtenDiagram.run(choices(drawnNumbers));
       const [one, two] = [types.indexOf('step.1'), types.indexOf('step.2')];
       const swapped = types.with(one, 'step.2').with(two, 'step.1');
-      const { departures } = checkTrace([diagramOf(written.lines)], recordsOf(swapped));
+      const { departures } = checkTrace([diagramOf(writtenDiagram.lines)], recordsOf(swapped));
       expect(departures[0]?.message).toMatchObject({ seq: one + 1, type: 'step.2' });
       expect(departures[0]?.expected.map(({ type }) => type)).toContain('step.1');
     }),
@@ -155,18 +155,18 @@ test('the check rejects a run with two swapped adjacent steps at the first of th
   );
 });
 
-function join(op: 'par' | 'sequence', parts: Written[]): Written {
+function join(op: 'par' | 'sequence', writtenParts: Written[]): Written {
   if (op === 'sequence') {
     return {
-      lines: parts.flatMap((part) => part.lines),
-      run: (choose) => parts.flatMap((part) => part.run(choose)),
+      lines: writtenParts.flatMap((part) => part.lines),
+      run: (choose) => writtenParts.flatMap((part) => part.run(choose)),
     };
   }
   return {
-    lines: ['par', ...parts.flatMap((part, i) => (i === 0 ? part.lines : ['and', ...part.lines])), 'end'],
+    lines: ['par', ...writtenParts.flatMap((part, i) => (i === 0 ? part.lines : ['and', ...part.lines])), 'end'],
     run: (choose) =>
       interleave(
-        parts.map((part) => part.run(choose)),
+        writtenParts.map((part) => part.run(choose)),
         choose,
       ),
   };

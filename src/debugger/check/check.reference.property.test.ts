@@ -36,8 +36,8 @@ function wordsOf(fragment: Fragment): Set<string> {
     case 'opt':
       return new Set(['', ...wordsOf(fragment.body)]);
     case 'loop': {
-      const once = new Set(['', ...wordsOf(fragment.body)]);
-      return Array.from({ length: maxTraceLength + 1 }, () => once).reduce(concatenated, new Set(['']));
+      const onceWords = new Set(['', ...wordsOf(fragment.body)]);
+      return Array.from({ length: maxTraceLength + 1 }, () => onceWords).reduce(concatenated, new Set(['']));
     }
     case 'par':
       return fragment.branches.map(wordsOf).reduce(shuffled, new Set(['']));
@@ -45,16 +45,16 @@ function wordsOf(fragment: Fragment): Set<string> {
 }
 
 /** Words longer than any trace are cut and marked, and do not count as complete. */
-const cut = (word: string): string =>
+const cutWord = (word: string): string =>
   word.length > maxTraceLength + 1 ? `${word.slice(0, maxTraceLength + 1)}…` : word;
 
 function concatenated(first: Set<string>, second: Set<string>): Set<string> {
-  return new Set([...first].flatMap((x) => (x.endsWith('…') ? [x] : [...second].map((y) => cut(x + y)))));
+  return new Set([...first].flatMap((x) => (x.endsWith('…') ? [x] : [...second].map((y) => cutWord(x + y)))));
 }
 
 function shuffled(first: Set<string>, second: Set<string>): Set<string> {
   fc.pre(first.size * second.size < 2_000);
-  return new Set([...first].flatMap((x) => [...second].flatMap((y) => shuffles(x, y).map(cut))));
+  return new Set([...first].flatMap((x) => [...second].flatMap((y) => shuffles(x, y).map(cutWord))));
 }
 
 function shuffles(x: string, y: string): string[] {
@@ -67,10 +67,10 @@ function shuffles(x: string, y: string): string[] {
 }
 
 function languageOf(body: Fragment): Words {
-  const words = [...wordsOf(body)];
+  const bodyWords = [...wordsOf(body)];
   return {
-    begins: new Set(words.flatMap((word) => Array.from({ length: word.length + 1 }, (_, i) => word.slice(0, i)))),
-    whole: new Set(words),
+    begins: new Set(bodyWords.flatMap((word) => Array.from({ length: word.length + 1 }, (_, i) => word.slice(0, i)))),
+    whole: new Set(bodyWords),
   };
 }
 
@@ -93,14 +93,14 @@ const nameAt = (pattern: string, n: number): string => pattern.replace('N+1', St
 const numbers = [0, 1, 2, 3, 4];
 
 class Reference {
-  readonly #words: Words;
+  readonly #diagramWords: Words;
   readonly #arrows: Line[];
   readonly #interruptions: Line[];
   #live: Reading[][] = [];
   readonly counts = { started: 0, completed: 0, interrupted: 0 };
 
   constructor(body: Fragment, arrows: DiagramArrow[], interruptions: Line[]) {
-    this.#words = languageOf(body);
+    this.#diagramWords = languageOf(body);
     this.#arrows = arrows.map((arrow) => ({
       from: arrow.from.text,
       to: arrow.to.text,
@@ -116,16 +116,16 @@ class Reference {
 
   /** @returns the kind of deviation, if any */
   take(message: { from: string; to: string; type: string }): 'out-of-order' | 'unexpected' | undefined {
-    let taken = false;
+    let isTaken = false;
     let interrupted = false;
-    let refused = false;
+    let isRefused = false;
     const isOpen = (activation: Reading[]): boolean => activation.some(({ n }) => n === undefined);
     const order = [...this.#live.filter((a) => !isOpen(a)), ...this.#live.filter(isOpen)];
     for (const activation of order) {
-      const { moved, left } = this.#advance(activation, message, !taken);
+      const { moved, left } = this.#advance(activation, message, !isTaken);
       if (moved) {
         this.#replace(activation, left);
-        taken = true;
+        isTaken = true;
       } else if (this.#interrupts(activation, message)) {
         this.#replace(activation, undefined);
         this.counts.interrupted++;
@@ -133,17 +133,17 @@ class Reference {
       } else if (left.length > 0) {
         this.#replace(activation, left);
       } else if (
-        activation.some(({ taken: word }) => this.#words.whole.has(word)) &&
+        activation.some(({ taken: word }) => this.#diagramWords.whole.has(word)) &&
         this.#opening(message).length > 0
       ) {
         this.#replace(activation, undefined);
         this.counts.completed++;
       } else {
-        refused = true;
+        isRefused = true;
       }
     }
-    if (refused) return 'out-of-order';
-    if (taken) return undefined;
+    if (isRefused) return 'out-of-order';
+    if (isTaken) return undefined;
     const opening = this.#opening(message);
     if (opening.length > 0) {
       const activation: Reading[] = [];
@@ -152,22 +152,24 @@ class Reference {
       this.#replace(activation, opening);
       return undefined;
     }
-    const isOfAlphabet = numbers.some((n) => this.#letters(message, n).length > 0);
-    return interrupted || !isOfAlphabet ? undefined : 'unexpected';
+    const isInAlphabet = numbers.some((n) => this.#letters(message, n).length > 0);
+    return interrupted || !isInAlphabet ? undefined : 'unexpected';
   }
 
   stopped(actor: string): void {
     for (const activation of [...this.#live]) {
-      const left = activation.filter(
+      const remainingReadings = activation.filter(
         ({ n }) => n === undefined || (nameAt('epoch-N', n) !== actor && nameAt('epoch-N+1', n) !== actor),
       );
-      if (left.length === activation.length) continue;
-      if (left.length > 0) this.#replace(activation, left);
+      if (remainingReadings.length === activation.length) continue;
+      if (remainingReadings.length > 0) this.#replace(activation, remainingReadings);
       else {
         // The activation was complete for one N and could not be at another position, so the readings with another N
         // were wrong.
-        const byN = Map.groupBy(activation, ({ n }) => n);
-        const isComplete = [...byN.values()].some((group) => group.every(({ taken }) => this.#isOver(taken)));
+        const readingsByNumber = Map.groupBy(activation, ({ n }) => n);
+        const isComplete = [...readingsByNumber.values()].some((group) =>
+          group.every(({ taken }) => this.#isOver(taken)),
+        );
         this.#replace(activation, undefined);
         this.counts[isComplete ? 'completed' : 'interrupted']++;
       }
@@ -176,7 +178,7 @@ class Reference {
 
   /** The arrows that match the message for this N; if N is undetermined, those without a number. */
   #letters(message: { from: string; to: string; type: string }, n: number | undefined): string[] {
-    return this.#arrows.flatMap((arrow) => (fits(arrow, message, n) ? [arrow.letter] : []));
+    return this.#arrows.flatMap((arrow) => (matchesLine(arrow, message, n) ? [arrow.letter] : []));
   }
 
   #advance(
@@ -185,12 +187,12 @@ class Reference {
     mayBind: boolean,
   ): { moved: boolean; left: Reading[] } {
     const next: Reading[] = [];
-    let moved = false;
+    let hasMoved = false;
     for (const { n, taken } of readings) {
-      const goOn = (letters: string[], as: number | undefined): boolean => {
-        const on = letters.filter((letter) => this.#words.begins.has(taken + letter));
-        for (const letter of on) next.push({ n: as, taken: taken + letter });
-        return on.length > 0;
+      const goOn = (letters: string[], boundNumber: number | undefined): boolean => {
+        const nextLetters = letters.filter((letter) => this.#diagramWords.begins.has(taken + letter));
+        for (const letter of nextLetters) next.push({ n: boundNumber, taken: taken + letter });
+        return nextLetters.length > 0;
       };
       if (this.#isOver(taken)) {
         next.push({ n, taken });
@@ -204,11 +206,11 @@ class Reference {
           if (goOn(bindsIt, bound)) went = true;
         }
       }
-      moved ||= went;
+      hasMoved ||= went;
       // A message without a matching letter does not affect the reading.
       if (!went && matchingLetters.length === 0) next.push({ n, taken });
     }
-    return { moved, left: next };
+    return { moved: hasMoved, left: next };
   }
 
   #opening(message: { from: string; to: string; type: string }): Reading[] {
@@ -219,27 +221,29 @@ class Reference {
   #interrupts(activation: readonly Reading[], message: { from: string; to: string; type: string }): boolean {
     return activation.some(({ n }) =>
       this.#interruptions.some((line) =>
-        n === undefined ? numbers.some((any) => fits(line, message, any)) : fits(line, message, n),
+        n === undefined
+          ? numbers.some((anyNumber) => matchesLine(line, message, anyNumber))
+          : matchesLine(line, message, n),
       ),
     );
   }
 
-  #isOver(taken: string): boolean {
-    return ![...this.#words.begins].some((word) => word.length > taken.length && word.startsWith(taken));
+  #isOver(takenWord: string): boolean {
+    return ![...this.#diagramWords.begins].some((word) => word.length > takenWord.length && word.startsWith(takenWord));
   }
 
   /** Sets the readings of an activation, or removes it. */
-  #replace(activation: Reading[], left: readonly Reading[] | undefined): void {
-    if (left !== undefined && !left.every(({ taken }) => this.#isOver(taken))) {
-      activation.splice(0, activation.length, ...left);
+  #replace(activation: Reading[], nextReadings: readonly Reading[] | undefined): void {
+    if (nextReadings !== undefined && !nextReadings.every(({ taken }) => this.#isOver(taken))) {
+      activation.splice(0, activation.length, ...nextReadings);
       return;
     }
-    if (left !== undefined) this.counts.completed++;
+    if (nextReadings !== undefined) this.counts.completed++;
     this.#live = this.#live.filter((other) => other !== activation);
   }
 }
 
-function fits(
+function matchesLine(
   line: Omit<Line, 'letter'>,
   message: { from: string; to: string; type: string },
   n: number | undefined,
@@ -251,7 +255,7 @@ function fits(
 
 // Random diagrams and traces.
 
-const ends = fc.constantFrom<[string, string]>(
+const arrowEnds = fc.constantFrom<[string, string]>(
   ['s', 'epoch-N'],
   ['epoch-N', 's'],
   ['s', 'epoch-N+1'],
@@ -269,7 +273,7 @@ const { shape } = fc.letrec<{ shape: Shape }>((tie) => {
   return {
     shape: fc.oneof(
       { maxDepth: 3, withCrossShrink: true },
-      { weight: 4, arbitrary: fc.record({ op: fc.constant('arrow' as const), ends, type }) },
+      { weight: 4, arbitrary: fc.record({ op: fc.constant('arrow' as const), ends: arrowEnds, type }) },
       { weight: 4, arbitrary: node('sequence', 2, 3) },
       { weight: 1, arbitrary: node('alt', 2, 2) },
       { weight: 1, arbitrary: node('par', 2, 2) },
@@ -309,10 +313,10 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ from: fc.constant('s'), to: epoch, type }) },
   { weight: 6, arbitrary: fc.record({ from: epoch, to: fc.constant('s'), type }) },
   { weight: 4, arbitrary: fc.record({ from: fc.constant('s'), to: fc.constant('t'), type }) },
-  { weight: 1, arbitrary: epoch.map((stopped) => ({ stopped })) },
+  { weight: 1, arbitrary: epoch.map((stoppedActor) => ({ stopped: stoppedActor })) },
 );
 const interruption = fc
-  .record({ ends, type })
+  .record({ ends: arrowEnds, type })
   .map(({ ends: [from, to], type: of }) => ({ from, to, type: of, letter: '' }));
 
 function diagramOf(body: Fragment, interruptions: readonly Line[]): Diagram {
@@ -374,44 +378,44 @@ const endOfTwoReadings: [Shape, Line[], Happening[]] = [
 ];
 
 test('the check finds the same first deviation as a search through all words of a diagram', () => {
-  const seen = { accepted: 0, 'out-of-order': 0, unexpected: 0, undeclared: 0, completed: 0, interrupted: 0 };
+  const resultCounts = { accepted: 0, 'out-of-order': 0, unexpected: 0, undeclared: 0, completed: 0, interrupted: 0 };
   fc.assert(
     fc.property(
       shape,
       fc.array(interruption, { maxLength: 1 }),
       fc.array(happening, { minLength: 2, maxLength: maxTraceLength }),
-      (drawn, interruptions, trace) => {
+      (drawnTree, interruptions, trace) => {
         const arrows: DiagramArrow[] = [];
-        const body = build(drawn, arrows);
+        const body = build(drawnTree, arrows);
         fc.pre(arrows.length <= 6);
         const reference = new Reference(body, arrows, interruptions);
         const checker = new TraceChecker([diagramOf(body, interruptions)]);
         for (const [i, happening] of trace.entries()) {
-          const found = checker.feed(recordOf(happening, i + 1));
-          const kinds = [...new Set(found.map(({ kind }) => kind))];
+          const findings = checker.feed(recordOf(happening, i + 1));
+          const kinds = [...new Set(findings.map(({ kind }) => kind))];
           if ('stopped' in happening) {
-            expect(found).toEqual([]);
+            expect(findings).toEqual([]);
             reference.stopped(happening.stopped);
           } else {
-            const spokenOf = numbers.some((n) => arrows.some((arrow) => fits(asLine(arrow), happening, n)));
+            const spokenOf = numbers.some((n) => arrows.some((arrow) => matchesLine(asLine(arrow), happening, n)));
             const kind = reference.take(happening);
             expect(kinds).toEqual(spokenOf ? (kind === undefined ? [] : [kind]) : ['undeclared']);
           }
-          for (const kind of kinds) seen[kind]++;
+          for (const kind of kinds) resultCounts[kind]++;
           // After a deviation the check continues by heuristics that the page does not define.
           if (kinds.length > 0) return;
           const [counts] = checker.report().diagrams;
           expect(counts).toEqual({ file: 'random.mmd', ...reference.counts, live: reference.live });
         }
-        seen.accepted++;
-        seen.completed += reference.counts.completed;
-        seen.interrupted += reference.counts.interrupted;
+        resultCounts.accepted++;
+        resultCounts.completed += reference.counts.completed;
+        resultCounts.interrupted += reference.counts.interrupted;
       },
     ),
     { numRuns: 3_000, examples: [endOfTwoReadings] },
   );
   // Proves that the random runs cover every outcome.
-  for (const times of Object.values(seen)) expect(times).toBeGreaterThan(0);
+  for (const times of Object.values(resultCounts)) expect(times).toBeGreaterThan(0);
 });
 
 const asLine = ({ from, to, type: of }: DiagramArrow): Omit<Line, 'letter'> => ({

@@ -29,14 +29,14 @@ describe('the check of a trace that follows the diagrams', () => {
   });
 
   test('accepts a trace that ends anywhere, because a crash is no deviation', () => {
-    const whole = trace(begun(0), ...restartFrom(0), ...restartFrom(1));
-    for (let length = 0; length <= whole.length; length++) {
-      expect(deviationsOf([spawnsOnly, restart], whole.slice(0, length))).toEqual([]);
+    const wholeTrace = trace(begun(0), ...restartFrom(0), ...restartFrom(1));
+    for (let length = 0; length <= wholeTrace.length; length++) {
+      expect(deviationsOf([spawnsOnly, restart], wholeTrace.slice(0, length))).toEqual([]);
     }
   });
 
   test('accepts alternative branches, and activations without their optional end', () => {
-    const failed = [
+    const failedSteps = [
       ...restartFrom(0).slice(0, 4),
       'epoch-1 timer liveTimeout',
       'supervisor>epoch-1 epoch.abort',
@@ -44,26 +44,26 @@ describe('the check of a trace that follows the diagrams', () => {
     ];
     const report = checkTrace(
       [restart],
-      trace(...failed, ...failed, 'supervisor>agent restart.failed', ...restartFrom(0)),
+      trace(...failedSteps, ...failedSteps, 'supervisor>agent restart.failed', ...restartFrom(0)),
     );
     expect(report.departures).toEqual([]);
     expect(report.diagrams[0]).toMatchObject({ started: 3, completed: 3 });
   });
 
   test('accepts simultaneous activations with different numbers', () => {
-    const open = (n: number): string => `ads-server>ads-connection-${n} connection.opened`;
+    const openedMessage = (n: number): string => `ads-server>ads-connection-${n} connection.opened`;
     const requestOf = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} request.received`;
     const responseOf = (n: number): string => `ads-connection-${n}>ads-connection-${n}/stream response.sent`;
     const close = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} stream.closed`;
     const report = checkTrace(
       [connection],
       trace(
-        open(1),
-        open(2),
+        openedMessage(1),
+        openedMessage(2),
         requestOf(2),
         requestOf(1),
         responseOf(1),
-        open(7),
+        openedMessage(7),
         responseOf(2),
         close(2),
         requestOf(7),
@@ -72,9 +72,9 @@ describe('the check of a trace that follows the diagrams', () => {
     );
     expect(report.departures).toEqual([]);
     expect(report.diagrams[0]).toMatchObject({ started: 3, completed: 1, live: 2 });
-    expect(deviationsOf([connection], trace(open(1), open(2), requestOf(1), responseOf(1), responseOf(2)))).toEqual([
-      'out-of-order 5: response.sent (connection.mmd:7)',
-    ]);
+    expect(
+      deviationsOf([connection], trace(openedMessage(1), openedMessage(2), requestOf(1), responseOf(1), responseOf(2))),
+    ).toEqual(['out-of-order 5: response.sent (connection.mmd:7)']);
   });
 
   test('accepts an interruption by a message that the diagram names', () => {
@@ -102,7 +102,7 @@ describe('the check of a trace that follows the diagrams', () => {
   });
 
   test('interrupts an activation only by messages with its own number', () => {
-    const turn = parseDiagram(
+    const interruptedDiagram = parseDiagram(
       'sequenceDiagram\n%% interrupted by: e->>s: epoch.failed\nparticipant s\nparticipant e as epoch-N\ns->>e: epoch.start\ne->>s: epoch.live\ne->>s: epoch.healthy',
       'turn.mmd',
     );
@@ -111,7 +111,7 @@ describe('the check of a trace that follows the diagrams', () => {
       'failure.mmd',
     );
     const { departures, diagrams } = checkTrace(
-      [turn, failure],
+      [interruptedDiagram, failure],
       trace('s>epoch-1 epoch.start', 's>epoch-2 epoch.start', 'epoch-2>s epoch.failed', 'epoch-1>s epoch.live'),
     );
     expect(departures).toEqual([]);
@@ -133,9 +133,9 @@ describe('the check of a trace that follows the diagrams', () => {
   });
 
   test('does not interrupt an activation when just an effect of a numbered participant stops', () => {
-    const open = 'ads-server>ads-connection-1 connection.opened';
+    const openedMessage = 'ads-server>ads-connection-1 connection.opened';
     const close = 'ads-connection-1/stream>ads-connection-1 stream.closed';
-    const report = checkTrace([connection], trace(open, 'ads-connection-1/stream stopped', close));
+    const report = checkTrace([connection], trace(openedMessage, 'ads-connection-1/stream stopped', close));
     expect(report.departures).toEqual([]);
     expect(report.diagrams[0]).toMatchObject({ started: 1, interrupted: 0, completed: 1 });
   });
@@ -206,8 +206,8 @@ test('the check stays fast with many simultaneous activations', () => {
   const steps: string[] = [];
   for (let n = 0; n < 10_000; n++) steps.push(`ads-server>ads-connection-${n} connection.opened`);
   for (let n = 0; n < 10_000; n++) {
-    const ends = [`ads-connection-${n}`, `ads-connection-${n}/stream`];
-    steps.push(`${ends[1]}>${ends[0]} request.received`, `${ends[0]}>${ends[1]} response.sent`);
+    const streamEnds = [`ads-connection-${n}`, `ads-connection-${n}/stream`];
+    steps.push(`${streamEnds[1]}>${streamEnds[0]} request.received`, `${streamEnds[0]}>${streamEnds[1]} response.sent`);
   }
   const start = process.cpuUsage();
   const report = checkTrace([connection], trace(...steps));
@@ -229,7 +229,7 @@ test('the check ignores a message of an unchecked diagram even if another diagra
 });
 
 test('the check skips and reports a diagram with messages that the trace omits', () => {
-  const about = parseDiagram(
+  const omittedDiagram = parseDiagram(
     'sequenceDiagram\n participant a\n participant b\n a->>b: a.asks\n b->>a: b.answers',
     'ask.mmd',
   );
@@ -237,12 +237,12 @@ test('the check skips and reports a diagram with messages that the trace omits',
     'sequenceDiagram\n participant a\n participant c\n a->>c: c.begin\n c->>a: c.ended',
     'c.mmd',
   );
-  const checker = new TraceChecker([about, other], { omits: ['b.answers'] });
+  const checker = new TraceChecker([omittedDiagram, other], { omits: ['b.answers'] });
   checker.feed({ seq: 1, t: 1, kind: 'event', from: 'a', to: 'b', event: { type: 'a.asks' } });
   checker.feed({ seq: 2, t: 2, kind: 'event', from: 'a', to: 'b', event: { type: 'a.asks' } });
   checker.feed({ seq: 3, t: 3, kind: 'event', from: 'c', to: 'a', event: { type: 'c.ended' } });
   const report = checker.report();
   expect(report.notChecked).toEqual([{ file: 'ask.mmd', omitted: ['b.answers'] }]);
   expect(report.departures.map(({ message }) => message.type)).toEqual(['c.ended']);
-  expect(formatReport(report, [about, other])).toContain('ask.mmd  not checked: the trace omits b.answers');
+  expect(formatReport(report, [omittedDiagram, other])).toContain('ask.mmd  not checked: the trace omits b.answers');
 });

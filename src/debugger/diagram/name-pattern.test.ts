@@ -49,8 +49,8 @@ describe('a pattern of actor names', () => {
     for (const name of ['api-server', 'api-server-x', 'api-server-1/ping', 'api-server-01'])
       expect(match('api-server-*', name)).toBeUndefined();
     expect(nameAt(namePattern('api-server-*')!, '3')).toBe('api-server-*');
-    for (const wrong of ['*-1', 'api-*-server', 'api-server-*/ping'])
-      expect(match(wrong, 'api-server-1')).toBeUndefined();
+    for (const wrongPattern of ['*-1', 'api-*-server', 'api-server-*/ping'])
+      expect(match(wrongPattern, 'api-server-1')).toBeUndefined();
   });
 
   test('is invalid if N has no meaning at its position', () => {

@@ -15,20 +15,22 @@ const loop = (body: Fragment): Fragment => ({ kind: 'loop', body });
 const [a, b, c, d] = letters.map((letter, i) => arrow(letter, i + 1)) as [Fragment, Fragment, Fragment, Fragment];
 
 /** The set of terms after a word with one letter per message. */
-function run(fragment: Fragment, word: string): { left: ReadonlySet<Term>; pool: TermPool } {
+function run(fragment: Fragment, letterWord: string): { left: ReadonlySet<Term>; pool: TermPool } {
   const pool = new TermPool();
-  let left: ReadonlySet<Term> = new Set([pool.fromFragment(fragment, ({ type }) => letters.indexOf(type))]);
-  for (const letter of word) {
-    left = new Set([...left].flatMap((term) => [...pool.after(term, new Set([letters.indexOf(letter)]))]));
+  let remainingTerms: ReadonlySet<Term> = new Set([pool.fromFragment(fragment, ({ type }) => letters.indexOf(type))]);
+  for (const letter of letterWord) {
+    remainingTerms = new Set(
+      [...remainingTerms].flatMap((term) => [...pool.after(term, new Set([letters.indexOf(letter)]))]),
+    );
   }
-  return { left, pool };
+  return { left: remainingTerms, pool };
 }
 
 /**
  * `no`: refused; `open`: more messages must follow; `may end`: more messages may follow; `over`: no message can follow.
  */
-function acceptanceOf(fragment: Fragment, word: string): 'no' | 'open' | 'may end' | 'over' {
-  const { left, pool } = run(fragment, word);
+function acceptanceOf(fragment: Fragment, letterWord: string): 'no' | 'open' | 'may end' | 'over' {
+  const { left, pool } = run(fragment, letterWord);
   if (left.size === 0) return 'no';
   if ([...left].every((term) => term === pool.empty)) return 'over';
   return [...left].some((term) => term.optional) ? 'may end' : 'open';
@@ -137,14 +139,14 @@ describe('the terms of a diagram', () => {
   test('include every later position after a missed message', () => {
     const pool = new TermPool();
     const term = pool.fromFragment(sequence(a, b, alt(c, d)), ({ type }) => letters.indexOf(type));
-    const leftAfter = (letter: string) => [...pool.afterSkipping(term, new Set([letters.indexOf(letter)]))];
+    const termsAfter = (letter: string) => [...pool.afterSkipping(term, new Set([letters.indexOf(letter)]))];
     expect(
-      leftAfter('b')
+      termsAfter('b')
         .flatMap(nextArrows)
         .map(({ line }) => line),
     ).toEqual([3, 4]);
-    expect(leftAfter('d')).toEqual([pool.empty]);
-    expect(leftAfter('e')).toEqual([]);
+    expect(termsAfter('d')).toEqual([pool.empty]);
+    expect(termsAfter('e')).toEqual([]);
   });
 
   test('are computed quickly for interleaved loops of alternatives', () => {
@@ -156,7 +158,7 @@ describe('the terms of a diagram', () => {
 const maxLetters = 4;
 
 /** A short word, or the first letters of a longer one and an ellipsis. */
-const cut = (word: string): string => (word.length > maxLetters ? `${word.slice(0, maxLetters)}…` : word);
+const cutWord = (word: string): string => (word.length > maxLetters ? `${word.slice(0, maxLetters)}…` : word);
 
 /** All words of a fragment, with long ones cut: an independent implementation of the meaning of a diagram. */
 function wordsOf(fragment: Fragment): Set<string> {
@@ -180,11 +182,11 @@ function wordsOf(fragment: Fragment): Set<string> {
 }
 
 function concatenations(first: Set<string>, second: Set<string>): Set<string> {
-  return new Set([...first].flatMap((x) => (x.endsWith('…') ? [x] : [...second].map((y) => cut(x + y)))));
+  return new Set([...first].flatMap((x) => (x.endsWith('…') ? [x] : [...second].map((y) => cutWord(x + y)))));
 }
 
 function shuffles(first: Set<string>, second: Set<string>): Set<string> {
-  return new Set([...first].flatMap((x) => [...second].flatMap((y) => shuffle(x, y).map(cut))));
+  return new Set([...first].flatMap((x) => [...second].flatMap((y) => shuffle(x, y).map(cutWord))));
 }
 
 function shuffle(x: string, y: string): string[] {
@@ -193,15 +195,15 @@ function shuffle(x: string, y: string): string[] {
 }
 
 const { anyFragment } = fc.letrec<{ anyFragment: Fragment }>((tie) => {
-  const few = fc.array(tie('anyFragment'), { minLength: 1, maxLength: 3 });
-  const two = fc.array(tie('anyFragment'), { minLength: 2, maxLength: 2 });
+  const fewFragments = fc.array(tie('anyFragment'), { minLength: 1, maxLength: 3 });
+  const twoFragments = fc.array(tie('anyFragment'), { minLength: 2, maxLength: 2 });
   return {
     anyFragment: fc.oneof(
       { maxDepth: 3, withCrossShrink: true },
       fc.constantFrom(...letters.slice(0, 3)).map((letter) => arrow(letter)),
-      few.map((items) => sequence(...items)),
-      two.map((branches) => alt(...branches)),
-      two.map((branches) => par(...branches)),
+      fewFragments.map((items) => sequence(...items)),
+      twoFragments.map((branches) => alt(...branches)),
+      twoFragments.map((branches) => par(...branches)),
       tie('anyFragment').map(opt),
       tie('anyFragment').map(loop),
     ),
@@ -212,11 +214,11 @@ test('a term accepts exactly the prefixes of the words of its diagram, and is op
   const word = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), maxLength: maxLetters });
   fc.assert(
     fc.property(anyFragment, fc.array(word, { minLength: 10, maxLength: 10 }), (fragment, texts) => {
-      const words = wordsOf(fragment);
+      const fragmentWords = wordsOf(fragment);
       for (const text of texts) {
         const { left } = run(fragment, text);
-        expect(left.size > 0).toBe([...words].some((candidate) => candidate.startsWith(text)));
-        expect([...left].some((term) => term.optional)).toBe(words.has(text));
+        expect(left.size > 0).toBe([...fragmentWords].some((candidate) => candidate.startsWith(text)));
+        expect([...left].some((term) => term.optional)).toBe(fragmentWords.has(text));
       }
     }),
     { numRuns: 300 },
@@ -230,22 +232,23 @@ test('the continuation of a diagram from an unknown position is the union of the
       const pool = new TermPool();
       const start = pool.fromFragment(fragment, ({ type }) => letters.indexOf(type));
       const symbols = letters.map((_, i) => new Set([i]));
-      const places = new Set([start]);
-      for (const place of places) {
-        fc.pre(places.size < 200);
-        for (const symbol of symbols) for (const left of pool.after(place, symbol)) places.add(left);
+      const reachableTerms = new Set([start]);
+      for (const reachableTerm of reachableTerms) {
+        fc.pre(reachableTerms.size < 200);
+        for (const symbol of symbols)
+          for (const nextTerm of pool.after(reachableTerm, symbol)) reachableTerms.add(nextTerm);
       }
-      const leftOf = (begin: Iterable<Term>, text: string): Term[] =>
+      const termsAfterText = (startTerms: Iterable<Term>, text: string): Term[] =>
         [...text].reduce<Term[]>(
           (terms, letter) => [
             ...new Set(terms.flatMap((term) => [...pool.after(term, symbols[letters.indexOf(letter)]!)])),
           ],
-          [...begin],
+          [...startTerms],
         );
       for (const text of texts) {
-        const [rest, anywhere] = [leftOf([pool.rest(start)], text), leftOf(places, text)];
-        expect(rest.length > 0).toBe(anywhere.length > 0);
-        expect(rest.some((term) => term.optional)).toBe(anywhere.some((term) => term.optional));
+        const [restTerms, anywhere] = [termsAfterText([pool.rest(start)], text), termsAfterText(reachableTerms, text)];
+        expect(restTerms.length > 0).toBe(anywhere.length > 0);
+        expect(restTerms.some((term) => term.optional)).toBe(anywhere.some((term) => term.optional));
       }
       expect(pool.rest(start).optional).toBe(true);
     }),

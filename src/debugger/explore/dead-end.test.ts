@@ -18,9 +18,9 @@ function worldOf(edges: Edges, goalStates: readonly string[] | undefined): World
     spawned: 0,
     ending: false,
     save: () => {
-      const then = at;
+      const savedState = at;
       return () => {
-        at = then;
+        at = savedState;
       };
     },
   };
@@ -56,20 +56,20 @@ describe('the search for states from which the goal is unreachable', () => {
   });
 
   test('does not count on a choice that might never happen, even if it is free', () => {
-    const never: Edges = {
+    const unfairEdges: Edges = {
       start: { ask: { to: 'waiting' } },
       waiting: { answer: { to: 'answered', fair: false }, wait: { to: 'waiting' } },
     };
-    expect(explore(() => worldOf(never, ['answered'])).found?.path).toEqual([]);
+    expect(explore(() => worldOf(unfairEdges, ['answered'])).found?.path).toEqual([]);
   });
 
   test('accepts runs that lose the goal and reach it again', () => {
-    const again: Edges = {
+    const loopEdges: Edges = {
       start: { go: { to: 'there' } },
       there: { fall: { to: 'out', free: false } },
       out: { back: { to: 'start' } },
     };
-    expect(explore(() => worldOf(again, ['there'])).outcome).toBe('complete');
+    expect(explore(() => worldOf(loopEdges, ['there'])).outcome).toBe('complete');
   });
 
   test('is skipped for a world without a goal', () => {

@@ -11,10 +11,10 @@ const endless = createMachine({
 
 test('chartpilot explore stops at the default limit for a machine with unlimited states, unless the user sets another limit', () => {
   const subject = { ...exploreMachine(endless, {}), defaultLimits: { states: 20 } };
-  const printed: string[] = [];
-  const output = { out: (text: string) => printed.push(text), error: () => {} };
+  const printedTexts: string[] = [];
+  const output = { out: (text: string) => printedTexts.push(text), error: () => {} };
   expect(exploreWithin(subject, { format: 'text' }, output)).toBe(0);
   expect(exploreWithin(subject, { format: 'text', limit: 30 }, output)).toBe(0);
-  expect(printed).toEqual([expect.stringContaining(': 20 states'), expect.stringContaining(': 30 states')]);
+  expect(printedTexts).toEqual([expect.stringContaining(': 20 states'), expect.stringContaining(': 30 states')]);
   expect(exploreMachine(endless, {}).defaultLimits).toEqual({ ms: 60_000 });
 });

@@ -4,9 +4,9 @@ import { LocalStateTable, SharedStateTable } from './state-table.ts';
 describe.each([
   ['of one thread', () => new LocalStateTable()],
   ['that threads share', () => new SharedStateTable(1_000)],
-])('a table of states %s', (_, make) => {
+])('a table of states %s', (_, createTable) => {
   test('numbers states in order of their first visit and recognizes them again', () => {
-    const states = make();
+    const states = createTable();
     expect(states.claim('a')).toEqual({ state: 0, isNew: true });
     expect(states.claim('b')).toEqual({ state: 1, isNew: true });
     expect(states.claim('a')).toEqual({ state: 0, isNew: false });
@@ -14,7 +14,7 @@ describe.each([
   });
 
   test('distinguishes many states', () => {
-    const states = make();
+    const states = createTable();
     const keys = Array.from({ length: 1_000 }, (_, i) => `state ${i}`);
     expect(keys.map((key) => states.claim(key).state)).toEqual(keys.map((_, i) => i));
     expect(keys.every((key, i) => states.claim(key).state === i)).toBe(true);
@@ -23,12 +23,12 @@ describe.each([
 
 describe('a state table that threads share', () => {
   test('has the same content for all threads that use its memory', () => {
-    const here = new SharedStateTable(100);
-    const there = new SharedStateTable(here.buffer);
-    expect(here.claim('a')).toEqual({ state: 0, isNew: true });
-    expect(there.claim('a')).toEqual({ state: 0, isNew: false });
-    expect(there.claim('b').isNew).toBe(true);
-    expect(here.size).toBe(2);
+    const firstTable = new SharedStateTable(100);
+    const secondTable = new SharedStateTable(firstTable.buffer);
+    expect(firstTable.claim('a')).toEqual({ state: 0, isNew: true });
+    expect(secondTable.claim('a')).toEqual({ state: 0, isNew: false });
+    expect(secondTable.claim('b').isNew).toBe(true);
+    expect(firstTable.size).toBe(2);
   });
 
   test('throws an error when it is full', () => {

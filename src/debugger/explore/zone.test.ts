@@ -34,9 +34,9 @@ describe('a zone', () => {
   test('lets time pass a mark, and reports whether the mark has passed in every timing', () => {
     const zone = Zone.empty.arm('deadline', 100, 'mark').arm('timer', 150).elapse();
     expect(zone.hasPassed('deadline')).toBe(false);
-    const later = zone.fire('timer');
-    expect(later.hasPassed('deadline')).toBe(true);
-    expect(later.sinceMs('deadline')).toBe(50);
+    const laterZone = zone.fire('timer');
+    expect(laterZone.hasPassed('deadline')).toBe(true);
+    expect(laterZone.sinceMs('deadline')).toBe(50);
     expect(zone.sinceMs('deadline')).toBe(-100);
   });
 
@@ -51,19 +51,19 @@ describe('a zone', () => {
   });
 
   test('has the same order key for the same order of deadlines, regardless of distances and arming order', () => {
-    const near = Zone.empty.arm('a', 100).arm('b', 200).elapse();
-    const far = Zone.empty.arm('b', 900).arm('a', 100).elapse();
-    expect(near.orderKey()).toBe(far.orderKey());
-    expect(near.key()).not.toBe(far.key());
-    expect(near.orderKey()).not.toBe(Zone.empty.arm('a', 200).arm('b', 100).elapse().orderKey());
-    expect(near.orderKey()).not.toBe(Zone.empty.arm('a', 100).arm('b', 100).elapse().orderKey());
+    const nearZone = Zone.empty.arm('a', 100).arm('b', 200).elapse();
+    const farZone = Zone.empty.arm('b', 900).arm('a', 100).elapse();
+    expect(nearZone.orderKey()).toBe(farZone.orderKey());
+    expect(nearZone.key()).not.toBe(farZone.key());
+    expect(nearZone.orderKey()).not.toBe(Zone.empty.arm('a', 200).arm('b', 100).elapse().orderKey());
+    expect(nearZone.orderKey()).not.toBe(Zone.empty.arm('a', 100).arm('b', 100).elapse().orderKey());
   });
 
   test('has different keys before and after a mark has passed', () => {
-    const earlier = Zone.empty.arm('mark', 0, 'mark').arm('timer', 10);
-    const after = Zone.empty.arm('mark', 1, 'mark').arm('timer', 10);
-    expect(earlier.orderKey()).not.toBe(after.orderKey());
-    expect(earlier.orderKey(true)).not.toBe(after.orderKey(true));
+    const earlierZone = Zone.empty.arm('mark', 0, 'mark').arm('timer', 10);
+    const laterZone = Zone.empty.arm('mark', 1, 'mark').arm('timer', 10);
+    expect(earlierZone.orderKey()).not.toBe(laterZone.orderKey());
+    expect(earlierZone.orderKey(true)).not.toBe(laterZone.orderKey(true));
   });
 
   test('has the same order key for any age of a past mark if pastIsPast is set', () => {
@@ -106,8 +106,8 @@ class Timing {
   take({ operation, kind, ms, share, which }: Step): void {
     if (operation === 'fire') this.#fire(which);
     else {
-      const left = this.soonest - this.now;
-      this.now += share * (Number.isFinite(left) ? left : 10);
+      const remainingMs = this.soonest - this.now;
+      this.now += share * (Number.isFinite(remainingMs) ? remainingMs : 10);
       if (operation === 'arm') this.#arm(ms, kind);
       else this.#cancel(which);
     }
@@ -120,16 +120,16 @@ class Timing {
     this.zone = this.zone.arm(name, ms, kind);
   }
 
-  #cancel(which: number): void {
-    const name = [...this.due.keys()][which % Math.max(1, this.due.size)];
+  #cancel(deadlineIndex: number): void {
+    const name = [...this.due.keys()][deadlineIndex % Math.max(1, this.due.size)];
     if (name === undefined) return;
     this.due.delete(name);
     this.zone = this.zone.cancel(name);
   }
 
-  #fire(which: number): void {
+  #fire(deadlineIndex: number): void {
     const first = [...this.due].filter(([, { at, kind }]) => kind === 'exact' && at === this.soonest);
-    const name = first[which % Math.max(1, first.length)]?.[0];
+    const name = first[deadlineIndex % Math.max(1, first.length)]?.[0];
     if (name === undefined) return;
     expect(this.zone.firable()).toContain(name);
     this.now = this.soonest;

@@ -21,8 +21,8 @@ beforeEach(() => {
     symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
   symlinkSync(root, join(folder, 'node_modules/chartpilot'));
   writeFileSync(join(folder, 'package.json'), '{ "name": "cinema", "type": "module" }');
-  for (const part of ['machine', 'samples']) {
-    cpSync(join(root, `examples/generate/reservation.${part}.ts`), join(folder, `reservation.${part}.ts`));
+  for (const role of ['machine', 'samples']) {
+    cpSync(join(root, `examples/generate/reservation.${role}.ts`), join(folder, `reservation.${role}.ts`));
   }
 });
 afterEach(() => rmSync(folder, { recursive: true }));
@@ -35,8 +35,8 @@ interface Run {
 
 function run(file: string, ...args: string[]): Promise<Run> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [file, ...args], { cwd: folder }, (failure, out, error) => {
-      resolve({ code: failure === null ? 0 : Number(failure.code), out, error });
+    execFile(process.execPath, [file, ...args], { cwd: folder }, (failure, stdout, error) => {
+      resolve({ code: failure === null ? 0 : Number(failure.code), out: stdout, error });
     });
   });
 }
@@ -52,7 +52,7 @@ function breakMachine(from: string, to: string): void {
   writeFileSync(file, text.replace(from, to));
 }
 
-async function generated(machine: string, options: Partial<GenerateCommandOptions> = {}): Promise<Run> {
+async function runGenerate(machine: string, options: Partial<GenerateCommandOptions> = {}): Promise<Run> {
   let [out, error] = ['', ''];
   const code = await generateTests(
     machine,
@@ -80,7 +80,7 @@ describe('a generated vitest file', () => {
   });
 
   test('equals the file in examples/', async () => {
-    const { out } = await generated(join(root, 'examples/generate/reservation.machine.ts'), { format: 'vitest' });
+    const { out } = await runGenerate(join(root, 'examples/generate/reservation.machine.ts'), { format: 'vitest' });
     const committed = readFileSync(join(root, 'examples/generate/reservation.machine.test.ts'), 'utf8');
     const tests = (text: string): string => text.slice(text.indexOf('const start'));
     expect(tests(out)).toBe(tests(committed));
@@ -92,7 +92,7 @@ describe("the generated tests of chartpilot's machines", () => {
     'cover every transition of %s',
     async (name) => {
       // Charts with independent regions have more states than the default limit.
-      const { out } = await generated(name, { limit: 4_000 });
+      const { out } = await runGenerate(name, { limit: 4_000 });
       expect(JSON.parse(out).coverage.transitions.missing).toEqual([]);
     },
   );
@@ -100,14 +100,14 @@ describe("the generated tests of chartpilot's machines", () => {
 
 describe('chartpilot generate', () => {
   test('rejects an unknown machine name', async () => {
-    await expect(generated('cert-watchr')).rejects.toMatchObject({
+    await expect(runGenerate('cert-watchr')).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       hint: expect.stringContaining('cert-watcher'),
     });
   });
 
   test('rejects a missing file', async () => {
-    await expect(generated('./nowhere.ts')).rejects.toMatchObject({
+    await expect(runGenerate('./nowhere.ts')).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       fields: { path: expect.stringContaining('nowhere.ts') },
     });
@@ -115,7 +115,7 @@ describe('chartpilot generate', () => {
 
   test('rejects a missing export, and lists the existing exports', async () => {
     const file = join(folder, 'reservation.machine.ts');
-    await expect(generated(file, { export: 'cinema' })).rejects.toMatchObject({
+    await expect(runGenerate(file, { export: 'cinema' })).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       fields: { path: '--export', expected: 'reservationMachine', got: 'cinema' },
     });
@@ -132,13 +132,13 @@ describe('chartpilot generate', () => {
   ])('rejects a module with %s', async (_, text, message) => {
     const file = join(folder, 'machine.ts');
     writeFileSync(file, text);
-    await expect(generated(file)).rejects.toThrow(message);
+    await expect(runGenerate(file)).rejects.toThrow(message);
   });
 
   test('rejects invalid samples, and lists all their errors', async () => {
     const samples = join(folder, 'wrong.samples.ts');
     writeFileSync(samples, 'export const event = {}; export const outcomes = { pay: 5 };');
-    await expect(generated(join(folder, 'reservation.machine.ts'), { samples })).rejects.toThrow(
+    await expect(runGenerate(join(folder, 'reservation.machine.ts'), { samples })).rejects.toThrow(
       /unknown export event; .*; outcomes\['pay'\] must be a list/,
     );
   });
@@ -149,7 +149,7 @@ describe('chartpilot generate', () => {
       file,
       "import { createMachine } from 'xstate'; export default createMachine({ id: 'needy', context: ({ input }) => ({ n: input.n }) });",
     );
-    await expect(generated(file)).rejects.toMatchObject({
+    await expect(runGenerate(file)).rejects.toMatchObject({
       message: expect.stringContaining('machine needy does not start'),
       hint: expect.stringContaining('export `input`'),
     });
@@ -158,7 +158,7 @@ describe('chartpilot generate', () => {
   test('rejects a sample that cannot be written into a test', async () => {
     const samples = join(folder, 'dated.samples.ts');
     writeFileSync(samples, 'export const input = { maxSeats: 4, since: new Date(0) };');
-    await expect(generated(join(folder, 'reservation.machine.ts'), { samples, format: 'vitest' })).rejects.toThrow(
+    await expect(runGenerate(join(folder, 'reservation.machine.ts'), { samples, format: 'vitest' })).rejects.toThrow(
       'a sample contains a value of type Date',
     );
   });

@@ -6,7 +6,11 @@ import { departureOf } from './machine-test.ts';
 import type { Samples } from './samples.ts';
 import { type Step, type Suite, stepLabel } from './suite.ts';
 
-const generated = (machine: AnyStateMachine, samples: Samples = {}, options: Partial<GenerateOptions> = {}): Suite =>
+const generateSuite = (
+  machine: AnyStateMachine,
+  samples: Samples = {},
+  options: Partial<GenerateOptions> = {},
+): Suite =>
   generate(machine, samples, { cover: 'transitions', limit: 500, depth: 20, ...options }, { source: '', export: '' });
 
 const stepsOf = ({ tests }: Suite): string[] =>
@@ -14,7 +18,7 @@ const stepsOf = ({ tests }: Suite): string[] =>
 
 /** The deviations of a machine from the tests of a suite. */
 const deviations = (suite: Suite, machine: AnyStateMachine): string[] =>
-  suite.tests.flatMap((each) => departureOf(machine, suite, each) ?? []);
+  suite.tests.flatMap((generatedTest) => departureOf(machine, suite, generatedTest) ?? []);
 
 /** A lamp that is switched on and off, and turns off by itself. */
 const lamp = (change: { delayMs?: number; offTarget?: string; eventName?: string } = {}) =>
@@ -34,7 +38,7 @@ const lamp = (change: { delayMs?: number; offTarget?: string; eventName?: string
 
 describe('coverage of a generated suite', () => {
   test('includes every transition by the smallest number of shortest runs', () => {
-    expect(stepsOf(generated(lamp()))).toEqual([
+    expect(stepsOf(generateSuite(lamp()))).toEqual([
       'switch.pressed → lit, after 1000 → dark',
       'switch.pressed → lit, bulb.died → broken',
       'switch.pressed → lit, switch.pressed → dark',
@@ -42,7 +46,9 @@ describe('coverage of a generated suite', () => {
   });
 
   test('includes every state', () => {
-    expect(stepsOf(generated(lamp(), {}, { cover: 'states' }))).toEqual(['switch.pressed → lit, bulb.died → broken']);
+    expect(stepsOf(generateSuite(lamp(), {}, { cover: 'states' }))).toEqual([
+      'switch.pressed → lit, bulb.died → broken',
+    ]);
   });
 
   test('includes every path that visits no configuration twice', () => {
@@ -50,7 +56,7 @@ describe('coverage of a generated suite', () => {
       initial: 'a',
       states: { a: { on: { b: 'b', c: 'c' } }, b: { on: { c: 'c', a: 'a' } }, c: { on: { b: 'b' } } },
     });
-    const paths = stepsOf(generated(three, {}, { cover: 'paths' }));
+    const paths = stepsOf(generateSuite(three, {}, { cover: 'paths' }));
     expect(paths).toEqual(['b → b, c → c', 'c → c, b → b']);
   });
 
@@ -74,7 +80,7 @@ describe('coverage of a generated suite', () => {
       },
     );
     const samples = { outcomes: { load: [{ output: { rows: 0 } }, { output: { rows: 9 } }, { error: 'no disk' }] } };
-    const suite = generated(machine, samples);
+    const suite = generateSuite(machine, samples);
     expect(suite.coverage.transitions).toMatchObject({ covered: 3, total: 3 });
     expect(suite.tests.flatMap(({ steps }) => steps.map(({ do: step }) => step))).toContainEqual<Step>({
       kind: 'error',
@@ -88,7 +94,7 @@ describe('coverage of a generated suite', () => {
       initial: 'a',
       states: { a: { on: { go: 'choosing' } }, choosing: { always: 'b' }, b: {} },
     });
-    expect(generated(machine).coverage).toMatchObject({
+    expect(generateSuite(machine).coverage).toMatchObject({
       states: { covered: 3, total: 3, missing: [] },
       transitions: { covered: 2, total: 2, missing: [] },
     });
@@ -99,7 +105,7 @@ describe('coverage of a generated suite', () => {
       initial: 'a',
       states: { a: { on: { noise: {}, go: { guard: ({ event }) => event.ticket === true, target: 'b' } } }, b: {} },
     });
-    const suite = generated(machine, { events: { go: [{ ticket: true }, { ticket: false }] } });
+    const suite = generateSuite(machine, { events: { go: [{ ticket: true }, { ticket: false }] } });
     expect(stepsOf(suite).toSorted()).toEqual(['go → a', 'go → b', 'noise → a']);
     expect(suite.coverage.refusals).toBe(1);
   });
@@ -114,14 +120,14 @@ describe('coverage of a generated suite', () => {
         work: {},
       },
     });
-    expect(generated(machine, { inputs: [{ lazy: true }, { lazy: false }] }).coverage.states.missing).toEqual([]);
+    expect(generateSuite(machine, { inputs: [{ lazy: true }, { lazy: false }] }).coverage.states.missing).toEqual([]);
   });
 });
 
 describe('list of gaps in a generated suite', () => {
-  const why = (machine: AnyStateMachine, samples: Samples = {}, options: Partial<GenerateOptions> = {}) =>
+  const reasonsOf = (machine: AnyStateMachine, samples: Samples = {}, options: Partial<GenerateOptions> = {}) =>
     Object.fromEntries(
-      generated(machine, samples, options).coverage.transitions.missing.map((each) => [each.what, each.why]),
+      generateSuite(machine, samples, options).coverage.transitions.missing.map((gap) => [gap.what, gap.why]),
     );
 
   test('contains a guard that is false for all samples, with the reason', () => {
@@ -129,7 +135,7 @@ describe('list of gaps in a generated suite', () => {
       initial: 'a',
       states: { a: { on: { pay: { guard: 'isRich', target: 'b' } } }, b: { on: { go: 'a' } } },
     });
-    expect(why(machine)).toEqual({
+    expect(reasonsOf(machine)).toEqual({
       'a: pay [isRich] → b': expect.stringContaining('isRich is never true'),
       'b: go → a': 'b is never entered',
     });
@@ -137,7 +143,7 @@ describe('list of gaps in a generated suite', () => {
 
   test('contains a timer that never fires because another timer fires first', () => {
     const machine = createMachine({ initial: 'a', states: { a: { after: { 10: 'b', 20: 'c' } }, b: {}, c: {} } });
-    expect(why(machine)).toEqual({ 'a: after 20 → c': expect.stringContaining('is always taken first') });
+    expect(reasonsOf(machine)).toEqual({ 'a: after 20 → c': expect.stringContaining('is always taken first') });
   });
 
   test('contains an event with a missing payload, because the machine fails', () => {
@@ -145,7 +151,7 @@ describe('list of gaps in a generated suite', () => {
       initial: 'a',
       states: { a: { on: { pay: { guard: ({ event }) => event.purse.coins > 0, target: 'b' } } }, b: {} },
     });
-    expect(generated(machine).coverage.failures).toEqual([
+    expect(generateSuite(machine).coverage.failures).toEqual([
       expect.stringMatching(/^in a, pay: Unable to evaluate guard/),
     ]);
   });
@@ -164,18 +170,22 @@ describe('list of gaps in a generated suite', () => {
         b: {},
       },
     });
-    const { coverage } = generated(counter, {}, { limit: 10 });
+    const { coverage } = generateSuite(counter, {}, { limit: 10 });
     expect(coverage.explored).toMatchObject({ configurations: 10, complete: false });
     expect(coverage.bounds).toEqual(['stopped after 10 configurations (--limit)']);
     expect(coverage.states.missing[0]?.why).toContain('the exploration was limited');
-    expect(generated(counter, { relevant: () => undefined }).coverage.explored.configurations).toBe(1);
+    expect(generateSuite(counter, { relevant: () => undefined }).coverage.explored.configurations).toBe(1);
   });
 
   test('contains the number of paths beyond the limit', () => {
     const names = [...'abcdef'];
-    const on = Object.fromEntries(names.map((name) => [name, `.${name}`]));
-    const every = createMachine({ initial: 'a', on, states: Object.fromEntries(names.map((name) => [name, {}])) });
-    const suite = generated(every, {}, { cover: 'paths', limit: 20 });
+    const transitions = Object.fromEntries(names.map((name) => [name, `.${name}`]));
+    const every = createMachine({
+      initial: 'a',
+      on: transitions,
+      states: Object.fromEntries(names.map((name) => [name, {}])),
+    });
+    const suite = generateSuite(every, {}, { cover: 'paths', limit: 20 });
     expect(suite.tests).toHaveLength(20);
     expect(suite.coverage.bounds).toEqual(['at least 20 paths after the first 20 are omitted (--limit)']);
   });
@@ -190,14 +200,14 @@ describe('list of gaps in a generated suite', () => {
         b: {},
       },
     });
-    expect(generated(machine).coverage.failures).toEqual([expect.stringContaining('name it in setup({ actors })')]);
+    expect(generateSuite(machine).coverage.failures).toEqual([expect.stringContaining('name it in setup({ actors })')]);
   });
 });
 
 describe('a generated test', () => {
   test('passes on the machine that it was generated from', () => {
     for (const cover of ['states', 'transitions', 'paths'] as const) {
-      expect(deviations(generated(lamp(), {}, { cover }), lamp())).toEqual([]);
+      expect(deviations(generateSuite(lamp(), {}, { cover }), lamp())).toEqual([]);
     }
   });
 
@@ -207,18 +217,18 @@ describe('a generated test', () => {
     ['a shorter delay', { delayMs: 999 }, /a timer elapsed before 1000 ms/],
     ['another sent event', { eventName: 'power.wasted' }, /sent: expected .*, got \["power.wasted to meter"\]/],
   ])('fails on a machine with %s', (_, change, message) => {
-    expect(deviations(generated(lamp()), lamp(change)).join('\n')).toMatch(message);
+    expect(deviations(generateSuite(lamp()), lamp(change)).join('\n')).toMatch(message);
   });
 
   test('does not run the effects of named actions, and checks emitted events', () => {
-    const done: string[] = [];
-    const machine = setup({ actions: { launch: () => done.push('launched') } }).createMachine({
+    const executedEffects: string[] = [];
+    const machine = setup({ actions: { launch: () => executedEffects.push('launched') } }).createMachine({
       initial: 'a',
       states: { a: { on: { go: { target: 'b', actions: ['launch', emit({ type: 'rocket.left' })] } } }, b: {} },
     });
-    const [first] = generated(machine).tests;
+    const [first] = generateSuite(machine).tests;
     expect(first?.steps[0]?.expect.sent).toEqual(['rocket.left to observers']);
-    expect(done).toEqual([]);
+    expect(executedEffects).toEqual([]);
   });
 });
 
@@ -235,7 +245,7 @@ test('a generated vitest file contains error messages and commands with line bre
     initial: 'a',
     states: { a: { on: { take: { target: 'b', guard: 'isFree' }, leave: 'b' } }, b: {} },
   });
-  const suite = generated(machine);
+  const suite = generateSuite(machine);
   expect(suite.coverage.failures.join()).toContain('\n');
   const text = formatVitest(suite, {
     machineImport: './seat.ts',

@@ -35,10 +35,10 @@ const lock = setup({
   },
 });
 const events = { 'code.entered': [{ code: '1234' }, { code: '0000' }] };
-const found = (samples: Samples) => findShortest(() => exploreMachine(lock, samples).begin());
+const explorationOf = (samples: Samples) => findShortest(() => exploreMachine(lock, samples).begin());
 
 test('the exploration of a machine visits every configuration', () => {
-  const { outcome, states, edges } = found({ events });
+  const { outcome, states, edges } = explorationOf({ events });
   // Five counter values while it is locked, one state while it is open.
   expect({ outcome, states, edges }).toEqual({ outcome: 'complete', states: 6, edges: 12 });
 });
@@ -47,7 +47,7 @@ test('the exploration of a machine finds a violated invariant with the shortest 
   const invariants = {
     'three tries at most': ({ context }: { context: Record<string, unknown> }) => Number(context.tries) <= 3,
   };
-  const { outcome, found: example } = found({ events, invariants });
+  const { outcome, found: example } = explorationOf({ events, invariants });
   expect(outcome).toBe('violation');
   expect(example).toMatchObject({
     isShortest: true,
@@ -57,21 +57,21 @@ test('the exploration of a machine finds a violated invariant with the shortest 
 });
 
 test('the exploration of a machine reports a guard that throws an error as a violation', () => {
-  const broken = lock.provide({
+  const brokenLock = lock.provide({
     guards: {
       isRight: () => {
         throw new Error('no keypad');
       },
     },
   });
-  const { outcome, found: example } = findShortest(() => exploreMachine(broken, { events }).begin());
+  const { outcome, found: example } = findShortest(() => exploreMachine(brokenLock, { events }).begin());
   expect(outcome).toBe('violation');
   expect(example?.violations[0]?.detail).toContain('no keypad');
   expect(example?.path).toHaveLength(1);
 });
 
 test('the exploration of a machine starts with each input', () => {
-  expect(found({ events, inputs: [{ door: 'front' }, { door: 'back' }] }).states).toBe(13);
+  expect(explorationOf({ events, inputs: [{ door: 'front' }, { door: 'back' }] }).states).toBe(13);
 });
 
 test('the exploration of a machine writes the run to a violation as a trace', async () => {

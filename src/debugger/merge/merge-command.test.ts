@@ -82,7 +82,7 @@ test('a merged trace exports the same spans as the traces that it combines', asy
       .flatMap(({ spans }) => spans)
       .map((span) => [span.name, Math.round((span.endTimeUnixNano - span.startTimeUnixNano) / 1e6)]);
   };
-  const alone = [...(await spansOf(traces[0]!)), ...(await spansOf(traces[1]!))];
-  expect(alone).toHaveLength(19);
-  expect(await spansOf(all)).toEqual(alone);
+  const separateSpans = [...(await spansOf(traces[0]!)), ...(await spansOf(traces[1]!))];
+  expect(separateSpans).toHaveLength(19);
+  expect(await spansOf(all)).toEqual(separateSpans);
 });

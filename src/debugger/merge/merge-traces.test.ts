@@ -12,11 +12,11 @@ import { clockOffset } from './clock-offset.ts';
 import { describePlacement, mergeTraces, type ProgramTrace } from './merge-traces.ts';
 
 type At = TraceBody & { readonly t: number };
-const event = (t: number, from: string, to: string, type: string, more: object = {}, cause?: number): At => ({
+const event = (t: number, from: string, to: string, type: string, extraFields: object = {}, cause?: number): At => ({
   kind: 'event',
   from,
   to,
-  event: { type, ...more },
+  event: { type, ...extraFields },
   t,
   ...(cause !== undefined && { cause }),
 });
@@ -37,7 +37,7 @@ const chart = (id: string, links: readonly LinkRule[]): Statechart => ({
   transitions: [],
   timeline: { links },
 });
-const serving = chart('server', [
+const serverChart = chart('server', [
   { event: 'sent', side: 'sends', key: 'to {nonce}', text: 'push' },
   { event: 'acknowledged', side: 'receives', key: 'from {nonce}', text: 'ack' },
 ]);
@@ -46,8 +46,8 @@ const clientChart = chart('client', [
   { event: 'answered', side: 'sends', key: 'from {nonce}', text: 'ack' },
 ]);
 /** Sent at 100 and 300, with a latency of 10 ms; the clock of the client is wrong by `clockMs`. */
-const both = (clockMs: number): ProgramTrace[] => [
-  program('server', serving, [
+const bothPrograms = (clockMs: number): ProgramTrace[] => [
+  program('server', serverChart, [
     event(100, 'push', 'stream', 'sent', { nonce: 'a' }),
     event(125, 'stream', 'push', 'acknowledged', { nonce: 'a' }),
     event(300, 'push', 'stream', 'sent', { nonce: 'b' }),
@@ -68,7 +68,7 @@ const both = (clockMs: number): ProgramTrace[] => [
 
 describe('the merge of two traces', () => {
   test.each([0, 7, -9])('does not adjust clocks if a difference of %d ms is within the uncertainty', (off) => {
-    const { placements, unplaced, arrows } = mergeTraces(both(off));
+    const { placements, unplaced, arrows } = mergeTraces(bothPrograms(off));
     expect(placements[1]!.offset.ms).toBe(0);
     expect(placements[1]!.offset.plusMinusMs).toBeLessThanOrEqual(20);
     expect({ unplaced, arrows }).toEqual({ unplaced: 0, arrows: 4 });
@@ -77,7 +77,7 @@ describe('the merge of two traces', () => {
   test.each([5_000, -5_000, 86_400_000])(
     'aligns clocks that differ by %d ms using a request and a response with the same nonce',
     (off) => {
-      const { placements, records, arrows } = mergeTraces(both(off));
+      const { placements, records, arrows } = mergeTraces(bothPrograms(off));
       const { ms, plusMinusMs } = placements[1]!.offset;
       expect(Math.abs(ms + off)).toBeLessThanOrEqual(10);
       expect(Math.abs(ms + off)).toBeLessThanOrEqual(plusMinusMs);
@@ -91,12 +91,12 @@ describe('the merge of two traces', () => {
   );
 
   test('adds no arrow that points back in time, and counts the omitted arrows', () => {
-    const [server, client] = both(0);
-    const late = {
+    const [server, client] = bothPrograms(0);
+    const lateServer = {
       ...server!,
       records: server!.records.map((record) => (record.seq === 3 ? { ...record, t: 321.5 } : record)),
     };
-    const { records, unplaced, arrows } = mergeTraces([late, client!]);
+    const { records, unplaced, arrows } = mergeTraces([lateServer, client!]);
     expect({ arrows, unplaced }).toEqual({ arrows: 3, unplaced: 2 });
     for (const record of records) {
       const { cause } = record as { cause?: number };
@@ -105,7 +105,7 @@ describe('the merge of two traces', () => {
   });
 
   test('aligns programs without common messages by their wall clocks, and reports this in the placement', () => {
-    const [server] = both(0);
+    const [server] = bothPrograms(0);
     const { placements, unplaced } = mergeTraces([
       server!,
       program('other', chart('x', []), [event(1, 'a', 'b', 'x')]),
@@ -152,16 +152,18 @@ describe('the merge of the traces of a gateway and its control plane', () => {
     event(100, 'ads-connection-1/stream', 'ads-connection-1', 'node.accepted', { node }),
     event(150, 'ads-connection-2/stream', 'ads-connection-2', 'node.accepted', { node: 'another' }),
   ]);
-  const merged = mergeTraces([gateway, discovery]);
+  const mergedTrace = mergeTraces([gateway, discovery]);
 
   test('shows when the epoch connects, is configured and becomes live, with clocks that differ by a minute', () => {
-    expect(merged.arrows).toBe(2);
+    expect(mergedTrace.arrows).toBe(2);
     // Both ends of the connection of the other node.
-    expect(merged.unplaced).toBe(2);
-    expect(merged.placements.map(describePlacement)[1]).toMatch(
+    expect(mergedTrace.unplaced).toBe(2);
+    expect(mergedTrace.placements.map(describePlacement)[1]).toMatch(
       /clock \d+ ms behind that of gateway \(± 480 ms, from 2 messages\)/,
     );
-    const arrows = merged.records.filter((record) => record.kind === 'event' && record.event.type.startsWith('xds.'));
+    const arrows = mergedTrace.records.filter(
+      (record) => record.kind === 'event' && record.event.type.startsWith('xds.'),
+    );
     expect(arrows).toMatchObject([
       { from: 'gateway:epoch-0/process', to: 'discovery:ads-connection-1/stream', event: { type: 'xds.connect' } },
       { from: 'discovery:ads-connection-1/stream', to: 'gateway:epoch-0/probe', event: { type: 'xds.configured' } },
@@ -170,10 +172,13 @@ describe('the merge of the traces of a gateway and its control plane', () => {
 
   test('is a valid trace in which a cause leads from one program to the other', () => {
     const reader = new TraceLineReader();
-    for (const line of [merged.header, ...merged.records]) expect(reader.read(JSON.stringify(line))).toEqual(line);
-    expect(merged.records.map(({ seq }) => seq)).toEqual(merged.records.map((_, i) => i + 1));
-    const list = new RecordArray(merged.records);
-    const at = merged.records.findIndex((record) => record.kind === 'event' && record.event.type === 'node.accepted');
+    for (const line of [mergedTrace.header, ...mergedTrace.records])
+      expect(reader.read(JSON.stringify(line))).toEqual(line);
+    expect(mergedTrace.records.map(({ seq }) => seq)).toEqual(mergedTrace.records.map((_, i) => i + 1));
+    const list = new RecordArray(mergedTrace.records);
+    const at = mergedTrace.records.findIndex(
+      (record) => record.kind === 'event' && record.event.type === 'node.accepted',
+    );
     const { links } = causeChain(list, at);
     expect(links.map(({ record }) => (record.kind === 'event' ? record.event.type : record.kind))).toContain(
       'process.spawned',
@@ -183,6 +188,10 @@ describe('the merge of the traces of a gateway and its control plane', () => {
 
 test('the merged trace has two names for different versions of a machine, and one for equal definitions', () => {
   const other = chart('server', []);
-  const { header } = mergeTraces([program('a', serving, []), program('b', serving, []), program('c', other, [])]);
+  const { header } = mergeTraces([
+    program('a', serverChart, []),
+    program('b', serverChart, []),
+    program('c', other, []),
+  ]);
   expect(header.machines.map(({ id }) => id)).toEqual(['server', 'c:server']);
 });

@@ -11,14 +11,20 @@ import { followOtlp, type LiveOtlpOptions } from './live-otlp.ts';
 import { SendQueue } from './send-queue.ts';
 
 const header = headerWith({ program: 'pilot-agent', pid: 7 });
-const quick: LiveOtlpOptions = { settleMs: 40, searchMs: 5, pauseMs: 1, endMs: 500 };
+const quickOptions: LiveOtlpOptions = { settleMs: 40, searchMs: 5, pauseMs: 1, endMs: 500 };
 
 /** Records of a hot restart until its Envoy is live, and of the end of the previous epoch. */
 function restartOf(number: number): { begins: TraceRecord[]; ends: TraceRecord[] } {
   let seq = number * 100;
   const [name, previousName] = [`epoch-${number}`, `epoch-${number - 1}`];
-  const eventRecord = (from: string, to: string, type: string, more: object = {}, cause?: number): TraceRecord => ({
-    ...{ kind: 'event', seq: ++seq, t: seq * 10, from, to, event: { type, ...more } },
+  const eventRecord = (
+    from: string,
+    to: string,
+    type: string,
+    extraFields: object = {},
+    cause?: number,
+  ): TraceRecord => ({
+    ...{ kind: 'event', seq: ++seq, t: seq * 10, from, to, event: { type, ...extraFields } },
     ...(cause !== undefined && { cause }),
   });
   const born = (actor: string): TraceRecord => ({ kind: 'spawn', seq: ++seq, t: seq * 10, actor });
@@ -35,13 +41,13 @@ function restartOf(number: number): { begins: TraceRecord[]; ends: TraceRecord[]
 }
 
 async function receiver(respond?: (response: ServerResponse) => void): Promise<OtlpReceiver> {
-  const started = await startOtlpReceiver(respond);
-  onTestFinished(() => started.close());
-  return started;
+  const otlpReceiver = await startOtlpReceiver(respond);
+  onTestFinished(() => otlpReceiver.close());
+  return otlpReceiver;
 }
 
 /** Follows a running program whose records the test writes. */
-function follow(to: string, options: LiveOtlpOptions = {}) {
+function startFollowing(to: string, options: LiveOtlpOptions = {}) {
   const trace = new PassThrough({ highWaterMark: 1_000_000 });
   const next: PassThrough[] = [];
   const source: PageSource = {
@@ -53,17 +59,17 @@ function follow(to: string, options: LiveOtlpOptions = {}) {
     },
   };
   let connectionCount = 0;
-  const printed = { out: '', error: '' };
-  const into = (name: keyof typeof printed) => (text: string) => {
-    printed[name] += text;
+  const printedOutput = { out: '', error: '' };
+  const appendTo = (name: keyof typeof printedOutput) => (text: string) => {
+    printedOutput[name] += text;
     return Promise.resolve();
   };
-  const output = { out: into('out'), error: into('error') };
-  const done = followOtlp(source, to, output, { ...quick, ...options });
+  const output = { out: appendTo('out'), error: appendTo('error') };
+  const following = followOtlp(source, to, output, { ...quickOptions, ...options });
   trace.write(formatTraceLine(header));
   return {
-    said: printed,
-    done,
+    said: printedOutput,
+    done: following,
     trace,
     /** Prepares the connection that replaces the current one when it breaks. */
     again: (first: TraceHeader, records: readonly TraceRecord[]): PassThrough => {
@@ -78,7 +84,7 @@ function follow(to: string, options: LiveOtlpOptions = {}) {
 
 test('the live export sends a completed restart once while the program runs', async () => {
   const { address, requests } = await receiver();
-  const { record, trace, done, said } = follow(address);
+  const { record, trace, done, said } = startFollowing(address);
   const first = restartOf(1);
   record(first.begins);
   await new Promise((resolve) => setTimeout(resolve, 200));
@@ -87,8 +93,8 @@ test('the live export sends a completed restart once while the program runs', as
   record(first.ends);
   await eventually('the restart is exported', () => requests.length === 1);
   expect(requests[0]).toEqual(['hot restart', 'start', 'initialise', 'drain']);
-  const second = restartOf(2);
-  record([...second.begins, ...second.ends]);
+  const secondRestart = restartOf(2);
+  record([...secondRestart.begins, ...secondRestart.ends]);
   await eventually('the next restart is exported', () => requests.length === 2);
   record(restartOf(3).begins);
   trace.end();
@@ -100,7 +106,7 @@ test('the live export sends a completed restart once while the program runs', as
 
 test('the live export reconnects after a broken connection, and sends each record once, including those recorded in between', async () => {
   const { address, requests } = await receiver();
-  const { record, trace, again, done, said } = follow(address);
+  const { record, trace, again, done, said } = startFollowing(address);
   const [first, second, third] = [1, 2, 3].map(restartOf).map(({ begins, ends }) => [...begins, ...ends]);
   record(first!);
   await eventually('the first restart is exported', () => requests.length === 1);
@@ -119,7 +125,7 @@ test.each([
   ['another run responds', { ...header, pid: 8 }],
 ])('the live export sends unfinished traces if the program was killed and %s', async (_, other) => {
   const { address, requests } = await receiver();
-  const { record, trace, again, done, said } = follow(address, { reconnectMs: 100 });
+  const { record, trace, again, done, said } = startFollowing(address, { reconnectMs: 100 });
   const { begins, ends } = restartOf(1);
   record(begins);
   await eventually('what it had begun is read', () => trace.readableLength === 0);
@@ -133,7 +139,7 @@ test.each([
 
 test('the live export continues to read from the program while a receiver hangs, and limits and counts pending requests', async () => {
   const { address } = await receiver(() => {});
-  const { record, trace, done, said } = follow(address, { timeoutMs: 60_000, settleMs: 0 });
+  const { record, trace, done, said } = startFollowing(address, { timeoutMs: 60_000, settleMs: 0 });
   for (let number = 1; number <= 300; number++) {
     const { begins, ends } = restartOf(number);
     record([...begins, ...ends]);
@@ -142,16 +148,16 @@ test('the live export continues to read from the program while a receiver hangs,
   await eventually('all is read', () => trace.readableLength === 0);
   trace.end();
   await done;
-  const [, lost = 0] = (/, (\d+) requests not delivered/.exec(said.out) ?? []).map(Number);
-  expect(lost).toBeGreaterThan(100);
+  const [, lostRequests = 0] = (/, (\d+) requests not delivered/.exec(said.out) ?? []).map(Number);
+  expect(lostRequests).toBeGreaterThan(100);
 });
 
 test('the live export reports an unavailable receiver once and continues', async () => {
-  const { record, trace, done, said } = follow('http://127.0.0.1:1');
-  const [first, second] = [restartOf(1), restartOf(2)];
+  const { record, trace, done, said } = startFollowing('http://127.0.0.1:1');
+  const [first, secondRestart] = [restartOf(1), restartOf(2)];
   record([...first.begins, ...first.ends]);
   await eventually('the first failure is reported', () => said.error !== '');
-  record([...second.begins, ...second.ends]);
+  record([...secondRestart.begins, ...secondRestart.ends]);
   trace.end();
   await done;
   expect(said.error.split('\n').filter(Boolean)).toHaveLength(1);
@@ -164,7 +170,7 @@ test('the span finder stores only records of unfinished traces, up to a limit', 
   let maxQueued = 0;
   for (let number = 1; number <= 2_000; number++) {
     const { begins, ends } = restartOf(number);
-    for (const each of [...begins, ...(number % 10 === 0 ? [] : ends)]) spans.add(each);
+    for (const spanRecord of [...begins, ...(number % 10 === 0 ? [] : ends)]) spans.add(spanRecord);
     if (number % 5 === 0) names.push(...spans.take(number * 20).map(({ trace }) => trace));
     maxQueued = Math.max(maxQueued, spans.kept);
   }

@@ -17,15 +17,15 @@ import type { OtlpSpan } from './span.ts';
 const stored = join(import.meta.dirname, '../../../test/fixtures/traces-of-versions');
 type At = TraceBody & { readonly t: number };
 
-function runOf(bodies: readonly At[], foreign = false) {
+function runOf(bodies: readonly At[], isForeign = false) {
   const records = bodies.map((body, i) => ({ seq: i + 1, ...body }) as TraceRecord);
-  return new RecordedRun(headerWith({ program: 'pilot-agent', ...(foreign && { foreign }) }), records);
+  return new RecordedRun(headerWith({ program: 'pilot-agent', ...(isForeign && { foreign: isForeign }) }), records);
 }
-const event = (t: number, from: string, to: string, type: string, more: object = {}, cause?: number): At => ({
+const event = (t: number, from: string, to: string, type: string, extraFields: object = {}, cause?: number): At => ({
   kind: 'event',
   from,
   to,
-  event: { type, ...more },
+  event: { type, ...extraFields },
   t,
   ...(cause !== undefined && { cause }),
 });
@@ -82,12 +82,12 @@ describe('the export of a restart', () => {
   });
 
   test('marks a failed restart and its failed phase as errors', () => {
-    const failed = event(150, 'epoch-1', 'supervisor', 'epoch.failed', {
+    const failedEvent = event(150, 'epoch-1', 'supervisor', 'epoch.failed', {
       name: 'epoch-1',
       during: 'initializing',
       reason: 'exit code 1',
     });
-    const spans = spansOf(runOf([...restart.slice(0, 8), failed]));
+    const spans = spansOf(runOf([...restart.slice(0, 8), failedEvent]));
     expect(spans[0]).toMatchObject({ name: 'hot restart', error: 'initializing: exit code 1', to: 150 });
     expect(spans.find(({ name }) => name === 'initialise')).toMatchObject({
       from: 140,
@@ -241,17 +241,17 @@ describe('the client of an OTLP receiver', () => {
   });
 
   test('reads at most 64 KiB of an endless response', async () => {
-    let sent = 0;
+    let sentChars = 0;
     const url = await receiver((_, response) => {
       const block = 'x'.repeat(16 * 1024);
-      const more = (): void => {
-        while (!response.destroyed && response.write(block)) sent += block.length;
+      const writeUntilFull = (): void => {
+        while (!response.destroyed && response.write(block)) sentChars += block.length;
       };
-      response.on('drain', more);
-      more();
+      response.on('drain', writeUntilFull);
+      writeUntilFull();
     });
     expect(await sendOtlp(new URL(url), {}, { timeoutMs: 5_000, pauseMs: 1 })).toBeUndefined();
-    expect(sent).toBeLessThan(16 * 1024 * 1024);
+    expect(sentChars).toBeLessThan(16 * 1024 * 1024);
   });
 
   test('sends user name and password in the address as a header', async () => {
@@ -284,7 +284,7 @@ function exporter() {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-otlp-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const texts: string[] = [];
-  const print = (words: string): void => void texts.push(words);
+  const print = (message: string): void => void texts.push(message);
   return { path: join(folder, 'spans.jsonl'), output: { out: print, error: print }, said: () => texts.join('') };
 }
 
@@ -303,10 +303,13 @@ test.each([
   ['localhost:4318/v1/traces', 'http://localhost:4318/v1/traces'],
   ['[::1]:4318', 'http://[::1]:4318'],
   ['ftp://collector:4318', 'http://collector:4318'],
-])('chartpilot trace --otlp rejects %s, because the scheme of the address is missing or unsupported', (to, meant) => {
-  expect(() => collectorAddress(to)).toThrow(ChartpilotError);
-  expect(refusalOf(() => collectorAddress(to)).hint).toContain(meant);
-});
+])(
+  'chartpilot trace --otlp rejects %s, because the scheme of the address is missing or unsupported',
+  (to, suggestedAddress) => {
+    expect(() => collectorAddress(to)).toThrow(ChartpilotError);
+    expect(refusalOf(() => collectorAddress(to)).hint).toContain(suggestedAddress);
+  },
+);
 
 test.each(['spans.jsonl', './127.0.0.1:4318', 'C/spans', 'spans'])(
   'chartpilot trace --otlp reads %s as a file name',

@@ -21,22 +21,22 @@ async function run(source: string): Promise<{ name: string; lines: string[] }> {
   const body = source.replaceAll(/^import .*$/gm, '').replaceAll('import.meta.url', "'file:///'");
   let name = '';
   let testBody = async (): Promise<void> => {};
-  const seen: string[][] = [];
+  const executedLines: string[][] = [];
   const parameters = ['test', 'expect', 'replayLines', 'readFileSync'];
   const file = new Function(...parameters, body) as (...given: unknown[]) => void;
   file(
-    (title: string, done: typeof testBody) => {
+    (title: string, testFunction: typeof testBody) => {
       name = title;
-      testBody = done;
+      testBody = testFunction;
     },
     expect,
     async (lines: string[]) => {
-      seen.push(lines);
+      executedLines.push(lines);
       return {};
     },
   );
   await testBody();
-  return { name, lines: seen[0]! };
+  return { name, lines: executedLines[0]! };
 }
 
 test('a generated test replays the lines of the trace unchanged', async () => {
@@ -60,8 +60,8 @@ test('a generated test replays the trace up to the chosen record', async () => {
 
 test('a generated test names a separate file for a long trace', () => {
   const text = 'x'.repeat(250_000);
-  const long = [{ ...records[0]!, text }] as TraceRecord[];
-  const { source, trace } = formatReplayTest({ header, records: long, name: 'A restart, at 03:12!' });
+  const longRecords = [{ ...records[0]!, text }] as TraceRecord[];
+  const { source, trace } = formatReplayTest({ header, records: longRecords, name: 'A restart, at 03:12!' });
   expect(trace?.name).toBe('a-restart-at-03-12.trace');
   expect(source).toContain("readFileSync(new URL('./a-restart-at-03-12.trace', import.meta.url), 'utf8')");
   expect(source).not.toContain(text);

@@ -121,12 +121,12 @@ async function record(
     sinks: [{ write: (line) => lines.push(JSON.parse(JSON.stringify(line)) as TraceLine), flush() {}, close() {} }],
   });
   const actor = createActor(shop(), { id: 'shop', input: { names: ['a', 'b'] }, inspect: recorder.inspect });
-  const ended = new Promise<void>((complete) => void actor.subscribe({ complete }));
+  const completed = new Promise<void>((complete) => void actor.subscribe({ complete }));
   actor.start();
   await drive(
     (event) => actor.send(event),
     () => void actor.stop(),
-    ended,
+    completed,
   );
   const [header, ...records] = lines;
   return { header: header as TraceHeader, records: records as TraceRecord[] };
@@ -134,15 +134,15 @@ async function record(
 
 /** Waits for the timers of the run instead of a fixed time, which would depend on the load of the host. */
 const wholeRun = (): Promise<Recorded> =>
-  record(async (send, _, ended) => {
+  record(async (send, _, completed) => {
     // All promises that are settled by now are reported before this one.
     await setImmediate();
     send({ type: 'ask' });
     send({ type: 'go' });
-    await ended;
+    await completed;
   });
 
-function replayed({ header, records }: Recorded, variant?: Variant): ReplayReport {
+function replayRecorded({ header, records }: Recorded, variant?: Variant): ReplayReport {
   return replay(header, records, [shop(variant)]);
 }
 
@@ -154,7 +154,7 @@ describe('a replay with the same machine', () => {
     const run = await wholeRun();
     expect(sideEffect.mock.calls.map(([effectName]) => effectName)).toEqual(['named', 'in place', 'spawned in place']);
     sideEffect.mockClear();
-    const report = replayed(run);
+    const report = replayRecorded(run);
     expect(report.difference).toBeUndefined();
     expect(report).toMatchObject({ records: run.records.length, compared: run.records.length, warnings: [] });
     expect(run.records.map(eventOf)).toEqual(
@@ -174,7 +174,7 @@ describe('a replay with the same machine', () => {
   test('reproduces a trace that was cut off by a crash', async () => {
     const { header, records } = await wholeRun();
     for (let length = 0; length <= records.length; length++) {
-      const report = replayed({ header, records: records.slice(0, length) });
+      const report = replayRecorded({ header, records: records.slice(0, length) });
       expect(report.difference).toBeUndefined();
       expect(report.compared).toBe(length);
     }
@@ -183,7 +183,7 @@ describe('a replay with the same machine', () => {
   test('stops the machine when it was stopped from outside', async () => {
     const run = await record(async (_send, stop) => stop());
     expect(eventOf(run.records.at(-1))).toBe('stop shop');
-    const report = replayed(run);
+    const report = replayRecorded(run);
     expect(report.difference).toBeUndefined();
     expect(report.compared).toBe(run.records.length);
   });
@@ -194,11 +194,11 @@ describe('a replay with a different machine', () => {
     ['has another delay', { delay: 90 }, { field: '/ms', actor: 'shop' }],
     ['computes another value', { step: 2 }, { field: '/change/sum', actor: 'shop' }],
   ])('reports the first difference if the machine %s', async (_, variant, expected) => {
-    expect(replayed(await wholeRun(), variant).difference).toMatchObject(expected);
+    expect(replayRecorded(await wholeRun(), variant).difference).toMatchObject(expected);
   });
 
   test('shows the recorded and the replayed event with the preceding records if the machine sends another event', async () => {
-    const { difference } = replayed(await wholeRun(), { orders: false });
+    const { difference } = replayRecorded(await wholeRun(), { orders: false });
     expect(eventOf(difference?.recorded)).toBe('event shop>shop/supplier order');
     expect(eventOf(difference?.replayed)).toBe('event shop>shop/supplier nothing');
     expect(difference?.field).toBe('/event/type');
@@ -208,7 +208,7 @@ describe('a replay with a different machine', () => {
 
   test('reports an event that was not recorded, if the next recorded event is from outside', async () => {
     const run = await wholeRun();
-    const { difference } = replayed(run, { responds: true });
+    const { difference } = replayRecorded(run, { responds: true });
     expect(eventOf(difference?.replayed)).toBe('step shop');
     expect(difference?.recorded).toBeUndefined();
     expect(eventOf(run.records[difference!.seq - 1])).toBe('event outside>shop go');
@@ -217,8 +217,10 @@ describe('a replay with a different machine', () => {
   test('reports a recorded timer that the machine does not define', async () => {
     const { header, records } = await wholeRun();
     const timer = records.find(({ kind }) => kind === 'timer')!;
-    const renamed = records.map((record) => (record === timer ? { ...record, timer: 'other' } : record) as TraceRecord);
-    const { difference } = replayed({ header, records: renamed });
+    const renamedTimers = records.map(
+      (record) => (record === timer ? { ...record, timer: 'other' } : record) as TraceRecord,
+    );
+    const { difference } = replayRecorded({ header, records: renamedTimers });
     expect(difference).toMatchObject({ seq: timer.seq, why: 'timer other of shop is not running' });
     expect(difference?.replayed).toBeUndefined();
   });
@@ -227,12 +229,14 @@ describe('a replay with a different machine', () => {
 describe('the replay of an unsuitable trace', () => {
   test('is rejected if the trace starts after the beginning of the run', async () => {
     const { header, records } = await wholeRun();
-    expect(() => replayed({ header, records: records.slice(2) })).toThrow(/expected record 1 first, got record 3/);
+    expect(() => replayRecorded({ header, records: records.slice(2) })).toThrow(
+      /expected record 1 first, got record 3/,
+    );
   });
 
   test('is rejected if the trace has a gap', async () => {
     const { header, records } = await wholeRun();
-    expect(() => replayed({ header, records: records.toSpliced(4, 2) })).toThrow(/records 5 to 6 are missing/);
+    expect(() => replayRecorded({ header, records: records.toSpliced(4, 2) })).toThrow(/records 5 to 6 are missing/);
   });
 
   test('is rejected if the trace contains an unknown machine', async () => {
@@ -244,12 +248,12 @@ describe('the replay of an unsuitable trace', () => {
 test('the replay warns of truncated data', async () => {
   const { header, records } = await wholeRun();
   const names = Array.from({ length: 16 }, (_, i) => `n${i}`);
-  const cut = JSON.parse(
+  const cutRecords = JSON.parse(
     JSON.stringify(records)
       .replaceAll('["a","b"]', JSON.stringify([...names, '… (20 items)']))
       .replaceAll('"size":2', '"size":20'),
   ) as TraceRecord[];
-  const report = replayed({ header, records: cut });
+  const report = replayRecorded({ header, records: cutRecords });
   expect(report.difference).toBeUndefined();
   expect(report.warnings).toEqual(['record 1: /input/names is truncated in the trace']);
 });
@@ -257,7 +261,7 @@ test('the replay warns of truncated data', async () => {
 test('the replay excludes an actor whose messages the trace omits, and replays the other actors', async () => {
   const { header, records } = await wholeRun();
   const omitting = { ...header, omits: ['fact'] };
-  const report = replayed({ header: omitting, records });
+  const report = replayRecorded({ header: omitting, records });
   expect(report).toMatchObject({ records: records.length, compared: 0 });
   expect(report.warnings).toEqual([expect.stringMatching(/^shop: not replayed, because the trace omits fact/)]);
 });
@@ -308,9 +312,9 @@ describe('the replay of the roots of a program', () => {
 
   test('starts roots in the recorded order even if they were created in another order, one of them with a waiting event', () => {
     const { records, report } = run((create) => {
-      const [first, second] = [create('first'), create('second')];
-      second.send({ type: 'go' });
-      second.start();
+      const [first, secondActor] = [create('first'), create('second')];
+      secondActor.send({ type: 'go' });
+      secondActor.start();
       first.start();
       first.send({ type: 'go' });
     });
@@ -335,8 +339,8 @@ describe('the replay of the roots of a program', () => {
 
   test('rejects roots that start from a persisted snapshot', () => {
     const { report } = run((create) => {
-      const saved = create('saved').start();
-      create('restored', saved.getPersistedSnapshot()).start();
+      const savedActor = create('saved').start();
+      create('restored', savedActor.getPersistedSnapshot()).start();
     });
     expect(report).toThrow('restored was created from a persisted snapshot, which a trace does not contain');
   });

@@ -48,19 +48,19 @@ describe('a brief chart with folded states', () => {
 
 describe('the brief chart for an active state', () => {
   const pictures: BriefChart[] = foldingsOf(chart).map((folding) => ({ ...folding, text: '' }));
-  const shown = (leaf: number, byHand: number[] = []): [readonly number[], number | undefined] => {
-    const { open, near } = briefFor(chart, pictures, [leaf], byHand)!;
+  const shownRegions = (leaf: number, openedByHand: number[] = []): [readonly number[], number | undefined] => {
+    const { open, near } = briefFor(chart, pictures, [leaf], openedByHand)!;
     return [open, near];
   };
 
   test('shows the active state with as few open states as possible', () => {
-    expect(shown(2)).toEqual([[1], undefined]);
-    expect(shown(8)).toEqual([[4], 8]);
+    expect(shownRegions(2)).toEqual([[1], undefined]);
+    expect(shownRegions(8)).toEqual([[4], 8]);
   });
 
   test('shows states that the user opened', () => {
-    expect(shown(2, [4])).toEqual([[1, 4], undefined]);
-    expect(shown(8, [wholeRows])).toEqual([[4], undefined]);
+    expect(shownRegions(2, [4])).toEqual([[1, 4], undefined]);
+    expect(shownRegions(8, [wholeRows])).toEqual([[4], undefined]);
   });
 });
 
@@ -74,13 +74,13 @@ test('a brief chart has the numbers of the definition for highlighting, and mark
 });
 
 describe('font size of the brief chart in a window of 1440 × 900', () => {
-  const known = readKnownCharts();
+  const knownCharts = readKnownCharts();
   const machines = machinesOf(agentMachine, ...discoveryProgramMachines).map(statechartOf);
 
   test.each(machines.map((machine) => [machine.id, machine] as const))(
     'is at least 9 px for %s in each of its states',
     (_, machine) => {
-      const pictures = known[chartKey(machine)]?.brief;
+      const pictures = knownCharts[chartKey(machine)]?.brief;
       expect(pictures, 'run npm run build').toBeDefined();
       const leaves = machine.states.flatMap(({ type }, number) =>
         type === 'atomic' || type === 'final' ? [number] : [],

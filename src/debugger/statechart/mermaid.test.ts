@@ -63,7 +63,7 @@ describe('the mermaid diagram of a statechart', () => {
   });
 
   test('escapes characters that have a meaning in mermaid', () => {
-    const odd: Statechart = {
+    const oddChart: Statechart = {
       id: 'odd',
       states: [
         { path: '', type: 'compound', initial: 1 },
@@ -71,7 +71,7 @@ describe('the mermaid diagram of a statechart', () => {
       ],
       transitions: [{ source: 1, targets: [1], kind: 'event', on: 'x:y', guard: 'a < b' }],
     };
-    const lines = formatMermaid(odd).split('\n');
+    const lines = formatMermaid(oddChart).split('\n');
     expect(lines).toContain('  state "a #quot;b#quot; #123;c#125; #37;#37;" as s1_a_b_c_');
     expect(lines).toContain('    one two#59; three #35; four');
     expect(lines).toContain('  s1_a_b_c_ --> s1_a_b_c_ : x#58;y [a #lt; b]');

@@ -29,8 +29,8 @@ const machine = setup({
   },
 });
 const chart = statechartOf(machine);
-const numberOf = (kind: string, on: string): number =>
-  chart.transitions.findIndex((transition) => transition.kind === kind && transition.on === on);
+const numberOf = (kind: string, trigger: string): number =>
+  chart.transitions.findIndex((transition) => transition.kind === kind && transition.on === trigger);
 const picture = await chartOf(chart);
 
 /** The element with its contents; groups of a chart are not nested. */
@@ -72,8 +72,8 @@ describe('the SVG of a statechart', () => {
   });
 
   test('interrupts an arrow at its label', () => {
-    const way = /class="arrow" d="([^"]+)"/.exec(group(`data-transition="${numberOf('timer', 'timeout')}"`))![1]!;
-    expect(way.match(/M/g)).toHaveLength(2);
+    const arrowPath = /class="arrow" d="([^"]+)"/.exec(group(`data-transition="${numberOf('timer', 'timeout')}"`))![1]!;
+    expect(arrowPath.match(/M/g)).toHaveLength(2);
   });
 
   test('has a countdown above the label of a timer transition', async () => {
@@ -99,7 +99,7 @@ describe('the SVG of a statechart', () => {
   });
 
   test('is well-formed for any names', async () => {
-    const odd: Statechart = {
+    const oddChart: Statechart = {
       id: 'a"b<c>&',
       states: [
         { path: '', type: 'compound', initial: 1 },
@@ -107,7 +107,7 @@ describe('the SVG of a statechart', () => {
       ],
       transitions: [{ source: 1, targets: [0], kind: 'event', on: '"><b>', guard: 'x < y' }],
     };
-    const text = await chartOf(odd);
+    const text = await chartOf(oddChart);
     expect(text).not.toMatch(/<script|<b>|x < y/);
     expect(text).toContain('data-machine="a&quot;b&lt;c&gt;&amp;"');
   });

@@ -9,7 +9,7 @@ function listOf(bodies: readonly TraceBody[], firstSeq = 1): RecordList {
 }
 
 /** `how seq` of each link, and the origin. */
-function why(list: RecordList, seq: number): string[] {
+function explainCause(list: RecordList, seq: number): string[] {
   const { links, origin } = causeChain(list, list.indexOf(seq)!);
   return [...links.map(({ how, record }) => `${how} ${record.seq}`), origin];
 }
@@ -35,12 +35,12 @@ const run = listOf([
 
 describe('the cause chain of a record', () => {
   test('consists of the events that its chart reacted to, back to an event from outside', () => {
-    expect(why(run, 4)).toEqual(['cause 3', 'outside']);
-    expect(why(run, 2)).toEqual(['cause 1', 'start']);
+    expect(explainCause(run, 4)).toEqual(['cause 3', 'outside']);
+    expect(explainCause(run, 2)).toEqual(['cause 1', 'start']);
   });
 
   test('leads from a timer to the record that started it, not to another timer of the same name', () => {
-    expect(why(run, 11)).toEqual([
+    expect(explainCause(run, 11)).toEqual([
       'cause 9',
       'timer-started 7',
       'cause 6',
@@ -52,9 +52,9 @@ describe('the cause chain of a record', () => {
   });
 
   test("leads from an action of an effect to the effect's last received event, or to its spawn", () => {
-    expect(why(run, 6)).toEqual(['spawned 5', 'cause 4', 'cause 3', 'outside']);
-    expect(why(run, 12).slice(0, 3)).toEqual(['told 10', 'cause 9', 'timer-started 7']);
-    expect(why(run, 13)[0]).toBe('told 10');
+    expect(explainCause(run, 6)).toEqual(['spawned 5', 'cause 4', 'cause 3', 'outside']);
+    expect(explainCause(run, 12).slice(0, 3)).toEqual(['told 10', 'cause 9', 'timer-started 7']);
+    expect(explainCause(run, 13)[0]).toBe('told 10');
   });
 
   test('leads from an action of an effect to the last transition of its owner, if that is later than the last event received', () => {
@@ -68,11 +68,11 @@ describe('the cause chain of a record', () => {
       /* 7 */ { kind: 'transition', actor: 'epoch-1', from: 'x', to: 'y', on: 'epoch.supersede', cause: 5 },
       /* 8 */ eventBody('epoch-0/process', 'epoch-0', 'process.exited'),
     ]);
-    expect(why(superseded, 8)).toEqual(['owner-state 6', 'cause 5', 'cause 4', 'outside']);
+    expect(explainCause(superseded, 8)).toEqual(['owner-state 6', 'cause 5', 'cause 4', 'outside']);
   });
 
   test('leads from an action of an effect to a later event that its owner received from another actor', () => {
-    const pushed = listOf([
+    const pushedRecords = listOf([
       /* 1 */ { kind: 'spawn', actor: 'connection', machine: 'connection' },
       /* 2 */ { kind: 'spawn', actor: 'connection/stream', parent: 'connection', cause: 1 },
       /* 3 */ eventBody('connection', 'connection/stream', 'stream.order', 1),
@@ -85,15 +85,15 @@ describe('the cause chain of a record', () => {
       /* 10 */ { kind: 'transition', actor: 'connection', from: 'idle', to: 'over', on: 'connection.push', cause: 9 },
       /* 11 */ eventBody('connection/stream', 'connection', 'stream.closed'),
     ]);
-    expect(why(pushed, 5)).toEqual(['owner-told 4', 'outside']);
-    expect(why(pushed, 6)).toEqual(['owner-told 4', 'outside']);
-    expect(why(pushed, 8).slice(0, 2)).toEqual(['told 7', 'cause 6']);
-    expect(why(pushed, 11).slice(0, 2)).toEqual(['owner-state 10', 'cause 9']);
+    expect(explainCause(pushedRecords, 5)).toEqual(['owner-told 4', 'outside']);
+    expect(explainCause(pushedRecords, 6)).toEqual(['owner-told 4', 'outside']);
+    expect(explainCause(pushedRecords, 8).slice(0, 2)).toEqual(['told 7', 'cause 6']);
+    expect(explainCause(pushedRecords, 11).slice(0, 2)).toEqual(['owner-state 10', 'cause 9']);
   });
 
   test('leads from the end of an actor to its last transition, or to that of the parent that stopped it', () => {
-    expect(why(run, 15).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
-    expect(why(run, 16).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
+    expect(explainCause(run, 15).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
+    expect(explainCause(run, 16).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
   });
 
   test("leads from the end of an effect that completed to the effect's last received event, or to its spawn", () => {
@@ -102,15 +102,15 @@ describe('the cause chain of a record', () => {
       { kind: 'spawn', actor: 'a/claim', parent: 'a', cause: 1 },
       { kind: 'stop', actor: 'a/claim', status: 'done' },
     ]);
-    expect(why(list, 3)).toEqual(['spawned 2', 'cause 1', 'start']);
+    expect(explainCause(list, 3)).toEqual(['spawned 2', 'cause 1', 'start']);
   });
 
   test('ends as lost if the next cause is not in the trace', () => {
     const rotated = listOf([eventBody('a', 'b', 'b.greet', 99), eventBody('b/effect', 'b', 'b.heard')], 100);
-    expect(why(rotated, 100)).toEqual(['lost']);
-    expect(why(rotated, 101)).toEqual(['owner-told 100', 'lost']);
-    expect(why(listOf([{ kind: 'timer', actor: 'a', timer: 't' }]), 1)).toEqual(['lost']);
-    expect(why(listOf([{ kind: 'stop', actor: 'a', status: 'stopped' }]), 1)).toEqual(['lost']);
+    expect(explainCause(rotated, 100)).toEqual(['lost']);
+    expect(explainCause(rotated, 101)).toEqual(['owner-told 100', 'lost']);
+    expect(explainCause(listOf([{ kind: 'timer', actor: 'a', timer: 't' }]), 1)).toEqual(['lost']);
+    expect(explainCause(listOf([{ kind: 'stop', actor: 'a', status: 'stopped' }]), 1)).toEqual(['lost']);
     expect(causeChain(rotated, 7)).toEqual({ links: [], origin: 'lost' });
   });
 
@@ -120,9 +120,9 @@ describe('the cause chain of a record', () => {
       eventBody('b', 'a', 'a.two', 1),
       eventBody('a', 'b', 'b.three', 3),
     ]);
-    expect(why(mad, 1)).toEqual(['lost']);
-    expect(why(mad, 2)).toEqual(['cause 1', 'lost']);
-    expect(why(mad, 3)).toEqual(['lost']);
+    expect(explainCause(mad, 1)).toEqual(['lost']);
+    expect(explainCause(mad, 2)).toEqual(['cause 1', 'lost']);
+    expect(explainCause(mad, 3)).toEqual(['lost']);
   });
 
   test('has a maximum length', () => {

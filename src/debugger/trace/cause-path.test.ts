@@ -69,7 +69,7 @@ test('triesOf describes each attempt by its failure, its number and the delay be
   const all = listOf([...tries, eventBody('supervisor', 'agent', 'gave.up', tries.length)]);
   const repeated = foldChain(causeChain(all, tries.length).links).find(({ times }) => times > 1)!;
   expect(describeFailures(repeated)).toBe('SIGKILL while initializing');
-  const words = attemptsOf(repeated, (ms) => `${ms / 1_000} s`).map((one) => one.words);
-  expect(words[0]).toBe(`attempt ${repeated.times} of ${repeated.times}`);
-  expect(words[1]).toMatch(/^attempt \d+ of \d+, next in \d+ s$/);
+  const labels = attemptsOf(repeated, (ms) => `${ms / 1_000} s`).map((one) => one.words);
+  expect(labels[0]).toBe(`attempt ${repeated.times} of ${repeated.times}`);
+  expect(labels[1]).toMatch(/^attempt \d+ of \d+, next in \d+ s$/);
 });

@@ -9,32 +9,32 @@ import { foldChain } from './fold-chain.ts';
 const steps = ['process.exited', 'process.spawned', 'start.granted', 'start.request'];
 
 test('foldChain merges attempts that differ only in their numbers', () => {
-  const parts = foldChain([...chainOf(9), link(eventBody('outside', 'cert-watcher', 'files.changed'), 0)]);
-  expect(parts.map(({ times, links, repetitions }) => [times, links.length, repetitions.length])).toEqual([
+  const chainParts = foldChain([...chainOf(9), link(eventBody('outside', 'cert-watcher', 'files.changed'), 0)]);
+  expect(chainParts.map(({ times, links, repetitions }) => [times, links.length, repetitions.length])).toEqual([
     [9, 4, 32],
     [1, 1, 0],
   ]);
-  expect(parts[0]!.links[0]!.record).toMatchObject({ from: 'epoch-9/process' });
+  expect(chainParts[0]!.links[0]!.record).toMatchObject({ from: 'epoch-9/process' });
 });
 
 test('foldChain keeps all links in their order', () => {
   const links = [link(eventBody('a', 'b', 'x.y'), 99), ...chainOf(3), ...chainOf(2).slice(2)];
-  expect(foldChain(links).flatMap((part) => [...part.links, ...part.repetitions])).toEqual(links);
+  expect(foldChain(links).flatMap((chainPart) => [...chainPart.links, ...chainPart.repetitions])).toEqual(links);
 });
 
 test('foldChain does not merge different states, events and actors', () => {
-  const parts = foldChain([
+  const chainParts = foldChain([
     link({ kind: 'transition', actor: 'a', from: 'x', to: 'y', on: 'go.now' }, 4),
     link({ kind: 'transition', actor: 'a', from: 'y', to: 'x', on: 'go.now' }, 3),
     link({ kind: 'transition', actor: 'b', from: 'x', to: 'y', on: 'go.now' }, 2),
     link({ kind: 'transition', actor: 'a', from: 'x', to: 'y', on: 'go.back' }, 1),
   ]);
-  expect(parts.map(({ times }) => times)).toEqual([1]);
+  expect(chainParts.map(({ times }) => times)).toEqual([1]);
 });
 
 test('foldChain does not merge two equal lines, because the result would not be shorter', () => {
-  const twice = [link(eventBody('a', 'b', 'x.y'), 2), link(eventBody('a', 'b', 'x.y'), 1)];
-  expect(foldChain(twice)).toEqual([{ times: 1, links: twice, repetitions: [] }]);
+  const equalLinks = [link(eventBody('a', 'b', 'x.y'), 2), link(eventBody('a', 'b', 'x.y'), 1)];
+  expect(foldChain(equalLinks)).toEqual([{ times: 1, links: equalLinks, repetitions: [] }]);
 });
 
 test('foldChain folds a long chain of attempts within its time limit', () => {

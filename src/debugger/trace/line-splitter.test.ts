@@ -18,30 +18,30 @@ afterEach(() => {
   folder = undefined;
 });
 
-function linesIn(pieces: readonly string[]): string[] {
+function linesIn(chunks: readonly string[]): string[] {
   const splitter = new LineSplitter();
   const lines: string[] = [];
-  for (const piece of pieces) {
-    splitter.push(piece);
+  for (const chunk of chunks) {
+    splitter.push(chunk);
     for (let line = splitter.next(); line !== undefined; line = splitter.next()) lines.push(line);
   }
   return [...lines, splitter.rest()];
 }
 
 test('LineSplitter returns the same lines regardless of chunk boundaries', () => {
-  const piece = fc.string({ unit: fc.constantFrom('a', 'ä', '\r', '\n') });
+  const anyChunk = fc.string({ unit: fc.constantFrom('a', 'ä', '\r', '\n') });
   fc.assert(
-    fc.property(fc.array(piece), (pieces) => {
-      expect(linesIn(pieces)).toEqual(pieces.join('').split('\n'));
+    fc.property(fc.array(anyChunk), (chunks) => {
+      expect(linesIn(chunks)).toEqual(chunks.join('').split('\n'));
     }),
   );
 });
 
 test('LineSplitter throws an error for an endless line', () => {
   const splitter = new LineSplitter();
-  const piece = 'x'.repeat(1024 * 1024);
-  for (let length = 0; length < maxLineLength; length += piece.length) {
-    splitter.push(piece);
+  const longChunk = 'x'.repeat(1024 * 1024);
+  for (let length = 0; length < maxLineLength; length += longChunk.length) {
+    splitter.push(longChunk);
     expect(splitter.next()).toBeUndefined();
   }
   splitter.push('x');
@@ -61,7 +61,7 @@ async function fileWith(megabytes: number): Promise<string> {
 }
 
 /** Number of characters and bytes of strings and buffers that were searched or copied. */
-async function workOf(reading: () => Promise<unknown>): Promise<number> {
+async function workOf(readAll: () => Promise<unknown>): Promise<number> {
   let work = 0;
   const { indexOf, split } = String.prototype;
   const { concat } = Buffer;
@@ -69,16 +69,16 @@ async function workOf(reading: () => Promise<unknown>): Promise<number> {
     if (searched === '\n') work += this.length - from;
     return indexOf.call(this, searched, from);
   });
-  vi.spyOn(String.prototype, 'split').mockImplementation(function (this: string, ...given: unknown[]) {
+  vi.spyOn(String.prototype, 'split').mockImplementation(function (this: string, ...args: unknown[]) {
     work += this.length;
-    return Reflect.apply(split, this, given) as string[];
+    return Reflect.apply(split, this, args) as string[];
   });
   vi.spyOn(Buffer, 'concat').mockImplementation((list, length) => {
-    const joined = length === undefined ? concat.call(Buffer, list) : concat.call(Buffer, list, length);
-    work += joined.length;
-    return joined as ReturnType<typeof Buffer.concat>;
+    const joinedBuffer = length === undefined ? concat.call(Buffer, list) : concat.call(Buffer, list, length);
+    work += joinedBuffer.length;
+    return joinedBuffer as ReturnType<typeof Buffer.concat>;
   });
-  await reading();
+  await readAll();
   vi.restoreAllMocks();
   return work;
 }
@@ -100,22 +100,22 @@ describe('the cost of reading a long line is that of many short lines of the sam
     ],
   ];
   test.each(readers)('%s', async (_, read) => {
-    const [small, large] = [await fileWith(8), await fileWith(32)];
-    expect(await workOf(() => read(small))).toBeLessThan(4 * 8 * mebibyte);
-    expect(await workOf(() => read(large))).toBeLessThan(4 * 32 * mebibyte);
+    const [smallFile, largeFile] = [await fileWith(8), await fileWith(32)];
+    expect(await workOf(() => read(smallFile))).toBeLessThan(4 * 8 * mebibyte);
+    expect(await workOf(() => read(largeFile))).toBeLessThan(4 * 32 * mebibyte);
   });
 });
 
 test('a command rejects a line of 100 MB, and the page server sends it unchanged', async () => {
   const path = await fileWith(100);
-  const reading = await openTrace(path);
-  await expect(reading.records[Symbol.asyncIterator]().next()).rejects.toMatchObject({
+  const openedTrace = await openTrace(path);
+  await expect(openedTrace.records[Symbol.asyncIterator]().next()).rejects.toMatchObject({
     code: 'TRACE_INVALID',
     message: expect.stringContaining(
       `${path}:2: the line is longer than 64 million characters, so it is not a trace record`,
     ),
   });
   let bytes = 0;
-  for await (const piece of await fileSource(path).read({ follow: false })) bytes += (piece as Buffer).length;
+  for await (const chunk of await fileSource(path).read({ follow: false })) bytes += (chunk as Buffer).length;
   expect(bytes).toBeGreaterThan(maxLineLength);
 });

@@ -4,7 +4,7 @@ import { formatRecord } from './print-trace.ts';
 
 const record = (body: TraceBody): TraceRecord => ({ seq: 7, t: 1234.5, ...body });
 /** The line of a record without number and time. */
-const words = (body: TraceBody): string => formatRecord(record(body)).slice(23);
+const textOf = (body: TraceBody): string => formatRecord(record(body)).slice(23);
 
 describe('the line of a record', () => {
   test.each<[string, TraceBody]>([
@@ -48,7 +48,7 @@ describe('the line of a record', () => {
     ['a/process log │ hello', { kind: 'log', actor: 'a/process', level: 'info', text: 'hello' }],
     ['a/process log (error) │ ouch', { kind: 'log', actor: 'a/process', level: 'error', text: 'ouch' }],
   ])('is %s', (line, body) => {
-    expect(words(body)).toBe(line);
+    expect(textOf(body)).toBe(line);
   });
 
   test('begins with its number and the milliseconds since the start, or the wall-clock time', () => {
@@ -61,15 +61,17 @@ describe('the line of a record', () => {
   });
 
   test('has a limited length for any payload and change', () => {
-    const long = 'x'.repeat(10_000);
-    const change = Array.from({ length: 50 }, (_, i) => ({ path: `/field${i}`, value: long }));
-    expect(words({ kind: 'step', actor: 'a', on: 'a.b', change }).length).toBeLessThan(220);
-    expect(words({ kind: 'event', from: 'a', to: 'b', event: { type: 'a.b', long } }).length).toBeLessThan(220);
+    const longText = 'x'.repeat(10_000);
+    const change = Array.from({ length: 50 }, (_, i) => ({ path: `/field${i}`, value: longText }));
+    expect(textOf({ kind: 'step', actor: 'a', on: 'a.b', change }).length).toBeLessThan(220);
+    expect(textOf({ kind: 'event', from: 'a', to: 'b', event: { type: 'a.b', long: longText } }).length).toBeLessThan(
+      220,
+    );
   });
 
   test('contains no control characters', () => {
     const text = '\u001b[31mred\u001b[0m\u001b]0;title\u0007\r\nnext\u009b2J';
-    expect(words({ kind: 'log', actor: 'a', level: 'info', text })).toBe(
+    expect(textOf({ kind: 'log', actor: 'a', level: 'info', text })).toBe(
       'a log │ \\x1b[31mred\\x1b[0m\\x1b]0;title\\x07\\r\\nnext\\u009b2J',
     );
   });

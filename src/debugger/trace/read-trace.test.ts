@@ -33,10 +33,10 @@ function file(name: string, text: string): string {
 }
 
 async function read(path: string): Promise<{ seqs: number[]; files: string[]; cutOff: readonly string[] }> {
-  const reading = await openTrace(path);
+  const openedTrace = await openTrace(path);
   const seqs: number[] = [];
-  for await (const record of reading.records) seqs.push(record.seq);
-  return { seqs, files: reading.files, cutOff: reading.cutOff() };
+  for await (const record of openedTrace.records) seqs.push(record.seq);
+  return { seqs, files: openedTrace.files, cutOff: openedTrace.cutOff() };
 }
 
 async function refusal(path: string): Promise<ChartpilotError> {
@@ -130,7 +130,7 @@ describe('the reader of trace files', () => {
   const other = { path: 'b', parent: 0, type: 'atomic' };
   const go = { source: 1, targets: [2], kind: 'event', on: 'go' };
 
-  const whole = { id: 'm', states: [root, leaf, other], transitions: [go] };
+  const validMachine = { id: 'm', states: [root, leaf, other], transitions: [go] };
 
   function withMachine(machine: object): string {
     return file('t', formatTraceLine({ ...header, machines: [machine] as unknown as typeof header.machines }));
@@ -143,31 +143,31 @@ describe('the reader of trace files', () => {
   }
 
   test('accepts only kinds of states and transitions that the format defines', async () => {
-    expect((await read(withMachine(whole))).seqs).toEqual([]);
+    expect((await read(withMachine(validMachine))).seqs).toEqual([]);
     const hostile = [
-      { ...whole, states: [root, { ...leaf, type: 'atomic"><script>alert(2)</script>' }, other] },
-      { ...whole, transitions: [{ ...go, kind: 'event" onload="alert(3)' }] },
+      { ...validMachine, states: [root, { ...leaf, type: 'atomic"><script>alert(2)</script>' }, other] },
+      { ...validMachine, transitions: [{ ...go, kind: 'event" onload="alert(3)' }] },
     ];
     for (const machine of hostile) await isRefused(machine);
   });
 
   test('accepts only machines that list parents before children and whose transitions have existing targets', async () => {
-    const broken = [
-      { ...whole, states: [root, { ...leaf, parent: 2 }, { ...other, parent: 1 }] },
-      { ...whole, states: [root, { ...leaf, parent: 1 }, other] },
-      { ...whole, states: [{ ...root, parent: 0 }, leaf, other] },
-      { ...whole, states: [root, { path: 'a', type: 'atomic' }, other] },
-      { ...whole, states: [{ ...root, initial: 3 }, leaf, other] },
-      { ...whole, transitions: [{ ...go, source: -1 }] },
-      { ...whole, transitions: [{ ...go, targets: [0.5] }] },
+    const brokenMachines = [
+      { ...validMachine, states: [root, { ...leaf, parent: 2 }, { ...other, parent: 1 }] },
+      { ...validMachine, states: [root, { ...leaf, parent: 1 }, other] },
+      { ...validMachine, states: [{ ...root, parent: 0 }, leaf, other] },
+      { ...validMachine, states: [root, { path: 'a', type: 'atomic' }, other] },
+      { ...validMachine, states: [{ ...root, initial: 3 }, leaf, other] },
+      { ...validMachine, transitions: [{ ...go, source: -1 }] },
+      { ...validMachine, transitions: [{ ...go, targets: [0.5] }] },
     ];
-    for (const machine of broken) await isRefused(machine);
+    for (const machine of brokenMachines) await isRefused(machine);
   });
 
   test('accepts and reports an incomplete line in the middle, as left by a full disk', async () => {
-    const half = formatTraceLine(event(2)).slice(0, 30);
-    const later = formatTraceLine(event(7));
-    const path = file('t', `${headerLine}${eventLine}${half}\n\n${later}${half}\n`);
+    const halfLine = formatTraceLine(event(2)).slice(0, 30);
+    const laterLine = formatTraceLine(event(7));
+    const path = file('t', `${headerLine}${eventLine}${halfLine}\n\n${laterLine}${halfLine}\n`);
     expect(await read(path)).toEqual({ seqs: [1, 7], files: [path], cutOff: [`${path}:3`, `${path}:6`] });
   });
 
@@ -198,12 +198,12 @@ describe('the reader of trace files', () => {
   });
 
   test('returns the actors in the header of the oldest part', async () => {
-    const living = { actor: 'a', state: '', spawned: 1, spawnedAt: 0 };
-    file('t.1', formatTraceLine({ ...header, actors: [living] }) + formatTraceLine(event(3)));
+    const livingActor = { actor: 'a', state: '', spawned: 1, spawnedAt: 0 };
+    file('t.1', formatTraceLine({ ...header, actors: [livingActor] }) + formatTraceLine(event(3)));
     const path = file('t', headerLine + formatTraceLine(event(4)));
-    const reading = await openTrace(path);
-    expect(reading.header.actors).toEqual([living]);
-    for await (const _ of reading.records);
+    const openedTrace = await openTrace(path);
+    expect(openedTrace.header.actors).toEqual([livingActor]);
+    for await (const _ of openedTrace.records);
   });
 
   test('reads no record twice if the file is rotated while being opened', async () => {
@@ -251,9 +251,9 @@ test('the reader of trace files rejects a change with a path that is too deep fo
 test.each([
   ['lists', (depth: number) => '['.repeat(depth) + ']'.repeat(depth)],
   ['objects', (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`],
-])('the reader of trace files rejects a record of deeply nested %s before processing it', async (_, nested) => {
+])('the reader of trace files rejects a record of deeply nested %s before processing it', async (_, nest) => {
   const record = (depth: number): string =>
-    `{"seq":1,"t":1,"kind":"event","from":"a","to":"b","event":{"type":"a.b","x":${nested(depth)}}}`;
+    `{"seq":1,"t":1,"kind":"event","from":"a","to":"b","event":{"type":"a.b","x":${nest(depth)}}}`;
   const path = file('deep.trace', `${headerLine}\n${record(20_000)}\n`.replaceAll('\n\n', '\n'));
   await expect(read(path)).rejects.toThrow(/deep\.trace:2: the record is nested deeper than 500 levels/);
   expect(await read(file('flat.trace', `${headerLine}\n${record(400)}\n`.replaceAll('\n\n', '\n')))).toMatchObject({

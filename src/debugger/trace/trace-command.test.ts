@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(join(path, '..'), { recursive: true }));
 
-async function printed(options: Partial<TraceCommandOptions> = {}): Promise<{ out: string; error: string }> {
+async function printedTrace(options: Partial<TraceCommandOptions> = {}): Promise<{ out: string; error: string }> {
   const run = { out: '', error: '' };
   await printTrace(
     path,
@@ -51,8 +51,8 @@ async function printed(options: Partial<TraceCommandOptions> = {}): Promise<{ ou
   return run;
 }
 
-async function shown(options: Partial<TraceCommandOptions>): Promise<number[]> {
-  return (await printed(options)).out
+async function shownSeqs(options: Partial<TraceCommandOptions>): Promise<number[]> {
+  return (await printedTrace(options)).out
     .split('\n')
     .slice(0, -1)
     .map((line) => Number(line.slice(0, 7)));
@@ -60,51 +60,51 @@ async function shown(options: Partial<TraceCommandOptions>): Promise<number[]> {
 
 describe('chartpilot trace', () => {
   test('prints one line per record', async () => {
-    expect(await shown({})).toEqual(bodies.map((_, i) => i + 1));
+    expect(await shownSeqs({})).toEqual(bodies.map((_, i) => i + 1));
   });
 
   test('prints the records of the given actors and their effects', async () => {
-    expect(await shown({ actor: ['epoch-0'] })).toEqual([3, 4, 5, 6, 7, 8, 9]);
-    expect(await shown({ actor: ['epoch-0/process'] })).toEqual([4, 7, 8, 9]);
-    expect(await shown({ actor: ['epoch-N'] })).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
-    expect(await shown({ actor: ['epoch-10', 'outside'] })).toEqual([2, 10]);
-    expect(await shown({ actor: ['nobody'] })).toEqual([]);
+    expect(await shownSeqs({ actor: ['epoch-0'] })).toEqual([3, 4, 5, 6, 7, 8, 9]);
+    expect(await shownSeqs({ actor: ['epoch-0/process'] })).toEqual([4, 7, 8, 9]);
+    expect(await shownSeqs({ actor: ['epoch-N'] })).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(await shownSeqs({ actor: ['epoch-10', 'outside'] })).toEqual([2, 10]);
+    expect(await shownSeqs({ actor: ['nobody'] })).toEqual([]);
   });
 
   test('prints the records in a range and of the given kinds', async () => {
-    expect(await shown({ from: 3, to: 5 })).toEqual([3, 4, 5]);
-    expect(await shown({ from: 9, to: 99 })).toEqual([9, 10]);
-    expect(await shown({ kind: ['timer', 'stop'] })).toEqual([6, 9]);
-    expect(await shown({ kind: ['event'], actor: ['supervisor'], from: 3 })).toEqual([10]);
+    expect(await shownSeqs({ from: 3, to: 5 })).toEqual([3, 4, 5]);
+    expect(await shownSeqs({ from: 9, to: 99 })).toEqual([9, 10]);
+    expect(await shownSeqs({ kind: ['timer', 'stop'] })).toEqual([6, 9]);
+    expect(await shownSeqs({ kind: ['event'], actor: ['supervisor'], from: 3 })).toEqual([10]);
   });
 
   test('prints wall-clock times on request', async () => {
-    expect((await printed({ from: 2, to: 2, clock: true })).out).toBe(
+    expect((await printedTrace({ from: 2, to: 2, clock: true })).out).toBe(
       '      2 2026-03-01T03:12:00.001Z  outside → supervisor: supervisor.start\n',
     );
   });
 
   test('prints JSON as stored in the file', async () => {
-    const lines = (await printed({ format: 'json', kind: ['timer', 'stop'] })).out.trim().split('\n');
+    const lines = (await printedTrace({ format: 'json', kind: ['timer', 'stop'] })).out.trim().split('\n');
     expect(lines.map((line) => (JSON.parse(line) as TraceRecord).seq)).toEqual([6, 9]);
   });
 
   test('warns of an incomplete line', async () => {
     writeFileSync(path, '{"seq":11,', { flag: 'a' });
-    const { out, error } = await printed();
+    const { out, error } = await printedTrace();
     expect(out.trimEnd().split('\n')).toHaveLength(10);
     expect(error).toBe(`${path}:12: truncated line, skipped\n`);
   });
 });
 
 test('chartpilot trace reports that no record matches the filters', async () => {
-  const { out, error } = await printed({ actor: ['nobody'] });
+  const { out, error } = await printedTrace({ actor: ['nobody'] });
   expect({ out, error }).toEqual({ out: '', error: `${path}: no matching records\n` });
 });
 
 describe('chartpilot trace --why', () => {
   test('prints the causes of a record back to the first one', async () => {
-    const { out } = await printed({ why: 8 });
+    const { out } = await printedTrace({ why: 8 });
     expect(out).toBe(
       [
         '      8         7.000  epoch-0/process → epoch-0: process.exited',
@@ -120,7 +120,7 @@ describe('chartpilot trace --why', () => {
   });
 
   test('prints the causes as JSON with --format json', async () => {
-    const { record, causes, origin } = JSON.parse((await printed({ why: 9, format: 'json' })).out);
+    const { record, causes, origin } = JSON.parse((await printedTrace({ why: 9, format: 'json' })).out);
     expect(record.seq).toBe(9);
     expect(causes.map((link: { how: string; record: TraceRecord }) => `${link.how} ${link.record.seq}`)).toEqual([
       'told 7',
@@ -138,7 +138,7 @@ describe('chartpilot trace --why', () => {
     [{ from: 5, to: 4 }, { path: '--from', got: '5' }, ''],
     [{ actor: ['epoch-N-1'] }, { path: '--actor', got: 'epoch-N-1' }, ''],
   ])('rejects the invalid flag %j', async (options, fields, detail) => {
-    const error = await printed(options).catch((cause: unknown) => cause);
+    const error = await printedTrace(options).catch((cause: unknown) => cause);
     expect(error).toBeInstanceOf(ChartpilotError);
     expect((error as ChartpilotError).code).toBe('FLAG_INVALID');
     expect((error as ChartpilotError).fields).toMatchObject(fields);

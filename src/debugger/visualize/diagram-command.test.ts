@@ -15,16 +15,16 @@ import { type DiagramCommandOptions, drawDiagram } from './diagram-command.ts';
 const folder = mkdtempSync(join(tmpdir(), 'chartpilot-diagram-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-async function drawn(machine?: string, options: Partial<DiagramCommandOptions> = {}): Promise<string> {
-  let printed = '';
+async function printDiagram(machine?: string, options: Partial<DiagramCommandOptions> = {}): Promise<string> {
+  let printedText = '';
   const output = {
     out: (text: string) => {
-      printed += text;
+      printedText += text;
     },
     error: () => {},
   };
   await drawDiagram(machine, { format: 'mermaid', ...options }, output);
-  return printed;
+  return printedText;
 }
 
 function traceOf(...machines: Statechart[]): string {
@@ -35,7 +35,7 @@ function traceOf(...machines: Statechart[]): string {
 
 describe('chartpilot diagram', () => {
   test('lists the machines of both programs with their files', async () => {
-    const lines = (await drawn()).trimEnd().split('\n');
+    const lines = (await printDiagram()).trimEnd().split('\n');
     expect(lines.map((line) => line.split(/ +/)[0])).toEqual(namedMachines.map(({ name }) => name));
     for (const line of lines) expect(existsSync(join(packageRoot(), line.split(/ +/)[1]!)), line).toBe(true);
   });
@@ -46,30 +46,30 @@ describe('chartpilot diagram', () => {
   });
 
   test('prints a machine as mermaid, SVG, or JSON', async () => {
-    expect(await drawn('start-limiter')).toMatch(/^stateDiagram-v2\n/);
-    expect(await drawn('start-limiter', { format: 'svg' })).toMatch(/^<svg .*data-machine="start-limiter"/);
+    expect(await printDiagram('start-limiter')).toMatch(/^stateDiagram-v2\n/);
+    expect(await printDiagram('start-limiter', { format: 'svg' })).toMatch(/^<svg .*data-machine="start-limiter"/);
     const { load } = namedMachines.find(({ name }) => name === 'start-limiter')!;
-    expect(JSON.parse(await drawn('start-limiter', { format: 'json' }))).toEqual(statechartOf(await load()));
+    expect(JSON.parse(await printDiagram('start-limiter', { format: 'json' }))).toEqual(statechartOf(await load()));
   });
 
   test('writes to a file and creates its folder', async () => {
     const output = join(folder, 'deep/er/push.mmd');
-    expect(await drawn('push', { output })).toBe('');
-    expect(readFileSync(output, 'utf8')).toBe(await drawn('push'));
+    expect(await printDiagram('push', { output })).toBe('');
+    expect(readFileSync(output, 'utf8')).toBe(await printDiagram('push'));
   });
 
   test("draws a machine of a user's module", async () => {
     const module = join(packageRoot(), 'examples/generate/reservation.machine.ts');
-    expect(await drawn(module)).toMatch(/^stateDiagram-v2\n/);
-    await expect(drawn(module, { export: 'nothing' })).rejects.toMatchObject({ code: 'FLAG_INVALID' });
+    expect(await printDiagram(module)).toMatch(/^stateDiagram-v2\n/);
+    await expect(printDiagram(module, { export: 'nothing' })).rejects.toMatchObject({ code: 'FLAG_INVALID' });
   });
 
   test('draws a machine with its definition in a trace', async () => {
     const olderChart: Statechart = { id: 'epoch', states: [{ path: '', type: 'atomic' }], transitions: [] };
     const from = traceOf(olderChart, { ...olderChart, id: 'of-another-release' });
-    expect(await drawn(undefined, { from })).toBe('epoch\nof-another-release\n');
-    expect(JSON.parse(await drawn('epoch', { from, format: 'json' }))).toEqual(olderChart);
-    await expect(drawn('push', { from })).rejects.toMatchObject({
+    expect(await printDiagram(undefined, { from })).toBe('epoch\nof-another-release\n');
+    expect(JSON.parse(await printDiagram('epoch', { from, format: 'json' }))).toEqual(olderChart);
+    await expect(printDiagram('push', { from })).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       hint: 'machines of the trace: epoch, of-another-release',
     });
@@ -78,13 +78,13 @@ describe('chartpilot diagram', () => {
   test("rejects a trace's machine that is too large to draw, and still prints its definition", async () => {
     const from = traceOf(tangledMachine('giant', 501, 1));
     for (const format of ['svg', 'mermaid', 'table'] as const) {
-      await expect(drawn('giant', { from, format })).rejects.toMatchObject({ code: 'NOT_DRAWN' });
+      await expect(printDiagram('giant', { from, format })).rejects.toMatchObject({ code: 'NOT_DRAWN' });
     }
-    expect(JSON.parse(await drawn('giant', { from, format: 'json' }))).toMatchObject({ id: 'giant' });
+    expect(JSON.parse(await printDiagram('giant', { from, format: 'json' }))).toMatchObject({ id: 'giant' });
   });
 
   test('lists the known names for an unknown one', async () => {
-    await expect(drawn('supervisr')).rejects.toMatchObject({
+    await expect(printDiagram('supervisr')).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       hint: expect.stringContaining('ads-connection'),
     });
@@ -92,11 +92,11 @@ describe('chartpilot diagram', () => {
 
   test('opens the page with the machine without a run', async () => {
     let address = '';
-    let seen: () => void = () => {};
-    const enough = new Promise<void>((resolve) => {
-      seen = resolve;
+    let markSeen: () => void = () => {};
+    const pageSeen = new Promise<void>((resolve) => {
+      markSeen = resolve;
     });
-    const printed = new Promise<void>((resolve) => {
+    const addressPrinted = new Promise<void>((resolve) => {
       const output = {
         out: (text: string) => {
           address = text.trim();
@@ -104,13 +104,13 @@ describe('chartpilot diagram', () => {
         },
         error: () => {},
       };
-      void drawDiagram('status', { format: 'mermaid', open: true, browser: false, enough }, output);
+      void drawDiagram('status', { format: 'mermaid', open: true, browser: false, enough: pageSeen }, output);
     });
-    await printed;
+    await addressPrinted;
     const trace = await (await fetch(new URL('trace/0', address))).text();
     expect(JSON.parse(trace)).toMatchObject({ kind: 'header', program: 'diagram', machines: [{ id: 'status' }] });
     const session = (await (await fetch(new URL('session/0.json', address))).json()) as { charts: object };
     expect(Object.keys(session.charts)).toEqual(['status']);
-    seen();
+    markSeen();
   });
 });

@@ -15,16 +15,16 @@ test('DrawingThread draws the same charts as a direct call', async () => {
 
 test('DrawingThread stops drawing a machine at the time limit, and draws the next one', async () => {
   const thread = new DrawingThread({ machineMs: 1_000 });
-  let turns = 0;
-  const turn = setInterval(() => turns++, 10);
+  let tickCount = 0;
+  const ticker = setInterval(() => tickCount++, 10);
   try {
     expect(await thread.draw('svg', tangledMachine('tangle', 120, 500))).toEqual({
       failed: 'time limit reached: 1 s for a machine',
     });
     // The caller's event loop still handles signals.
-    expect(turns).toBeGreaterThan(5);
+    expect(tickCount).toBeGreaterThan(5);
   } finally {
-    clearInterval(turn);
+    clearInterval(ticker);
     thread.end();
   }
   expect(await drawOne('svg', light)).toContain('data-machine="light"');
@@ -59,9 +59,9 @@ test.each([
     { id: 'm', states: row(levels + 1), transitions: [] },
     'it has 31 levels, the limit is 30',
   ],
-])('DrawingThread rejects a machine with %s', async (_, machine, failed) => {
+])('DrawingThread rejects a machine with %s', async (_, machine, errorText) => {
   await expect(drawOne('table', machine)).rejects.toMatchObject({
     code: 'NOT_DRAWN',
-    message: expect.stringContaining(failed),
+    message: expect.stringContaining(errorText),
   });
 });

@@ -40,10 +40,10 @@ test('fileSource adds the missing newline of the last line', async () => {
 });
 
 test('fileSource returns a line that is longer than a read buffer in one piece', async () => {
-  const long = { ...event(1), event: { type: 'light.changed', text: 'ä'.repeat(400_000) } };
-  const path = file(formatTraceLine(header) + formatTraceLine(long) + formatTraceLine(event(2)));
+  const longRecord = { ...event(1), event: { type: 'light.changed', text: 'ä'.repeat(400_000) } };
+  const path = file(formatTraceLine(header) + formatTraceLine(longRecord) + formatTraceLine(event(2)));
   const parsed = (await lines(path)).map((line) => JSON.parse(line) as unknown);
-  expect(parsed).toEqual([header, long, event(2)]);
+  expect(parsed).toEqual([header, longRecord, event(2)]);
 });
 
 test('fileSource begins with the rotated part and its header', async () => {

@@ -32,11 +32,11 @@ describe('liveSource', () => {
     const { ring, source } = await start();
     ring.write(event(1));
     const trace = await source.read({ follow: true });
-    const whole = text(trace);
+    const wholeText = text(trace);
     ring.write(event(2));
     ring.write(event(3));
     await program!.end();
-    expect(await whole).toBe(traceText(3));
+    expect(await wholeText).toBe(traceText(3));
   });
 
   test('closes the connection after the header', async () => {
@@ -56,9 +56,9 @@ describe('liveSource', () => {
     const trace: Readable = await source.read({ follow: true });
     await once(trace, 'data');
     trace.resume();
-    const broken = once(trace, 'error').catch((error: unknown) => error);
+    const abortError = once(trace, 'error').catch((error: unknown) => error);
     program!.kill();
-    expect(String(await broken)).toMatch(/aborted/);
+    expect(String(await abortError)).toMatch(/aborted/);
   });
 
   test('reports a reset connection with an error, while other connections continue', async () => {
@@ -66,10 +66,10 @@ describe('liveSource', () => {
     ring.write(event(1));
     const trace: Readable = await source.read({ follow: true });
     await once(trace, 'data');
-    const broken = once(trace, 'error').catch((error: unknown) => error);
+    const abortError = once(trace, 'error').catch((error: unknown) => error);
     program!.reset();
     trace.resume();
-    expect(String(await broken)).toMatch(/aborted|ECONNRESET/);
+    expect(String(await abortError)).toMatch(/aborted|ECONNRESET/);
   });
 
   test('finds the new token after each start of the program', async () => {
@@ -117,16 +117,16 @@ describe('error message of liveSource', () => {
   test('explains what to do if the server does not complete the first line', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
-    const begun = Promise.withResolvers<void>();
+    const responseStarted = Promise.withResolvers<void>();
     const port = await servedHttp((_, response) => {
       response.write('{"kind":');
-      begun.resolve();
+      responseStarted.resolve();
     });
     const rejection = expect(liveSource({ host: '127.0.0.1', port }, { runDir }).header()).rejects.toMatchObject({
       code: 'REQUEST_FAILED',
       message: expect.stringContaining('no complete line within 5000 ms'),
     });
-    await begun.promise;
+    await responseStarted.promise;
     // The head of the response has been sent, and the time limit of its first line has begun.
     while (vi.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
     await new Promise((resolve) => setImmediate(resolve));

@@ -56,13 +56,13 @@ describe('the page server', () => {
     const { address, openingAddress } = await start();
     const opening = openingAddress();
     expect(opening).not.toContain(new URL(address).pathname.slice(1, -1));
-    const foreign = await sendRaw(opening, { headers: { 'sec-fetch-site': 'cross-site' } });
-    expect(foreign.status).toBe(403);
+    const foreignResponse = await sendRaw(opening, { headers: { 'sec-fetch-site': 'cross-site' } });
+    expect(foreignResponse.status).toBe(403);
     const { status, headers } = await sendRaw(opening);
     expect([status, headers.location]).toEqual([303, new URL(address).pathname]);
     expect((await sendRaw(opening)).status).toBe(404);
-    const [older, newer] = [openingAddress(), openingAddress()];
-    expect([(await sendRaw(older)).status, (await sendRaw(newer)).status]).toEqual([404, 303]);
+    const [olderPage, newer] = [openingAddress(), openingAddress()];
+    expect([(await sendRaw(olderPage)).status, (await sendRaw(newer)).status]).toEqual([404, 303]);
   });
 
   test('rejects the opening address from a program of another user, and keeps it valid', async () => {
@@ -80,10 +80,10 @@ describe('the page server', () => {
     const { address } = await start();
     const { origin, pathname } = new URL(address);
     for (const name of ['', 'page.js', 'page.css']) {
-      const [ownResponse, open] = [await sendRaw(address + name), await sendRaw(`${origin}/${name}`)];
-      expect([open.status, open.body]).toEqual([200, ownResponse.body]);
-      expect(`${open.body}${JSON.stringify(open.headers)}`).not.toContain(pathname.split('/')[1]);
-      expect(open.body).not.toContain('agent.trace');
+      const [ownResponse, openResponse] = [await sendRaw(address + name), await sendRaw(`${origin}/${name}`)];
+      expect([openResponse.status, openResponse.body]).toEqual([200, ownResponse.body]);
+      expect(`${openResponse.body}${JSON.stringify(openResponse.headers)}`).not.toContain(pathname.split('/')[1]);
+      expect(openResponse.body).not.toContain('agent.trace');
     }
   });
 
@@ -114,8 +114,10 @@ describe('the page server', () => {
     const { address } = await start({ sources: [other] });
     expect(JSON.parse((await sendRaw(`${address}session/0.json`)).body).diagrams).toEqual([]);
     await server?.close();
-    const named = await start({ sources: [other], diagrams: 'machines/discovery/sequences' });
-    expect(JSON.parse((await sendRaw(`${named.address}session/0.json`)).body).diagrams.length).toBeGreaterThan(0);
+    const diagramServer = await start({ sources: [other], diagrams: 'machines/discovery/sequences' });
+    expect(JSON.parse((await sendRaw(`${diagramServer.address}session/0.json`)).body).diagrams.length).toBeGreaterThan(
+      0,
+    );
   });
 
   test.each([
@@ -227,10 +229,10 @@ describe('an unauthorized client of the page server', () => {
   describe('that sends a trace header to be described', () => {
     const body = JSON.stringify({ program: header.program, machines: header.machines });
     const send = async (address: string, headers: Record<string, string>, sending = body): Promise<TestResponse> => {
-      const sent = request(`${address}describe`, { method: 'POST', agent: false, headers });
-      sent.on('error', () => {});
-      sent.end(sending);
-      const [response] = await once(sent, 'response');
+      const clientRequest = request(`${address}describe`, { method: 'POST', agent: false, headers });
+      clientRequest.on('error', () => {});
+      clientRequest.end(sending);
+      const [response] = await once(clientRequest, 'response');
       return { status: response.statusCode, headers: response.headers, body: await text(response) };
     };
 

@@ -9,10 +9,10 @@ import { Sessions } from './page-session.ts';
 
 test('the session of a trace has the built-in chart for a machine of chartpilot', async () => {
   const chart = statechartOf(epochMachine);
-  const known = readKnownCharts()[chartKey(chart)]?.whole;
-  expect(known, 'run npm run build').toContain('data-machine="epoch"');
+  const knownChart = readKnownCharts()[chartKey(chart)]?.whole;
+  expect(knownChart, 'run npm run build').toContain('data-machine="epoch"');
   const read = JSON.parse(JSON.stringify(chart)) as typeof chart;
-  expect((await new Sessions().of({ ...header, machines: [read] })).charts.epoch).toBe(known);
+  expect((await new Sessions().of({ ...header, machines: [read] })).charts.epoch).toBe(knownChart);
 });
 
 test('the session of a trace has a chart drawn from the trace for any other machine', async () => {
@@ -29,7 +29,7 @@ test("the session of a trace has a separate chart for a changed machine that has
 });
 
 test('the session of a trace omits only the chart of an invalid machine', async () => {
-  const broken = [
+  const brokenMachines = [
     { id: 'without states', states: [], transitions: [] },
     {
       id: 'led astray',
@@ -37,7 +37,10 @@ test('the session of a trace omits only the chart of an invalid machine', async 
       transitions: [{ source: 7, targets: [9], kind: 'event', on: 'x' }],
     },
   ] as unknown as typeof header.machines;
-  const { charts, notDrawn } = await new Sessions().of({ ...header, machines: [...broken, ...header.machines] });
+  const { charts, notDrawn } = await new Sessions().of({
+    ...header,
+    machines: [...brokenMachines, ...header.machines],
+  });
   expect(Object.keys(charts)).toEqual(['light']);
   expect(notDrawn).toEqual({
     'without states': 'it has no states',

@@ -8,7 +8,7 @@ import { singleFile } from './single-file.ts';
 async function page(...traces: readonly string[]): Promise<string> {
   const sources = traces.map((trace, number) => memorySource(`trace ${number}`, trace));
   let html = '';
-  for await (const piece of singleFile({ sources })) html += piece;
+  for await (const chunk of singleFile({ sources })) html += chunk;
   return html;
 }
 

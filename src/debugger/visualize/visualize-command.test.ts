@@ -49,14 +49,14 @@ async function refusal(files: string[], options: VisualizeCommandOptions): Promi
 }
 
 test('chartpilot visualize prints only the address to standard output, and serves the page until the user ends it', async () => {
-  const { promise: enough, resolve } = Promise.withResolvers<void>();
+  const { promise: stopRequested, resolve } = Promise.withResolvers<void>();
   const captured = new CapturedOutput();
-  const running = run([trace], { enough }, captured);
+  const activeRun = run([trace], { enough: stopRequested }, captured);
   await expect.poll(() => captured.out).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/[\w-]+\/\n$/);
   const address = captured.out.trim();
   expect(await (await fetch(`${address}trace/0`)).text()).toBe(traceText(3));
   resolve();
-  await running;
+  await activeRun;
   await expect(fetch(address)).rejects.toThrow();
 });
 
@@ -71,24 +71,24 @@ test('chartpilot visualize --open starts the browser without a secret in its arg
   onTestFinished(() => {
     vi.unstubAllEnvs();
   });
-  const { promise: enough, resolve } = Promise.withResolvers<void>();
+  const { promise: stopRequested, resolve } = Promise.withResolvers<void>();
   const captured = new CapturedOutput();
-  const running = run([trace], { enough, open: true }, captured);
+  const activeRun = run([trace], { enough: stopRequested, open: true }, captured);
   await expect.poll(() => existsSync(join(folder, 'opened'))).toBe(true);
-  const opened = readFileSync(join(folder, 'opened'), 'utf8').trim();
+  const openedAddress = readFileSync(join(folder, 'opened'), 'utf8').trim();
   const address = captured.out.trim();
-  expect(opened).not.toContain(new URL(address).pathname.slice(1, -1));
-  expect((await fetch(opened)).url).toBe(address);
+  expect(openedAddress).not.toContain(new URL(address).pathname.slice(1, -1));
+  expect((await fetch(openedAddress)).url).toBe(address);
   resolve();
-  await running;
+  await activeRun;
 });
 
 describe('the token of a program in chartpilot visualize', () => {
   /** A program that sends a trace only for its own token. */
   async function program(token: string): Promise<string> {
     const server = createServer(({ headers }, response) => {
-      const isKnown = headers.authorization === `Bearer ${token}`;
-      response.writeHead(isKnown ? 200 : 401).end(isKnown ? traceText(3) : 'unknown token');
+      const hasToken = headers.authorization === `Bearer ${token}`;
+      response.writeHead(hasToken ? 200 : 401).end(hasToken ? traceText(3) : 'unknown token');
     });
     onTestFinished(() => void server.close());
     server.listen(0, '127.0.0.1');
@@ -101,8 +101,8 @@ describe('the token of a program in chartpilot visualize', () => {
     const output = join(folder, 'page.html');
     await run([], { attach, token: ['first', 'second'], output });
     expect((await refusal([], { attach, token: ['second', 'first'], output })).code).toBe('REQUEST_FAILED');
-    const same = [await program('one'), await program('one')];
-    await run([], { attach: same, token: ['one'], output });
+    const sameProgram = [await program('one'), await program('one')];
+    await run([], { attach: sameProgram, token: ['one'], output });
   });
 
   test('is rejected if the number of tokens does not match', async () => {
@@ -143,14 +143,14 @@ test('chartpilot visualize reports user errors with instructions before it serve
 
 describe('the traces of several programs in chartpilot visualize', () => {
   const links = [{ event: 'passed', side: 'sends', key: '{nonce}', text: 'letter' }] as const;
-  const written = (name: string, side: 'sends' | 'receives', more = ''): string => {
+  const writeTrace = (name: string, linkSide: 'sends' | 'receives', extraLines = ''): string => {
     const path = join(folder, name);
-    const timeline = { links: [{ ...links[0], side }] };
+    const timeline = { links: [{ ...links[0], side: linkSide }] };
     const lines = [
       headerWith({ program: name, machines: [{ id: name, states: [], transitions: [], timeline }] }),
       { ...event(1, 'passed'), event: { type: 'passed', nonce: 'n' } },
     ];
-    writeFileSync(path, lines.map((line) => formatTraceLine(line as TraceLine)).join('') + more);
+    writeFileSync(path, lines.map((line) => formatTraceLine(line as TraceLine)).join('') + extraLines);
     return path;
   };
   const page = async (...files: string[]): Promise<string> => {
@@ -160,7 +160,7 @@ describe('the traces of several programs in chartpilot visualize', () => {
   };
 
   test('are not overwritten by --output', async () => {
-    const path = written('a.trace', 'sends');
+    const path = writeTrace('a.trace', 'sends');
     const originalText = readFileSync(path, 'utf8');
     for (const output of [path, join(folder, '.', 'a.trace')]) {
       await expect(run([path], { output })).rejects.toMatchObject({ code: 'FLAG_INVALID' });
@@ -169,15 +169,17 @@ describe('the traces of several programs in chartpilot visualize', () => {
   });
 
   test('are shown separately, and merged with the arrows between them', async () => {
-    const html = await page(written('a.trace', 'sends'), written('b.trace', 'receives'));
+    const html = await page(writeTrace('a.trace', 'sends'), writeTrace('b.trace', 'receives'));
     expect(html).toContain('"name":"on one axis"');
     expect(html).toContain('b:light');
     expect(html).toContain('"letter"');
   });
 
   test('are shown only separately if no arrow connects them or a trace cannot be read completely', async () => {
-    expect(await page(written('a.trace', 'sends'), written('b.trace', 'sends'))).not.toContain('"name":"on one axis"');
-    const broken = written('c.trace', 'receives', '{"kind":"what"}\n');
-    expect(await page(written('a.trace', 'sends'), broken)).not.toContain('"name":"on one axis"');
+    expect(await page(writeTrace('a.trace', 'sends'), writeTrace('b.trace', 'sends'))).not.toContain(
+      '"name":"on one axis"',
+    );
+    const brokenTrace = writeTrace('c.trace', 'receives', '{"kind":"what"}\n');
+    expect(await page(writeTrace('a.trace', 'sends'), brokenTrace)).not.toContain('"name":"on one axis"');
   });
 });

@@ -15,9 +15,9 @@ import type { MeshRoots } from '../../model/mesh/mesh-config.ts';
 import { BundleEndpoints } from './bundle-endpoints.ts';
 
 const day = 86_400_000;
-const life = (from: number, until: number) => ({
+const life = (from: number, untilMs: number) => ({
   notBefore: new Date(Date.now() + from * day),
-  notAfter: new Date(Date.now() + until * day),
+  notAfter: new Date(Date.now() + untilMs * day),
 });
 const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 const rootOf = (commonName: string, privateKey = newKey(), lifetime = life(-1, 1)): Uint8Array =>
@@ -32,7 +32,7 @@ const issuer = { certificate: readCertificate(web), privateKey: webKey };
 const serverCertificate = issueLeaf(issuer, createPublicKey(serverKey), serverNames, life(-1, 1));
 
 const one = rootOf('one');
-const two = rootOf('two');
+const secondRoot = rootOf('two');
 const bundleOf = (...roots: Uint8Array[]): string =>
   JSON.stringify({
     keys: roots.map((der) => ({ kty: 'EC', use: 'x509-svid', x5c: [Buffer.from(der).toString('base64')] })),
@@ -73,30 +73,30 @@ afterEach(() => {
 
 const stay = new AbortController().signal;
 
-function endpointsOf(caCertificates: () => readonly MeshRoots[], more: { ca?: string } = {}) {
-  const logged: string[] = [];
+function endpointsOf(caCertificates: () => readonly MeshRoots[], options: { ca?: string } = {}) {
+  const loggedEvents: string[] = [];
   const endpoints = new BundleEndpoints({
     mesh: () => ({ caCertificates: caCertificates(), trustDomain: 'shop.test', trustDomainAliases: ['old.test'] }),
     directory,
-    logger: { warn: (event) => void logged.push(event) },
+    logger: { warn: (event) => void loggedEvents.push(event) },
     now: () => new Date(),
     ca: pemOf('CERTIFICATE', web),
     get timeoutMs() {
       return timeoutMs;
     },
-    ...more,
+    ...options,
   });
-  return { endpoints, logged };
+  return { endpoints, logged: loggedEvents };
 }
 
 const meshRootsAt = (spiffeBundleUrl = url): MeshRoots => ({ spiffeBundleUrl, trustDomains: [] });
 
 /** Fetches and adopts a bundle, like the chart. */
-async function fetched({ endpoints }: ReturnType<typeof endpointsOf>, signal = stay): Promise<BundleResponse> {
+async function fetchBundle({ endpoints }: ReturnType<typeof endpointsOf>, signal = stay): Promise<BundleResponse> {
   const [input] = endpoints.find();
-  const got = await endpoints.fetch(input!, signal);
-  if (got.outcome === 'fetched') endpoints.setActive(input!.endpoint, got.version);
-  return got;
+  const response = await endpoints.fetch(input!, signal);
+  if (response.outcome === 'fetched') endpoints.setActive(input!.endpoint, response.version);
+  return response;
 }
 
 const rootsOf = ({ endpoints }: ReturnType<typeof endpointsOf>, of = url): (string | undefined)[] =>
@@ -129,39 +129,41 @@ describe('a bundle endpoint', () => {
       socket?.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n');
     };
     timeoutMs = 5_000;
-    const got = await fetched(endpointsOf(() => [meshRootsAt()]));
-    expect(got).toEqual({
+    const response = await fetchBundle(endpointsOf(() => [meshRootsAt()]));
+    expect(response).toEqual({
       outcome: 'failed',
       reason: expect.stringMatching(/protocol.* \[TRUST_BUNDLE_UNAVAILABLE\]$/),
     });
   });
 
   it('returns a refresh interval and roots, which become trusted when the bundle is adopted', async () => {
-    const given = endpointsOf(() => [meshRootsAt()]);
-    const [input] = given.endpoints.find();
-    const got = await given.endpoints.fetch(input!, stay);
-    expect(got).toMatchObject({ outcome: 'fetched', sequence: 1, refreshMs: 60_000 });
-    expect(rootsOf(given)).toEqual([]);
-    given.endpoints.setActive(input!.endpoint, 'another version');
-    expect(rootsOf(given)).toEqual([]);
-    given.endpoints.setActive(input!.endpoint, (got as { version: string }).version);
-    expect(rootsOf(given)).toEqual(['CN=one']);
+    const bundles = endpointsOf(() => [meshRootsAt()]);
+    const [input] = bundles.endpoints.find();
+    const response = await bundles.endpoints.fetch(input!, stay);
+    expect(response).toMatchObject({ outcome: 'fetched', sequence: 1, refreshMs: 60_000 });
+    expect(rootsOf(bundles)).toEqual([]);
+    bundles.endpoints.setActive(input!.endpoint, 'another version');
+    expect(rootsOf(bundles)).toEqual([]);
+    bundles.endpoints.setActive(input!.endpoint, (response as { version: string }).version);
+    expect(rootsOf(bundles)).toEqual(['CN=one']);
   });
 
   it('has a version that depends on the set of its roots, not on their order', async () => {
-    const given = endpointsOf(() => [meshRootsAt()]);
-    respond = (response) => response.end(bundleOf(one, two));
-    const previous = await fetched(given);
-    respond = (response) => response.end(bundleOf(two, one, two));
-    expect(await fetched(given)).toEqual(previous);
+    const bundles = endpointsOf(() => [meshRootsAt()]);
+    respond = (response) => response.end(bundleOf(one, secondRoot));
+    const previous = await fetchBundle(bundles);
+    respond = (response) => response.end(bundleOf(secondRoot, one, secondRoot));
+    expect(await fetchBundle(bundles)).toEqual(previous);
   });
 
   it('is requested again for each fetch, even if it redirected the previous one', async () => {
-    const given = endpointsOf(() => [meshRootsAt()]);
+    const bundles = endpointsOf(() => [meshRootsAt()]);
     respond = (response, { url: path }) =>
-      path === '/bundle' ? response.writeHead(307, { location: '/elsewhere' }).end() : response.end(bundleOf(two));
-    expect(await fetched(given)).toMatchObject({ outcome: 'fetched' });
-    await fetched(given);
+      path === '/bundle'
+        ? response.writeHead(307, { location: '/elsewhere' }).end()
+        : response.end(bundleOf(secondRoot));
+    expect(await fetchBundle(bundles)).toMatchObject({ outcome: 'fetched' });
+    await fetchBundle(bundles);
     expect(requested).toEqual(['/bundle', '/elsewhere', '/bundle', '/elsewhere']);
   });
 });
@@ -174,7 +176,7 @@ const hostile: readonly (readonly [string, Respond, RegExp])[] = [
   ['no response', () => {}, silence],
   ['an unfinished response', (response) => void response.write('{"keys":['), silence],
   ['a response that arrives one byte at a time', (response) => drop(response), silence],
-  ['a truncated response', (response) => half(response), /aborted|socket hang up|ECONNRESET/],
+  ['a truncated response', (response) => sendHalf(response), /aborted|socket hang up|ECONNRESET/],
   [
     'a content type other than JSON',
     (response) => response.setHeader('content-type', 'text/html').end('<html>'),
@@ -192,80 +194,87 @@ const hostile: readonly (readonly [string, Respond, RegExp])[] = [
     (response) => response.end(bundleOf(serverCertificate)),
     /is not a CA certificate/,
   ],
-  ['status 500 and a valid body', (response) => response.writeHead(500).end(bundleOf(two)), /HTTP status 500/],
+  ['status 500 and a valid body', (response) => response.writeHead(500).end(bundleOf(secondRoot)), /HTTP status 500/],
   ['status 304', (response) => response.writeHead(304).end(), /HTTP status 304/],
   ['a compressed response', (response) => response.setHeader('content-encoding', 'gzip').end('x'), /compressed/],
   [
     'a redirect to a plaintext URL',
-    (response) => moved(response, 'http://127.0.0.1:1/'),
+    (response) => redirectTo(response, 'http://127.0.0.1:1/'),
     /redirect must begin with https:/,
   ],
   [
     'a redirect to a URL with credentials',
-    (response) => moved(response, 'https://a:b@127.0.0.1:1/'),
+    (response) => redirectTo(response, 'https://a:b@127.0.0.1:1/'),
     /redirect must not have a user or password/,
   ],
-  ['a redirect to a file URL', (response) => moved(response, 'file:///etc/passwd'), /redirect must begin with https:/],
-  ['a redirect loop', (response) => moved(response, '/bundle'), /more than 3 redirects/],
+  [
+    'a redirect to a file URL',
+    (response) => redirectTo(response, 'file:///etc/passwd'),
+    /redirect must begin with https:/,
+  ],
+  ['a redirect loop', (response) => redirectTo(response, '/bundle'), /more than 3 redirects/],
   ['a redirect without location', (response) => response.writeHead(302).end(), /without a valid location/],
-  ['a redirect to a port without listener', (response) => moved(response, 'https://127.0.0.1:1/'), /ECONNREFUSED/],
+  ['a redirect to a port without listener', (response) => redirectTo(response, 'https://127.0.0.1:1/'), /ECONNREFUSED/],
   [
     'a redirect to a host name that resolves to loopback',
-    (response) => moved(response, url.replace('127.0.0.1', 'localhost')),
+    (response) => redirectTo(response, url.replace('127.0.0.1', 'localhost')),
     /localhost resolves to \S+, which is a loopback address/,
   ],
 ];
 
 describe('a hostile bundle endpoint', () => {
   it.each(hostile)('keeps its last valid roots after a fetch fails because of %s', async (_, serve, reason) => {
-    const given = endpointsOf(() => [meshRootsAt()]);
-    expect(await fetched(given)).toMatchObject({ outcome: 'fetched' });
+    const bundles = endpointsOf(() => [meshRootsAt()]);
+    expect(await fetchBundle(bundles)).toMatchObject({ outcome: 'fetched' });
     respond = serve;
     if (reason === silence) timeoutMs = 300;
-    const got = await fetched(given);
-    expect(got).toMatchObject({ outcome: 'failed', reason: expect.stringMatching(reason) });
-    expect(rootsOf(given)).toEqual(['CN=one']);
-    const after = endpointsOf(() => [meshRootsAt()]);
-    const [input] = after.endpoints.find();
-    expect(await after.endpoints.recall(input!)).toMatchObject({ outcome: 'fetched' });
+    const response = await fetchBundle(bundles);
+    expect(response).toMatchObject({ outcome: 'failed', reason: expect.stringMatching(reason) });
+    expect(rootsOf(bundles)).toEqual(['CN=one']);
+    const restarted = endpointsOf(() => [meshRootsAt()]);
+    const [input] = restarted.endpoints.find();
+    expect(await restarted.endpoints.recall(input!)).toMatchObject({ outcome: 'fetched' });
   });
 
   it.each(hostile)('has no trusted roots if its first fetch fails because of %s', async (_, serve, reason) => {
-    const given = endpointsOf(() => [meshRootsAt()]);
+    const bundles = endpointsOf(() => [meshRootsAt()]);
     respond = serve;
     if (reason === silence) timeoutMs = 300;
-    expect(await fetched(given)).toMatchObject({ outcome: 'failed' });
-    expect(rootsOf(given)).toEqual([]);
+    expect(await fetchBundle(bundles)).toMatchObject({ outcome: 'failed' });
+    expect(rootsOf(bundles)).toEqual([]);
     expect(readdirSync(directory)).toEqual([]);
   });
 
   it('is rejected if its certificate is signed by an unknown CA', async () => {
-    const given = endpointsOf(() => [meshRootsAt()], { ca: pemOf('CERTIFICATE', one) });
-    expect(await fetched(given)).toMatchObject({ outcome: 'failed', reason: expect.stringMatching(/certificate/) });
+    const bundles = endpointsOf(() => [meshRootsAt()], { ca: pemOf('CERTIFICATE', one) });
+    expect(await fetchBundle(bundles)).toMatchObject({
+      outcome: 'failed',
+      reason: expect.stringMatching(/certificate/),
+    });
     expect(requested).toEqual([]);
   });
 
   it('is disconnected when the fetch is aborted', async () => {
-    const given = endpointsOf(() => [meshRootsAt()]);
+    const bundles = endpointsOf(() => [meshRootsAt()]);
     respond = () => {};
     const aborted = new AbortController();
-    const pending = fetched(given, aborted.signal);
+    const pending = fetchBundle(bundles, aborted.signal);
     aborted.abort();
     expect(await pending).toMatchObject({ outcome: 'failed' });
-    expect(rootsOf(given)).toEqual([]);
+    expect(rootsOf(bundles)).toEqual([]);
   });
 });
 
 describe('a fetched bundle', () => {
   it('remains trusted after a restart until the endpoint responds, from a file that only its owner can write', async () => {
-    await fetched(endpointsOf(() => [meshRootsAt()]));
+    await fetchBundle(endpointsOf(() => [meshRootsAt()]));
     const [file] = readdirSync(directory);
     expect(statSync(join(directory, file!)).mode & 0o777).toBe(0o600);
-    const after = endpointsOf(() => [meshRootsAt()]);
-    const [input] = after.endpoints.find();
-    const got = await after.endpoints.recall(input!);
-    after.endpoints.setActive(input!.endpoint, (got as { version: string }).version);
-    expect(rootsOf(after)).toEqual(['CN=one']);
+    const restarted = endpointsOf(() => [meshRootsAt()]);
+    const [input] = restarted.endpoints.find();
+    const response = await restarted.endpoints.recall(input!);
+    restarted.endpoints.setActive(input!.endpoint, (response as { version: string }).version);
+    expect(rootsOf(restarted)).toEqual(['CN=one']);
   });
 
   it.each([
@@ -273,7 +282,7 @@ describe('a fetched bundle', () => {
     ['a bundle of expired roots', bundleOf(rootOf('old', newKey(), life(-2, -1)))],
     ['too large', ' '.repeat(1_100_000)],
   ])('is ignored if the saved file is %s', async (_, text) => {
-    await fetched(endpointsOf(() => [meshRootsAt()]));
+    await fetchBundle(endpointsOf(() => [meshRootsAt()]));
     writeFileSync(join(directory, readdirSync(directory)[0]!), text);
     const { endpoints } = endpointsOf(() => [meshRootsAt()]);
     const [input] = endpoints.find();
@@ -281,52 +290,52 @@ describe('a fetched bundle', () => {
   });
 
   it('is removed together with its file when its endpoint is removed from the mesh configuration', async () => {
-    let named: readonly MeshRoots[] = [meshRootsAt()];
-    const given = endpointsOf(() => named);
-    await fetched(given);
-    const [input] = given.endpoints.find();
-    named = [];
+    let meshRoots: readonly MeshRoots[] = [meshRootsAt()];
+    const bundles = endpointsOf(() => meshRoots);
+    await fetchBundle(bundles);
+    const [input] = bundles.endpoints.find();
+    meshRoots = [];
     writeFileSync(join(directory, 'journal.json'), 'of the authority');
-    expect(given.endpoints.find()).toEqual([]);
-    expect(rootsOf(given)).toEqual([]);
+    expect(bundles.endpoints.find()).toEqual([]);
+    expect(rootsOf(bundles)).toEqual([]);
     expect(readdirSync(directory)).toEqual(['journal.json']);
-    expect(await given.endpoints.fetch(input!, stay)).toMatchObject({
+    expect(await bundles.endpoints.fetch(input!, stay)).toMatchObject({
       reason: 'the mesh configuration no longer has this endpoint',
     });
   });
 
   it('is taken from memory, not from an older file, when its trust domains change', async () => {
-    let named: readonly MeshRoots[] = [meshRootsAt()];
-    const given = endpointsOf(() => named);
-    await fetched(given);
+    let meshRoots: readonly MeshRoots[] = [meshRootsAt()];
+    const bundles = endpointsOf(() => meshRoots);
+    await fetchBundle(bundles);
     // A directory with the name of the temporary file prevents saving later bundles, so the file keeps the first one.
     mkdirSync(join(directory, `${readdirSync(directory)[0]}.new`));
-    respond = (response) => response.end(bundleOf(two));
-    await fetched(given);
-    named = [{ spiffeBundleUrl: url, trustDomains: ['old.test'] }];
-    const [input] = given.endpoints.find();
-    const recalled = await given.endpoints.recall(input!);
-    given.endpoints.setActive(input!.endpoint, (recalled as { version: string }).version);
-    expect(rootsOf(given)).toEqual(['CN=two']);
+    respond = (response) => response.end(bundleOf(secondRoot));
+    await fetchBundle(bundles);
+    meshRoots = [{ spiffeBundleUrl: url, trustDomains: ['old.test'] }];
+    const [input] = bundles.endpoints.find();
+    const recalled = await bundles.endpoints.recall(input!);
+    bundles.endpoints.setActive(input!.endpoint, (recalled as { version: string }).version);
+    expect(rootsOf(bundles)).toEqual(['CN=two']);
   });
 
   it('applies even if it cannot be saved, and logs the failure', async () => {
-    const given = endpointsOf(() => [meshRootsAt()]);
+    const bundles = endpointsOf(() => [meshRootsAt()]);
     rmSync(directory, { recursive: true });
     writeFileSync(directory, 'in the way');
-    await fetched(given);
-    expect(rootsOf(given)).toEqual(['CN=one']);
-    expect(given.logged).toEqual(['trust-bundle.notSaved']);
+    await fetchBundle(bundles);
+    expect(rootsOf(bundles)).toEqual(['CN=one']);
+    expect(bundles.logged).toEqual(['trust-bundle.notSaved']);
   });
 });
 
 function endless(response: ServerResponse): void {
-  const piece = Buffer.alloc(64 * 1024, ' ');
-  const more = (): void => {
-    while (!response.destroyed && response.write(piece));
+  const chunk = Buffer.alloc(64 * 1024, ' ');
+  const writeUntilFull = (): void => {
+    while (!response.destroyed && response.write(chunk));
   };
-  response.on('drain', more);
-  more();
+  response.on('drain', writeUntilFull);
+  writeUntilFull();
 }
 
 function drop(response: ServerResponse): void {
@@ -334,12 +343,12 @@ function drop(response: ServerResponse): void {
   response.on('close', () => clearInterval(timer));
 }
 
-function half(response: ServerResponse): void {
+function sendHalf(response: ServerResponse): void {
   response.setHeader('content-length', 1_000);
   response.write('{"keys":[');
   setTimeout(() => response.destroy(), 20);
 }
 
-function moved(response: ServerResponse, location: string): void {
+function redirectTo(response: ServerResponse, location: string): void {
   response.writeHead(302, { location }).end();
 }

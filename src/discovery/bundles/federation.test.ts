@@ -30,7 +30,7 @@ function rootOf(commonName: string): Issuer {
   };
 }
 
-function below(issuer: Issuer): Issuer {
+function issuedBy(issuer: Issuer): Issuer {
   const privateKey = newKey();
   const subject = { organization: 'elsewhere', commonName: 'between' };
   return {
@@ -39,7 +39,7 @@ function below(issuer: Issuer): Issuer {
   };
 }
 
-const [web, added, old] = ['web', 'added', 'old'].map(rootOf) as [Issuer, Issuer, Issuer];
+const [web, addedRoot, oldRoot] = ['web', 'added', 'old'].map(rootOf) as [Issuer, Issuer, Issuer];
 const bundleOf = (...roots: Issuer[]): string =>
   JSON.stringify({
     keys: roots.map(({ certificate: { der } }) => ({
@@ -53,10 +53,10 @@ const bundleOf = (...roots: Issuer[]): string =>
 let bundles: Record<string, string>;
 let server: Server;
 let origin: string;
-const given = givenAuthority();
+const authority = givenAuthority();
 
 beforeEach(async () => {
-  bundles = { '/own': bundleOf(added), '/old': bundleOf(old) };
+  bundles = { '/own': bundleOf(addedRoot), '/old': bundleOf(oldRoot) };
   const serverKey = newKey();
   const names = { uris: [], dns: [], ips: ['127.0.0.1'] };
   const cert = readCertificate(issueLeaf(web, createPublicKey(serverKey), names, life)).pem;
@@ -88,12 +88,12 @@ function starting(mesh: object): ControlPlane {
     { secureGRPCAddr: '127.0.0.1:0' },
     undefined,
     ({ root }) => writeFileSync(join(root, 'mesh'), JSON.stringify(mesh)),
-    { SELF_SIGNED_CA_DIR: given.directory },
+    { SELF_SIGNED_CA_DIR: authority.directory },
     { bundleAuthorities: web.certificate.pem },
   );
 }
 
-async function serving(mesh: object = federated()): Promise<ControlPlane> {
+async function startPlane(mesh: object = federated()): Promise<ControlPlane> {
   const plane = starting(mesh);
   await plane.ready();
   return plane;
@@ -102,7 +102,7 @@ async function serving(mesh: object = federated()): Promise<ControlPlane> {
 interface Page {
   readonly bundles: readonly { readonly endpoint: string; readonly roots: number }[];
 }
-const fetched = (plane: ControlPlane, roots: readonly number[]) =>
+const waitForBundles = (plane: ControlPlane, roots: readonly number[]) =>
   eventually('the bundles are there', async () => {
     const { bundles: all } = (await plane.get('/debug/authorityz')).json() as Page;
     return JSON.stringify(all.map((one) => one.roots)) === JSON.stringify(roots);
@@ -117,12 +117,12 @@ async function acceptedIdentity(
   plane: ControlPlane,
   uri: string,
   issuer: Issuer,
-  between?: Issuer,
+  intermediate?: Issuer,
 ): Promise<string | undefined> {
   const names = { uris: [uri], dns: [], ips: [] };
-  const leaf = readCertificate(issueLeaf(between ?? issuer, createPublicKey(key), names, life)).pem;
-  const keyPair = { chain: `${leaf}${between?.certificate.pem ?? ''}`, key };
-  const client = given.caller.client(plane.port('ads.listening'), keyPair);
+  const leaf = readCertificate(issueLeaf(intermediate ?? issuer, createPublicKey(key), names, life)).pem;
+  const keyPair = { chain: `${leaf}${intermediate?.certificate.pem ?? ''}`, key };
+  const client = authority.caller.client(plane.port('ads.listening'), keyPair);
   try {
     const [first] = await requestCertificateChain(client, { csr: createRequest(key, []) });
     return readCertificates(first!)[0]!.alternativeNames?.uris[0];
@@ -134,11 +134,11 @@ async function acceptedIdentity(
 /** Common names of the roots that agents receive. */
 async function rootsOfAgents(plane: ControlPlane): Promise<(string | undefined)[]> {
   const cart = { namespace: 'shop', serviceAccount: 'cart' };
-  const [leaf] = await requestCertificateChain(given.caller.client(plane.port('ads.listening')), {
+  const [leaf] = await requestCertificateChain(authority.caller.client(plane.port('ads.listening')), {
     csr: createRequest(key, []),
-    bearer: await given.caller.token(cart),
+    bearer: await authority.caller.token(cart),
   });
-  const credentials = given.caller.channel({ chain: leaf!, key });
+  const credentials = authority.caller.channel({ chain: leaf!, key });
   const stream = plane.client(plane.port('ads.listening'), credentials, serverName).sotw();
   stream.send({ node: sidecar, typeUrl: proxyConfigType });
   const { resources } = await stream.next();
@@ -150,51 +150,54 @@ async function rootsOfAgents(plane: ControlPlane): Promise<(string | undefined)[
 }
 
 const cart = (trustDomain: string): string => `spiffe://${trustDomain}/ns/shop/sa/cart`;
-const mine = cart('cluster.local');
+const ownCart = cart('cluster.local');
 
 it('each root verifies only identities of its own trust domain', async () => {
-  const plane = await serving();
-  await fetched(plane, [1, 1]);
+  const plane = await startPlane();
+  await waitForBundles(plane, [1, 1]);
   expect(await rootsOfAgents(plane)).toEqual(['added', 'authority']);
-  expect(await acceptedIdentity(plane, mine, added)).toBe(mine);
-  expect(await acceptedIdentity(plane, cart('old.test'), old)).toBe(mine);
+  expect(await acceptedIdentity(plane, ownCart, addedRoot)).toBe(ownCart);
+  expect(await acceptedIdentity(plane, cart('old.test'), oldRoot)).toBe(ownCart);
   // Roots of an alias must not sign for the mesh, another alias or an unknown trust domain.
-  expect(await acceptedIdentity(plane, mine, old)).toBeUndefined();
-  expect(await acceptedIdentity(plane, mine, old, below(old))).toBeUndefined();
-  expect(await acceptedIdentity(plane, cart('older.test'), old)).toBeUndefined();
-  expect(await acceptedIdentity(plane, cart('bank.test'), old)).toBeUndefined();
+  expect(await acceptedIdentity(plane, ownCart, oldRoot)).toBeUndefined();
+  expect(await acceptedIdentity(plane, ownCart, oldRoot, issuedBy(oldRoot))).toBeUndefined();
+  expect(await acceptedIdentity(plane, cart('older.test'), oldRoot)).toBeUndefined();
+  expect(await acceptedIdentity(plane, cart('bank.test'), oldRoot)).toBeUndefined();
   // The issuer of the endpoint's certificate is not trusted for workloads.
-  expect(await acceptedIdentity(plane, mine, web)).toBeUndefined();
+  expect(await acceptedIdentity(plane, ownCart, web)).toBeUndefined();
   expect(plane.deviations()).toEqual([]);
 });
 
 it('the control plane starts without waiting for bundles, and rejects identities whose roots are missing', async () => {
   bundles = {};
-  const plane = await serving();
+  const plane = await startPlane();
   const logged503 = (): string[] => linesOf(plane.lines, 'trust-bundle.failed.none', { reason: /status 503/ });
   await eventually('it is told', async () => logged503().length === 2);
   expect(await rootsOfAgents(plane)).toEqual(['authority']);
-  expect(await acceptedIdentity(plane, mine, added)).toBeUndefined();
-  expect(await acceptedIdentity(plane, cart('old.test'), old)).toBeUndefined();
+  expect(await acceptedIdentity(plane, ownCart, addedRoot)).toBeUndefined();
+  expect(await acceptedIdentity(plane, cart('old.test'), oldRoot)).toBeUndefined();
 });
 
 it('clients keep working if a bundle endpoint is unreachable during a restart', async () => {
-  const previous = await serving();
-  await fetched(previous, [1, 1]);
+  const previous = await startPlane();
+  await waitForBundles(previous, [1, 1]);
   await previous.stop();
   bundles = {};
-  const plane = await serving();
-  await fetched(plane, [1, 1]);
+  const plane = await startPlane();
+  await waitForBundles(plane, [1, 1]);
   expect(await rootsOfAgents(plane)).toEqual(['added', 'authority']);
-  expect(await acceptedIdentity(plane, cart('old.test'), old)).toBe(mine);
+  expect(await acceptedIdentity(plane, cart('old.test'), oldRoot)).toBe(ownCart);
 });
 
 it('roots are distrusted without a restart when their endpoint is removed from the mesh configuration', async () => {
-  const plane = await serving();
-  await fetched(plane, [1, 1]);
+  const plane = await startPlane();
+  await waitForBundles(plane, [1, 1]);
   writeFileSync(join(plane.root, 'mesh'), JSON.stringify({ trustDomainAliases: ['old.test'] }));
-  await fetched(plane, []);
-  await eventually('they are not trusted', async () => (await acceptedIdentity(plane, mine, added)) === undefined);
-  expect(await acceptedIdentity(plane, cart('old.test'), old)).toBeUndefined();
+  await waitForBundles(plane, []);
+  await eventually(
+    'they are not trusted',
+    async () => (await acceptedIdentity(plane, ownCart, addedRoot)) === undefined,
+  );
+  expect(await acceptedIdentity(plane, cart('old.test'), oldRoot)).toBeUndefined();
   expect(await rootsOfAgents(plane)).toEqual(['authority']);
 });

@@ -41,7 +41,7 @@ function authority(changes: Partial<AuthorityOptions> = {}): Authority {
 }
 
 /** Calls the same effects as the chart. */
-async function begun(): Promise<{ one: Authority; id: string }> {
+async function startedAuthority(): Promise<{ one: Authority; id: string }> {
   const one = authority();
   expect(one.load()).toEqual({ outcome: 'absent' });
   const { id } = await one.prepareRoot();
@@ -55,7 +55,7 @@ const pass = (ms: number): void => {
 
 describe('a self-signed authority', () => {
   it('keeps its root after a restart, with a key that only its owner can read', async () => {
-    const { id } = await begun();
+    const { id } = await startedAuthority();
     expect(authority().load()).toEqual({
       outcome: 'resumed',
       journal: { stage: 'steady', signer: id, other: null, tainted: null },
@@ -65,7 +65,7 @@ describe('a self-signed authority', () => {
   });
 
   it('writes the trusted roots to a file, and trusts them even if this fails', async () => {
-    const { one, id } = await begun();
+    const { one, id } = await startedAuthority();
     const { id: next } = await one.prepareRoot();
     const certificates = (): number => {
       const text = readFileSync(join(state(), 'root-cert.pem'), 'utf8');
@@ -84,56 +84,59 @@ describe('a self-signed authority', () => {
   });
 
   it('continues an interrupted rotation after a restart', async () => {
-    const { one, id } = await begun();
+    const { one, id } = await startedAuthority();
     const { id: next } = await one.prepareRoot();
     const journal = { stage: 'trusting' as const, signer: id, other: next, tainted: null };
     one.writeJournal(journal);
-    const again = authority();
-    expect(again.load()).toEqual({ outcome: 'resumed', journal });
-    again.publishRoots([id, next]);
-    again.signWith(id);
-    expect(again.active?.material.id).toBe(id);
-    expect(again.active?.bundle.roots).toHaveLength(2);
+    const nextAuthority = authority();
+    expect(nextAuthority.load()).toEqual({ outcome: 'resumed', journal });
+    nextAuthority.publishRoots([id, next]);
+    nextAuthority.signWith(id);
+    expect(nextAuthority.active?.material.id).toBe(id);
+    expect(nextAuthority.active?.bundle.roots).toHaveLength(2);
   });
 
   it('replaces the server certificate of the control plane last, even if a restart interrupts the rotation', async () => {
-    const { one, id } = await begun();
+    const { one, id } = await startedAuthority();
     const { id: next } = await one.prepareRoot();
-    const signersIn = (which: Authority): unknown[] => [which.active?.material.id, which.active?.serverAuthority.id];
-    const take = (which: Authority, journal: Journal, roots: string[]): void => {
-      which.writeJournal(journal);
-      which.publishRoots(roots);
-      which.signWith(journal.signer);
+    const signersIn = (someAuthority: Authority): unknown[] => [
+      someAuthority.active?.material.id,
+      someAuthority.active?.serverAuthority.id,
+    ];
+    const takeOver = (someAuthority: Authority, journal: Journal, roots: string[]): void => {
+      someAuthority.writeJournal(journal);
+      someAuthority.publishRoots(roots);
+      someAuthority.signWith(journal.signer);
     };
-    take(one, { stage: 'trusting', signer: id, other: next, tainted: null }, [id, next]);
+    takeOver(one, { stage: 'trusting', signer: id, other: next, tainted: null }, [id, next]);
     expect(signersIn(one)).toEqual([id, id]);
-    take(one, { stage: 'signing', signer: next, other: id, tainted: null }, [next, id]);
+    takeOver(one, { stage: 'signing', signer: next, other: id, tainted: null }, [next, id]);
     expect(signersIn(one)).toEqual([next, id]);
-    const again = authority();
-    const reading = again.load();
-    expect(reading).toMatchObject({ outcome: 'resumed', journal: { stage: 'signing' } });
-    take(again, { stage: 'signing', signer: next, other: id, tainted: null }, [next, id]);
-    expect(signersIn(again)).toEqual([next, id]);
-    take(again, { stage: 'dropping', signer: next, other: id, tainted: null }, [next]);
-    expect(signersIn(again)).toEqual([next, next]);
+    const nextAuthority = authority();
+    const loadResult = nextAuthority.load();
+    expect(loadResult).toMatchObject({ outcome: 'resumed', journal: { stage: 'signing' } });
+    takeOver(nextAuthority, { stage: 'signing', signer: next, other: id, tainted: null }, [next, id]);
+    expect(signersIn(nextAuthority)).toEqual([next, id]);
+    takeOver(nextAuthority, { stage: 'dropping', signer: next, other: id, tainted: null }, [next]);
+    expect(signersIn(nextAuthority)).toEqual([next, next]);
   });
 
   it('removes the files of a rotation that was killed before it wrote the journal', async () => {
-    const { one, id } = await begun();
+    const { one, id } = await startedAuthority();
     await one.prepareRoot();
     // A write to a full disk leaves such files.
     for (const name of ['key', 'chain']) writeFileSync(join(state(), `0123abcd.${name}.new`), 'half');
-    const again = authority();
-    expect(again.load()).toEqual({
+    const nextAuthority = authority();
+    expect(nextAuthority.load()).toEqual({
       outcome: 'resumed',
       journal: { stage: 'steady', signer: id, other: null, tainted: null },
     });
-    again.writeJournal({ stage: 'steady', signer: id, other: null, tainted: null });
+    nextAuthority.writeJournal({ stage: 'steady', signer: id, other: null, tainted: null });
     expect(readdirSync(state()).sort()).toEqual([`${id}.chain`, `${id}.key`, 'journal.json'].sort());
   });
 
   it('replaces an expired root without a rotation', async () => {
-    await begun();
+    await startedAuthority();
     pass(101 * hour);
     expect(authority().load()).toEqual({ outcome: 'absent' });
     expect(warnings).toMatchObject([{ event: 'authority.expired', next: 'new root' }]);
@@ -141,22 +144,22 @@ describe('a self-signed authority', () => {
 
   it.each(['neither', 'expired', 'remaining'])(
     'keeps the other root when one expires during a rotation (tainted: %s)',
-    async (which) => {
-      const { one, id } = await begun();
+    async (taintedRoot) => {
+      const { one, id } = await startedAuthority();
       pass(60 * hour);
       const { id: next } = await one.prepareRoot();
-      const tainted = { neither: null, expired: id, remaining: next }[which]!;
-      one.writeJournal({ stage: 'signing', signer: next, other: id, tainted });
+      const taintedId = { neither: null, expired: id, remaining: next }[taintedRoot]!;
+      one.writeJournal({ stage: 'signing', signer: next, other: id, tainted: taintedId });
       pass(50 * hour);
       expect(authority().load()).toEqual({
         outcome: 'resumed',
-        journal: { stage: 'steady', signer: next, other: null, tainted: which === 'remaining' ? next : null },
+        journal: { stage: 'steady', signer: next, other: null, tainted: taintedRoot === 'remaining' ? next : null },
       });
     },
   );
 
   it("requests a rotation when a fifth of its root's lifetime remains", async () => {
-    const { one, id } = await begun();
+    const { one, id } = await startedAuthority();
     pass(79 * hour);
     expect(one.isRootDue(id)).toBe(false);
     pass(2 * hour);
@@ -164,7 +167,7 @@ describe('a self-signed authority', () => {
   });
 
   it.each([0o640, 0o604, 0o620])('does not sign if other users can access its key (mode %o)', async (mode) => {
-    const { id } = await begun();
+    const { id } = await startedAuthority();
     chmodSync(join(state(), `${id}.key`), mode);
     expect(authority().load()).toEqual({
       outcome: 'refused',
@@ -194,7 +197,7 @@ describe('a self-signed authority', () => {
         writeFileSync(join(state(), `${id}.chain`), readFileSync(join(state(), `${id}.chain`), 'utf8').slice(0, 200)),
     ],
   ])('does not sign with %s, and reports the remedy', async (_, damage) => {
-    const { id } = await begun();
+    const { id } = await startedAuthority();
     damage(id);
     expect(authority().load()).toEqual({
       outcome: 'refused',
@@ -237,9 +240,11 @@ describe('a plugged-in authority', () => {
   it('signs immediately after start', () => {
     plug(rootOf('root'));
     const one = authority();
-    const reading = one.load();
-    expect(reading).toMatchObject({ outcome: 'resumed', journal: { stage: 'steady', other: null } });
-    expect(one.readCandidate((reading as { journal: { signer: string } }).journal.signer)).toEqual({ outcome: 'same' });
+    const loadResult = one.load();
+    expect(loadResult).toMatchObject({ outcome: 'resumed', journal: { stage: 'steady', other: null } });
+    expect(one.readCandidate((loadResult as { journal: { signer: string } }).journal.signer)).toEqual({
+      outcome: 'same',
+    });
   });
 
   const begunWith = (root: Issuer): { one: Authority; id: string } => {
@@ -266,8 +271,8 @@ describe('a plugged-in authority', () => {
     const one = authority();
     const { journal } = one.load() as { journal: Journal };
     const id = journal.signer;
-    const inForceAfter = (taken: object) => {
-      expect(taken).toEqual({ outcome: 'renewed', id });
+    const inForceAfter = (loadResult: object) => {
+      expect(loadResult).toEqual({ outcome: 'renewed', id });
       one.writeJournal(journal);
       one.publishRoots([id]);
       one.signWith(id);
@@ -306,12 +311,12 @@ describe('a plugged-in authority', () => {
     const { journal } = one.load() as { journal: Journal };
     one.writeJournal(journal);
     plug(rootOf('other'), key);
-    for (const again of [authority(), authority()]) {
-      expect(again.load()).toEqual({ outcome: 'resumed', journal });
-      again.publishRoots([journal.signer]);
-      again.signWith(journal.signer);
-      expect(again.active?.bundle.roots).toEqual([root.certificate]);
-      expect(again.readCandidate(journal.signer)).toMatchObject({ outcome: 'refused' });
+    for (const nextAuthority of [authority(), authority()]) {
+      expect(nextAuthority.load()).toEqual({ outcome: 'resumed', journal });
+      nextAuthority.publishRoots([journal.signer]);
+      nextAuthority.signWith(journal.signer);
+      expect(nextAuthority.active?.bundle.roots).toEqual([root.certificate]);
+      expect(nextAuthority.readCandidate(journal.signer)).toMatchObject({ outcome: 'refused' });
     }
     expect(warnings.map(({ event }) => event)).toEqual(Array(2).fill('authority.keyReused'));
   });
@@ -320,12 +325,12 @@ describe('a plugged-in authority', () => {
     'starts a rotation if another root was plugged in before a start (tainted: %s)',
     (isTainted) => {
       const { one, id } = begunWith(rootOf('root'));
-      const tainted = isTainted ? id : null;
-      one.writeJournal({ stage: 'steady', signer: id, other: null, tainted });
+      const taintedId = isTainted ? id : null;
+      one.writeJournal({ stage: 'steady', signer: id, other: null, tainted: taintedId });
       plug(rootOf('other'));
       expect(authority().load()).toEqual({
         outcome: 'resumed',
-        journal: { stage: 'trusting', signer: id, other: expect.not.stringMatching(id), tainted },
+        journal: { stage: 'trusting', signer: id, other: expect.not.stringMatching(id), tainted: taintedId },
       });
     },
   );
@@ -344,18 +349,18 @@ describe('a plugged-in authority', () => {
     ['another intermediate of the new root', (next: Issuer) => plug(next)],
     ['a third root', () => plug(rootOf('third'))],
   ])('waits until the certificates of the old root have expired before it accepts %s', (_, replace) => {
-    const { one, id: old } = begunWith(rootOf('root'));
+    const { one, id: oldId } = begunWith(rootOf('root'));
     const next = rootOf('next');
     plug(next);
-    const { id: signer } = one.readCandidate(old) as { id: string };
-    const signing: Journal = { stage: 'signing', signer, other: old, tainted: null };
+    const { id: signer } = one.readCandidate(oldId) as { id: string };
+    const signing: Journal = { stage: 'signing', signer, other: oldId, tainted: null };
     one.writeJournal(signing);
     replace(next);
-    const again = authority();
-    expect(again.load()).toEqual({ outcome: 'resumed', journal: signing });
-    again.publishRoots([signer, old]);
-    again.signWith(signer);
-    expect(again.active?.roots).toEqual([signer, old]);
+    const nextAuthority = authority();
+    expect(nextAuthority.load()).toEqual({ outcome: 'resumed', journal: signing });
+    nextAuthority.publishRoots([signer, oldId]);
+    nextAuthority.signWith(signer);
+    expect(nextAuthority.active?.roots).toEqual([signer, oldId]);
     expect(warnings.map(({ event }) => event)).toEqual(['authority.postponed']);
     // The previous signer has expired, so the rotation does not wait for it.
     pass(51 * hour);
@@ -406,7 +411,7 @@ describe('a plugged-in authority', () => {
   });
 
   it('replaces a self-signed root by rotation', async () => {
-    const { one, id } = await begun();
+    const { one, id } = await startedAuthority();
     plug(rootOf('root'));
     expect(one.readCandidate(id)).toMatchObject({ outcome: 'replaced' });
   });

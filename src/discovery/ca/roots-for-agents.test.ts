@@ -25,8 +25,8 @@ import { RootsForAgents } from './roots-for-agents.ts';
 const cart = { namespace: 'shop', serviceAccount: 'cart' };
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
-const given = givenAuthority();
-const serving = (env?: NodeJS.ProcessEnv): Promise<ControlPlane> => servingAuthority(given, env);
+const authority = givenAuthority();
+const startPlane = (env?: NodeJS.ProcessEnv): Promise<ControlPlane> => servingAuthority(authority, env);
 
 const nodeOf = (account: typeof cart, id = 'a'): typeof sidecar => ({
   ...sidecar,
@@ -48,11 +48,11 @@ class Agent {
   async renew(account = cart): Promise<void> {
     const certificateRequest = {
       csr: createRequest(key, []),
-      bearer: await given.caller.token(account),
+      bearer: await authority.caller.token(account),
       node: this.node.id,
     };
     const chain = await requestCertificateChain(
-      given.caller.client(this.#plane.port('ads.listening')),
+      authority.caller.client(this.#plane.port('ads.listening')),
       certificateRequest,
     );
     this.#chains.push(chain[0]!);
@@ -69,7 +69,7 @@ class Agent {
   }
 
   sotw(node: object = this.node) {
-    return subscribed(this.#client().sotw(), node);
+    return subscribe(this.#client().sotw(), node);
   }
 
   delta() {
@@ -84,7 +84,11 @@ class Agent {
   }
 
   #client() {
-    return this.#plane.client(this.#plane.port('ads.listening'), given.caller.channel(this.#credentials), serverName);
+    return this.#plane.client(
+      this.#plane.port('ads.listening'),
+      authority.caller.channel(this.#credentials),
+      serverName,
+    );
   }
 }
 
@@ -92,7 +96,7 @@ const withSerialNumber = (chain: string): object => ({
   node: { metadata: { CERTIFICATE_SERIAL_NUMBER: readCertificates(chain)[0]!.serialNumber } },
 });
 
-function subscribed<Stream extends { send(request: object): void }>(stream: Stream, node: object): Stream {
+function subscribe<Stream extends { send(request: object): void }>(stream: Stream, node: object): Stream {
   stream.send({ node, typeUrl: proxyConfigType });
   return stream;
 }
@@ -109,8 +113,12 @@ async function next(stream: Stream, roots: number) {
   return response;
 }
 
-function acknowledge(stream: Stream, { versionInfo, nonce }: { versionInfo: string; nonce: string }, more = {}): void {
-  stream.send({ typeUrl: proxyConfigType, versionInfo, responseNonce: nonce, ...more });
+function acknowledge(
+  stream: Stream,
+  { versionInfo, nonce }: { versionInfo: string; nonce: string },
+  extraFields = {},
+): void {
+  stream.send({ typeUrl: proxyConfigType, versionInfo, responseNonce: nonce, ...extraFields });
 }
 
 interface Page {
@@ -128,11 +136,11 @@ const rotate = (plane: ControlPlane) => order(plane, 'rotate');
 const stage = (plane: ControlPlane, expected: string) =>
   eventually(`the stage ${expected}`, async () => (await page(plane)).stage === expected);
 /** The control plane checks again within this time which workloads are missing. */
-const settled = () => new Promise((resolve) => setTimeout(resolve, 600));
+const waitForCheck = () => new Promise((resolve) => setTimeout(resolve, 600));
 
 describe('the distributed roots', () => {
   it('contain each root of the authority once, and are pushed when they change', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const agent = new Agent(plane);
     await agent.renew();
     const stream = agent.sotw();
@@ -145,47 +153,48 @@ describe('the distributed roots', () => {
   });
 
   it('contain the hash of a tainted root when another root can replace it', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const agent = new Agent(plane);
     await agent.renew();
     const stream = agent.sotw();
-    const tainted = ({ resources }: { resources: { value: Uint8Array }[] }): string[] => taintedIn(resources[0]!.value);
+    const taintedRootsIn = ({ resources }: { resources: { value: Uint8Array }[] }): string[] =>
+      taintedIn(resources[0]!.value);
     const first = await next(stream, 1);
     const [root] = readCertificates(rootsIn(first)[0]!);
     acknowledge(stream, first);
     await order(plane, 'taint');
-    const second = await next(stream, 2);
-    expect(tainted(second)).toEqual([]);
-    acknowledge(stream, second);
+    const secondResponse = await next(stream, 2);
+    expect(taintedRootsIn(secondResponse)).toEqual([]);
+    acknowledge(stream, secondResponse);
     const third = await next(stream, 2);
-    expect(tainted(third)).toEqual([root!.sha256]);
+    expect(taintedRootsIn(third)).toEqual([root!.sha256]);
     acknowledge(stream, third);
     await agent.renew();
     acknowledge(stream, third, agent.currentReport);
     const fourth = await next(stream, 1);
-    expect(tainted(fourth)).toEqual([]);
+    expect(taintedRootsIn(fourth)).toEqual([]);
     acknowledge(stream, fourth);
     await stage(plane, 'steady');
   });
 
   it("invalidate a workload's earlier report about other roots when they are sent", async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const previousSigner = (await page(plane)).signer.id;
     const agents = [new Agent(plane, 'a'), new Agent(plane, 'b')];
     for (const agent of agents) await agent.renew();
     const streams = agents.map((agent) => agent.sotw());
     for (const stream of streams) acknowledge(stream, await next(stream, 1));
     await rotate(plane);
-    const both = await Promise.all(streams.map((stream) => next(stream, 2)));
-    for (const [i, stream] of streams.entries()) acknowledge(stream, both[i]!);
+    const bothResponses = await Promise.all(streams.map((stream) => next(stream, 2)));
+    for (const [i, stream] of streams.entries()) acknowledge(stream, bothResponses[i]!);
     await stage(plane, 'signing');
     for (const agent of agents) await agent.renew();
-    for (const [i, stream] of streams.entries()) acknowledge(stream, both[i]!, agents[i]!.currentReport);
+    for (const [i, stream] of streams.entries()) acknowledge(stream, bothResponses[i]!, agents[i]!.currentReport);
     // These roots are not acknowledged by any agent.
     for (const stream of streams) await next(stream, 1);
     await order(plane, 'revert');
     await stage(plane, 'trusting');
-    await settled();
+    await waitForCheck();
     expect(await page(plane)).toMatchObject({ stage: 'trusting', waitsFor: { missing: 2 } });
     for (const stream of streams) acknowledge(stream, await next(stream, 2));
     await stage(plane, 'signing');
@@ -193,37 +202,39 @@ describe('the distributed roots', () => {
   });
 
   it('complete a rotation step when an agent acknowledges roots that it rejected before', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const agent = new Agent(plane);
     await agent.renew();
     const stream = agent.sotw();
     acknowledge(stream, await next(stream, 1));
     await rotate(plane);
-    const both = await next(stream, 2);
-    acknowledge(stream, both, { errorDetail: { code: 13, message: 'Envoy did not acknowledge the trust bundle' } });
-    await settled();
+    const bothRoots = await next(stream, 2);
+    acknowledge(stream, bothRoots, {
+      errorDetail: { code: 13, message: 'Envoy did not acknowledge the trust bundle' },
+    });
+    await waitForCheck();
     expect((await page(plane)).stage).toBe('trusting');
-    acknowledge(stream, both);
+    acknowledge(stream, bothRoots);
     await stage(plane, 'signing');
   });
 
   it('complete a rotation step when every agent has acknowledged them', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const agents = [new Agent(plane, 'a'), new Agent(plane, 'b')];
     for (const agent of agents) await agent.renew();
-    const [first, second] = agents.map((agent) => agent.sotw()) as [Stream, Stream];
-    for (const stream of [first, second]) acknowledge(stream, await next(stream, 1));
+    const [first, secondStream] = agents.map((agent) => agent.sotw()) as [Stream, Stream];
+    for (const stream of [first, secondStream]) acknowledge(stream, await next(stream, 1));
     await rotate(plane);
-    const early = await next(first, 2);
-    acknowledge(first, early);
-    const last = await next(second, 2);
+    const earlyResponse = await next(first, 2);
+    acknowledge(first, earlyResponse);
+    const last = await next(secondStream, 2);
     await eventually('one is missing', async () => (await page(plane)).waitsFor?.missing === 1);
     expect((await page(plane)).waitsFor?.workloads[0]).toContain(agents[1]!.node.id);
-    acknowledge(second, last);
+    acknowledge(secondStream, last);
     await stage(plane, 'signing');
     for (const agent of agents) await agent.renew();
     // A signed certificate may not have arrived, because the agent can exit before Envoy receives it.
-    acknowledge(first, early, agents[0]!.currentReport);
+    acknowledge(first, earlyResponse, agents[0]!.currentReport);
     await eventually('one is missing', async () => (await page(plane)).waitsFor?.missing === 1);
     expect(await page(plane)).toMatchObject({
       stage: 'signing',
@@ -231,30 +242,30 @@ describe('the distributed roots', () => {
         workloads: [expect.stringMatching(`${agents[1]!.node.id} .renewed, but the renewal is not confirmed; `)],
       },
     });
-    acknowledge(second, last, agents[1]!.currentReport);
-    for (const stream of [first, second]) acknowledge(stream, await next(stream, 1));
+    acknowledge(secondStream, last, agents[1]!.currentReport);
+    for (const stream of [first, secondStream]) acknowledge(stream, await next(stream, 1));
     await stage(plane, 'steady');
     expect((await page(plane)).roots).toHaveLength(1);
     expect(plane.deviations()).toEqual([]);
   });
 
   it('can be acknowledged over delta xDS', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const agent = new Agent(plane);
     await agent.renew();
     const stream = agent.delta();
     const first = await stream.next();
     stream.send({ typeUrl: proxyConfigType, responseNonce: first.nonce });
     await rotate(plane);
-    const second = await stream.next();
-    const [resource] = second.resources;
+    const secondResponse = await stream.next();
+    const [resource] = secondResponse.resources;
     expect(fromBinary(ProxyConfigSchema, resource!.resource!.value).caCertificatesPem).toHaveLength(2);
-    stream.send({ typeUrl: proxyConfigType, responseNonce: second.nonce });
+    stream.send({ typeUrl: proxyConfigType, responseNonce: secondResponse.nonce });
     await stage(plane, 'signing');
   });
 
   it('count as trusted by an agent that acknowledges them before it receives its certificate', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const agent = new Agent(plane);
     await agent.renew();
     const stream = agent.sotw();
@@ -262,10 +273,10 @@ describe('the distributed roots', () => {
     await stage(plane, 'trusting');
     const other = new Agent(plane, 'b');
     await other.renew();
-    const early = other.sotw(nodeOf(cart, 'c'));
-    acknowledge(early, await early.next());
+    const earlyStream = other.sotw(nodeOf(cart, 'c'));
+    acknowledge(earlyStream, await earlyStream.next());
     const latest = new Agent(plane, 'c');
-    await settled();
+    await waitForCheck();
     await latest.renew();
     await eventually('those that said nothing are missing', async () => (await page(plane)).waitsFor?.missing === 2);
     expect((await page(plane)).waitsFor?.workloads.join()).not.toContain(latest.node.id);
@@ -273,7 +284,7 @@ describe('the distributed roots', () => {
   });
 
   it('are sent only to subscribed clients', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const agent = new Agent(plane);
     await agent.renew();
     const stream = plane.client(plane.port('ads.listening', 1)).sotw();
@@ -282,7 +293,7 @@ describe('the distributed roots', () => {
     stream.send({ typeUrl: typeUrls.CDS, versionInfo: response.versionInfo, responseNonce: response.nonce });
     await rotate(plane);
     await stage(plane, 'trusting');
-    await settled();
+    await waitForCheck();
     expect(new Set(stream.responses.map(({ typeUrl }) => typeUrl))).toEqual(new Set([typeUrls.CDS]));
   });
 });
@@ -294,24 +305,25 @@ describe('roots of the mesh configuration', () => {
     const der = issueRoot(privateKey, { organization: 'elsewhere', commonName }, life);
     return { privateKey, certificate: readCertificate(der) };
   };
-  const [meshRoot, foreign] = [rootOf('own'), rootOf('foreign')];
+  const [meshRoot, foreignRoot] = [rootOf('own'), rootOf('foreign')];
   const meshOf = (...entries: object[]): string => JSON.stringify({ caCertificates: entries });
-  const ours = { pem: meshRoot.certificate.pem };
-  const theirs = { pem: foreign.certificate.pem, trustDomains: ['other.example'] };
+  const ownBundle = { pem: meshRoot.certificate.pem };
+  const foreignBundle = { pem: foreignRoot.certificate.pem, trustDomains: ['other.example'] };
   /** A certificate with the SPIFFE ID of `cart`. */
   const cartOf = (issuer: typeof meshRoot) => {
     const names = { uris: ['spiffe://cluster.local/ns/shop/sa/cart'], dns: [], ips: [] };
     return { chain: readCertificate(issueLeaf(issuer, createPublicKey(key), names, life)).pem, key };
   };
   const openAs = (plane: ControlPlane, issuer: typeof meshRoot) =>
-    requestCertificateChain(given.caller.client(plane.port('ads.listening'), cartOf(issuer)), {
+    requestCertificateChain(authority.caller.client(plane.port('ads.listening'), cartOf(issuer)), {
       csr: createRequest(key, []),
     });
 
   it('verify only their own trust domain, so that roots of other domains cannot sign for the mesh', async () => {
-    const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours, theirs));
+    const prepare = ({ root }: { root: string }): void =>
+      writeFileSync(join(root, 'mesh'), meshOf(ownBundle, foreignBundle));
     const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, {
-      SELF_SIGNED_CA_DIR: given.directory,
+      SELF_SIGNED_CA_DIR: authority.directory,
     });
     await plane.ready();
     const agent = new Agent(plane);
@@ -319,9 +331,9 @@ describe('roots of the mesh configuration', () => {
     const stream = agent.sotw();
     const first = await next(stream, 2);
     expect(rootsIn(first)).toContain(meshRoot.certificate.pem);
-    expect(rootsIn(first)).not.toContain(foreign.certificate.pem);
+    expect(rootsIn(first)).not.toContain(foreignRoot.certificate.pem);
     await openAs(plane, meshRoot);
-    await expect(openAs(plane, foreign)).rejects.toMatchObject({ code: status.UNAVAILABLE });
+    await expect(openAs(plane, foreignRoot)).rejects.toMatchObject({ code: status.UNAVAILABLE });
     expect(
       linesOf(plane.lines, 'authority.rootIgnored', { reason: /trust domain other\.example is not one of the mesh/ }),
     ).toHaveLength(1);
@@ -333,9 +345,9 @@ describe('roots of the mesh configuration', () => {
   });
 
   it("do not affect reports about the authority's roots", async () => {
-    const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours));
+    const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ownBundle));
     const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, {
-      SELF_SIGNED_CA_DIR: given.directory,
+      SELF_SIGNED_CA_DIR: authority.directory,
     });
     await plane.ready();
     const agent = new Agent(plane);
@@ -370,14 +382,14 @@ describe('a trust report', () => {
       async (_, agent) => {
         const first = agent.sotw();
         const { versionInfo } = await next(first, 2);
-        const second = agent.sotw();
-        second.send({ node: agent.node, typeUrl: proxyConfigType, versionInfo });
+        const secondStream = agent.sotw();
+        secondStream.send({ node: agent.node, typeUrl: proxyConfigType, versionInfo });
       },
     ],
     [
       'if it is sent over a port without TLS',
       async (plane, agent) => {
-        const stream = subscribed(plane.client(plane.port('ads.listening', 1)).sotw(), agent.node);
+        const stream = subscribe(plane.client(plane.port('ads.listening', 1)).sotw(), agent.node);
         acknowledge(stream, await next(stream, 2));
       },
     ],
@@ -399,13 +411,13 @@ describe('a trust report', () => {
     ],
   ];
   it.each(liars)('is not recorded %s', async (_, lie) => {
-    const plane = await serving();
+    const plane = await startPlane();
     const agent = new Agent(plane);
     await agent.renew();
     await rotate(plane);
     await stage(plane, 'trusting');
     await lie(plane, agent);
-    await settled();
+    await waitForCheck();
     const { waitsFor, stage: now } = await page(plane);
     expect(now).toBe('trusting');
     expect(waitsFor?.workloads.join()).toContain(agent.node.id);
@@ -413,8 +425,8 @@ describe('a trust report', () => {
     const stream = agent.sotw();
     acknowledge(stream, await next(stream, 2));
     await eventually('its word counts', async () => {
-      const { waitsFor: left, stage: then } = await page(plane);
-      return then !== 'trusting' || left?.workloads.join().includes(agent.node.id) !== true;
+      const { waitsFor: remainingWait, stage: nextStage } = await page(plane);
+      return nextStage !== 'trusting' || remainingWait?.workloads.join().includes(agent.node.id) !== true;
     });
   });
 });
@@ -427,8 +439,8 @@ describe('an arrival report', () => {
     [
       'for a serial number that was not issued to the workload',
       (_, __, stream, response) => {
-        for (const invalid of ['4A', '', 'A'.repeat(100), '4a', 7, null, ['4A'], { a: 1 }]) {
-          acknowledge(stream, response, { node: { metadata: { CERTIFICATE_SERIAL_NUMBER: invalid } } });
+        for (const invalidSerial of ['4A', '', 'A'.repeat(100), '4a', 7, null, ['4A'], { a: 1 }]) {
+          acknowledge(stream, response, { node: { metadata: { CERTIFICATE_SERIAL_NUMBER: invalidSerial } } });
         }
       },
     ],
@@ -446,7 +458,7 @@ describe('an arrival report', () => {
     [
       'if it is sent over a port without TLS',
       async (plane, agent) => {
-        const stream = subscribed(plane.client(plane.port('ads.listening', 1)).sotw(), agent.node);
+        const stream = subscribe(plane.client(plane.port('ads.listening', 1)).sotw(), agent.node);
         acknowledge(stream, await next(stream, 2), agent.currentReport);
       },
     ],
@@ -468,21 +480,21 @@ describe('an arrival report', () => {
     ],
   ];
   it.each(liars)('is not recorded %s', async (_, lie) => {
-    const plane = await serving();
+    const plane = await startPlane();
     const agent = new Agent(plane);
     await agent.renew();
     const stream = agent.sotw();
     acknowledge(stream, await next(stream, 1));
     await rotate(plane);
-    const both = await next(stream, 2);
-    acknowledge(stream, both);
+    const bothRoots = await next(stream, 2);
+    acknowledge(stream, bothRoots);
     await stage(plane, 'signing');
     await agent.renew();
-    await lie(plane, agent, stream, both);
-    await settled();
+    await lie(plane, agent, stream, bothRoots);
+    await waitForCheck();
     expect((await page(plane)).stage).toBe('signing');
     expect((await page(plane)).waitsFor?.workloads.join()).toContain(agent.node.id);
-    acknowledge(stream, both, agent.currentReport);
+    acknowledge(stream, bothRoots, agent.currentReport);
     await stage(plane, 'dropping');
   });
 });
@@ -497,7 +509,7 @@ describe('reports of a workload with two streams', () => {
       readCertificate(issueRoot(key, { organization: 'mesh', commonName: name }, life)),
     ]);
   };
-  const given = () => {
+  const createRoots = () => {
     const roots = new RootsForAgents({
       trustDomains: () => ['cluster.local'],
       onTrusted: () => {},
@@ -508,35 +520,35 @@ describe('reports of a workload with two streams', () => {
     const source = roots.addTo({
       open: () => ({ resources: { get: () => undefined, typesToPush: () => [], close() {} } }),
     });
-    const open = (): NodeResources => {
-      const opened = source.open({ ...node, identities: [identity] } as NodeIdentity);
-      if ('error' in opened) throw new Error(opened.error);
-      return opened.resources;
+    const openResources = (): NodeResources => {
+      const openedNode = source.open({ ...node, identities: [identity] } as NodeIdentity);
+      if ('error' in openedNode) throw new Error(openedNode.error);
+      return openedNode.resources;
     };
     const reportTrust = (stream: NodeResources): void =>
       stream.acknowledged?.(proxyConfigType, stream.get(proxyConfigType, [])!.version);
-    return { roots, open, reportTrust };
+    return { roots, open: openResources, reportTrust };
   };
 
   it('remain after the older stream ends', () => {
-    const { roots, open, reportTrust } = given();
-    const older = open();
+    const { roots, open, reportTrust } = createRoots();
+    const olderNode = open();
     roots.publish(bundle('a'), ['one']);
-    reportTrust(older);
+    reportTrust(olderNode);
     const newer = open();
     roots.publish(bundle('b'), ['two']);
     reportTrust(newer);
-    older.close();
+    olderNode.close();
     expect(roots.reportOf(workload)).toEqual(['two']);
     newer.close();
     expect(roots.reportOf(workload)).toBeUndefined();
   });
 
   it('revert to those of the older stream when the newer one ends', () => {
-    const { roots, open, reportTrust } = given();
-    const [older, newer] = [open(), open()];
+    const { roots, open, reportTrust } = createRoots();
+    const [olderNode, newer] = [open(), open()];
     roots.publish(bundle('a'), ['one']);
-    reportTrust(older);
+    reportTrust(olderNode);
     roots.publish(bundle('b'), ['two']);
     reportTrust(newer);
     newer.close();

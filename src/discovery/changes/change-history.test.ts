@@ -8,7 +8,7 @@ import { changesView } from './change-view.ts';
 
 const [clusters, listeners] = ['type.googleapis.com/envoy.config.cluster.v3.Cluster', 'listeners'];
 const settings = {};
-const everything = { rejected: false, endpoints: true };
+const allChanges = { rejected: false, endpoints: true };
 
 const [model] = readConfigFile(
   'mesh.yaml',
@@ -40,18 +40,24 @@ class Given {
     this.push();
   }
 
-  push(applied = this.#applied, changed: readonly string[] = []): string {
+  push(applied = this.#applied, changedKeys: readonly string[] = []): string {
     const version = `2026-11-29T14:05:00.000Z/${++this.#count}`;
     const context = { version, mesh: settings } as Publication['context'];
-    const head = { previous: this.#previousContext, forced: false, changed: new Set(changed) };
-    this.history.published({ context, ...head, configs: applied, applied, objects: [...applied.differingKeys(this.#applied)] });
+    const head = { previous: this.#previousContext, forced: false, changed: new Set(changedKeys) };
+    this.history.published({
+      context,
+      ...head,
+      configs: applied,
+      applied,
+      objects: [...applied.differingKeys(this.#applied)],
+    });
     this.#previousContext = context;
     this.#applied = applied;
     return version;
   }
 
   get views() {
-    return changesView(this.history, () => [], everything).pushes;
+    return changesView(this.history, () => [], allChanges).pushes;
   }
 }
 
@@ -60,52 +66,52 @@ function node(id: string, lastError = '', versionSent = ''): MeshNode {
 }
 
 it('ChangeHistory counts each proxy once, however many resource types the proxy receives', () => {
-  const given = new Given();
-  const version = given.push(entries(1));
+  const publisher = new Given();
+  const version = publisher.push(entries(1));
   const proxies = [node('a'), node('b'), node('c')];
   for (const proxy of proxies) {
-    given.history.sent(proxy, clusters, version);
-    given.history.sent(proxy, listeners, version);
+    publisher.history.sent(proxy, clusters, version);
+    publisher.history.sent(proxy, listeners, version);
   }
-  given.time += 500;
-  for (const proxy of proxies.slice(0, 2)) given.history.acknowledged(proxy, clusters, version);
-  given.history.acknowledged(proxies[0]!, listeners, version);
-  expect(given.views.at(-1)).toMatchObject({
+  publisher.time += 500;
+  for (const proxy of proxies.slice(0, 2)) publisher.history.acknowledged(proxy, clusters, version);
+  publisher.history.acknowledged(proxies[0]!, listeners, version);
+  expect(publisher.views.at(-1)).toMatchObject({
     proxies: { pushed: 3, acknowledged: 1, rejected: 0, pending: 2, unanswered: 0 },
     answeredMs: 500,
   });
-  expect([...given.history.pendingAt(given.history.records.at(-1)!, proxies)]).toEqual(['b', 'c']);
-  given.history.disconnected(proxies[2]!);
-  given.history.sent(proxies[1]!, clusters, given.push(entries(2)));
-  expect(given.views.at(-2)).toMatchObject({ proxies: { acknowledged: 1, pending: 0, unanswered: 2 } });
+  expect([...publisher.history.pendingAt(publisher.history.records.at(-1)!, proxies)]).toEqual(['b', 'c']);
+  publisher.history.disconnected(proxies[2]!);
+  publisher.history.sent(proxies[1]!, clusters, publisher.push(entries(2)));
+  expect(publisher.views.at(-2)).toMatchObject({ proxies: { acknowledged: 1, pending: 0, unanswered: 2 } });
 });
 
 it('ChangeHistory counts a proxy as pending again when another response follows an acknowledged one', () => {
-  const given = new Given();
-  const version = given.push(entries(1));
+  const publisher = new Given();
+  const version = publisher.push(entries(1));
   const proxy = node('a');
-  given.history.sent(proxy, clusters, version);
-  given.history.acknowledged(proxy, clusters, version);
-  given.history.sent(proxy, listeners, version);
-  expect(given.views.at(-1)).toMatchObject({ proxies: { pushed: 1, acknowledged: 0, pending: 1 } });
+  publisher.history.sent(proxy, clusters, version);
+  publisher.history.acknowledged(proxy, clusters, version);
+  publisher.history.sent(proxy, listeners, version);
+  expect(publisher.views.at(-1)).toMatchObject({ proxies: { pushed: 1, acknowledged: 0, pending: 1 } });
 });
 
 it('ChangeHistory does not count a late ACK of the previous response for the current push', () => {
-  const given = new Given();
-  const earlier = given.push(entries(1));
+  const publisher = new Given();
+  const earlierVersion = publisher.push(entries(1));
   const proxy = node('a');
-  given.history.sent(proxy, clusters, earlier);
-  given.history.sent(proxy, clusters, given.push(entries(2)));
-  given.history.acknowledged(proxy, clusters, earlier);
-  expect(given.views.at(-1)).toMatchObject({ proxies: { acknowledged: 0, pending: 1 } });
+  publisher.history.sent(proxy, clusters, earlierVersion);
+  publisher.history.sent(proxy, clusters, publisher.push(entries(2)));
+  publisher.history.acknowledged(proxy, clusters, earlierVersion);
+  expect(publisher.views.at(-1)).toMatchObject({ proxies: { acknowledged: 0, pending: 1 } });
 });
 
 it('ChangeHistory counts a rejection for the push of the rejected version, even if the proxy was not part of that push', () => {
-  const given = new Given();
-  const version = given.push(entries(1));
-  given.push(entries(2));
-  given.history.rejected(node('new', 'no such filter', version), clusters);
-  expect(given.views.map(({ rejections }) => rejections.items.map(({ reason }) => reason))).toEqual([
+  const publisher = new Given();
+  const version = publisher.push(entries(1));
+  publisher.push(entries(2));
+  publisher.history.rejected(node('new', 'no such filter', version), clusters);
+  expect(publisher.views.map(({ rejections }) => rejections.items.map(({ reason }) => reason))).toEqual([
     [],
     ['no such filter'],
     [],
@@ -113,23 +119,23 @@ it('ChangeHistory counts a rejection for the push of the rejected version, even 
 });
 
 it('ChangeHistory counts the names that exceed the list limit', () => {
-  const given = new Given();
-  given.push(entries(1_500));
-  expect(given.views.at(-1)!.objects).toMatchObject({ items: { length: 1_000 }, more: 500 });
-  const version = given.push(entries(1_500, '-changed'));
-  for (let i = 0; i < 250; i++) given.history.sent(node(`proxy-${i}`), clusters, version);
-  expect(given.views.at(-1)).toMatchObject({
+  const publisher = new Given();
+  publisher.push(entries(1_500));
+  expect(publisher.views.at(-1)!.objects).toMatchObject({ items: { length: 1_000 }, more: 500 });
+  const version = publisher.push(entries(1_500, '-changed'));
+  for (let i = 0; i < 250; i++) publisher.history.sent(node(`proxy-${i}`), clusters, version);
+  expect(publisher.views.at(-1)).toMatchObject({
     pushedTo: { items: { length: 100 }, more: 150 },
     proxies: { pushed: 250 },
   });
 });
 
 it('ChangeHistory lists objects that match the filter first, then changed and added objects', () => {
-  const given = new Given();
-  given.push(entries(2));
-  given.push(entries(12, '-changed'));
+  const publisher = new Given();
+  publisher.push(entries(2));
+  publisher.push(entries(12, '-changed'));
   const names = (object?: string): string[] =>
-    changesView(given.history, () => [], { ...everything, ...(object !== undefined && { object }) })
+    changesView(publisher.history, () => [], { ...allChanges, ...(object !== undefined && { object }) })
       .pushes.at(-1)!
       .objects.items.slice(0, 3)
       .map(({ change, name }) => `${change} ${name}`);
@@ -138,14 +144,14 @@ it('ChangeHistory lists objects that match the filter first, then changed and ad
 });
 
 it('ChangeHistory does not evict configuration pushes when endpoints are pushed', () => {
-  const small = { maxRecords: 3, maxBytes: 1_000_000 };
-  const given = new Given({ limits: { configuration: small, endpoints: small } });
-  for (let i = 1; i <= 2; i++) given.push(entries(i));
-  for (let i = 0; i < 10; i++) given.push(undefined, [`Endpoints/shop/h${i}.test`]);
-  expect(given.views.map(({ push }) => push)).toEqual([1, 2, 3, 11, 12, 13]);
-  given.push(entries(5));
-  expect(given.views.map(({ push }) => push)).toEqual([2, 3, 11, 12, 13, 14]);
-  expect(given.history.occupancy).toMatchObject({
+  const smallLimits = { maxRecords: 3, maxBytes: 1_000_000 };
+  const publisher = new Given({ limits: { configuration: smallLimits, endpoints: smallLimits } });
+  for (let i = 1; i <= 2; i++) publisher.push(entries(i));
+  for (let i = 0; i < 10; i++) publisher.push(undefined, [`Endpoints/shop/h${i}.test`]);
+  expect(publisher.views.map(({ push }) => push)).toEqual([1, 2, 3, 11, 12, 13]);
+  publisher.push(entries(5));
+  expect(publisher.views.map(({ push }) => push)).toEqual([2, 3, 11, 12, 13, 14]);
+  expect(publisher.history.occupancy).toMatchObject({
     configuration: { pushes: 3, evicted: 1 },
     endpoints: { evicted: 7 },
   });
@@ -153,17 +159,17 @@ it('ChangeHistory does not evict configuration pushes when endpoints are pushed'
 
 it('ChangeHistory limits its size in bytes, including names of proxies and rejections', () => {
   const limits = { maxRecords: 1_000, maxBytes: 200_000 };
-  const given = new Given({ limits: { configuration: limits, endpoints: limits } });
+  const publisher = new Given({ limits: { configuration: limits, endpoints: limits } });
   for (let i = 1; i <= 40; i++) {
-    const version = given.push(entries(100, `-${i}`));
+    const version = publisher.push(entries(100, `-${i}`));
     for (let proxy = 0; proxy < 30; proxy++) {
       const one = node(`sidecar~10.0.0.1~web-${proxy}.shop~shop.svc.cluster.local`, 'x'.repeat(5_000), version);
-      given.history.sent(one, clusters, version);
-      given.history.rejected(one, clusters);
+      publisher.history.sent(one, clusters, version);
+      publisher.history.rejected(one, clusters);
     }
   }
-  const { configuration } = given.history.occupancy;
+  const { configuration } = publisher.history.occupancy;
   expect(configuration.bytes).toBeLessThanOrEqual(200_000);
   expect(configuration.pushes).toBeGreaterThan(3);
-  expect(given.views.at(-1)!.rejections).toMatchObject({ items: { length: 20 }, more: 10 });
+  expect(publisher.views.at(-1)!.rejections).toMatchObject({ items: { length: 20 }, more: 10 });
 });

@@ -41,8 +41,8 @@ async function lastPush(expected: (push: PushView) => boolean): Promise<PushView
 async function command(...args: string[]): Promise<string> {
   let text = '';
   const from = `127.0.0.1:${plane.port('http.listening')}`;
-  await changesCommand((printed) => {
-    text += printed;
+  await changesCommand((chunk) => {
+    text += chunk;
   }).parseAsync([...args, '--from', from], { from: 'user' });
   return text;
 }
@@ -141,8 +141,11 @@ it('pilot-discovery changes selects pushes by time, object and proxy', async () 
   expect(await numbers('object=DestinationRule/shop')).toBe(1);
   expect(await numbers('object=DestinationRule/other')).toBe(0);
   expect(await numbers('proxy=web-0')).toBe(0);
-  const invalid = await plane.get('/debug/changes?since=yesterday');
-  expect(invalid).toMatchObject({ status: 400, text: 'since: must be 14:05 (UTC), 15m, 2h or 2026-11-29T14:05:00Z\n' });
+  const invalidResponse = await plane.get('/debug/changes?since=yesterday');
+  expect(invalidResponse).toMatchObject({
+    status: 400,
+    text: 'since: must be 14:05 (UTC), 15m, 2h or 2026-11-29T14:05:00Z\n',
+  });
   await expect(command('--since', 'yesterday')).rejects.toMatchObject({ code: 'FLAG_INVALID' });
 });
 

@@ -3,8 +3,8 @@ import { momentOf } from './moment.ts';
 
 const now = Date.parse('2026-11-29T14:20:30Z');
 const at = (text: string): string | undefined => {
-  const moment = momentOf(text, now);
-  return moment === undefined ? undefined : new Date(moment).toISOString();
+  const timestampMs = momentOf(text, now);
+  return timestampMs === undefined ? undefined : new Date(timestampMs).toISOString();
 };
 
 it('momentOf returns the last occurrence of a time of day', () => {

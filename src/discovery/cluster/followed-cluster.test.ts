@@ -16,7 +16,7 @@ users: [{ name: one, user: { token: t } }]
 `;
 
 /** Names of all watched resources. */
-function followed(clusterRegistriesNamespace: string): readonly string[] {
+function watchedResources(clusterRegistriesNamespace: string): readonly string[] {
   const folder = mkdtempSync(join(tmpdir(), 'followed-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'kubeconfig');
@@ -39,7 +39,7 @@ function followed(clusterRegistriesNamespace: string): readonly string[] {
 }
 
 test('Secrets of remote clusters are read from the namespace that the flag specifies', () => {
-  expect(followed('mesh')).toContain('v1/secrets/mesh/istio/multiCluster');
-  expect(followed('clusters')).toContain('v1/secrets/clusters/istio/multiCluster');
-  expect(followed('clusters')).not.toContain('v1/secrets/mesh/istio/multiCluster');
+  expect(watchedResources('mesh')).toContain('v1/secrets/mesh/istio/multiCluster');
+  expect(watchedResources('clusters')).toContain('v1/secrets/clusters/istio/multiCluster');
+  expect(watchedResources('clusters')).not.toContain('v1/secrets/mesh/istio/multiCluster');
 });

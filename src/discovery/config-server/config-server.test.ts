@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-const open = { ENABLE_XDS_API_GENERATOR_AUTH: 'false' };
+const withoutAuth = { ENABLE_XDS_API_GENERATOR_AUTH: 'false' };
 const apiNode = {
   id: 'sidecar~127.0.0.1~backup.istio-system~istio-system.svc.cluster.local',
   metadata: { GENERATOR: 'api', NAMESPACE: 'istio-system', ISTIO_REVISION: 'default' },
@@ -26,8 +26,10 @@ const apiNode = {
 const entryType = 'networking.istio.io/v1/ServiceEntry';
 const routeType = 'networking.istio.io/v1/VirtualService';
 
-const given = (env: NodeJS.ProcessEnv, files: Record<string, string> = { 'cart.yaml': serviceEntry() }): ControlPlane =>
-  new ControlPlane({}, files, () => {}, env);
+const createPlane = (
+  env: NodeJS.ProcessEnv,
+  files: Record<string, string> = { 'cart.yaml': serviceEntry() },
+): ControlPlane => new ControlPlane({}, files, () => {}, env);
 
 function follower(feeder: ControlPlane, parameters = '', env: NodeJS.ProcessEnv = {}): ControlPlane {
   const address = `xds://127.0.0.1:${feeder.port('ads.listening')}${parameters}`;
@@ -50,7 +52,7 @@ spec:
 test.each(['sotw', 'delta'])(
   'a control plane serves its objects to another control plane over %s, including changes and deletions',
   async (protocol) => {
-    const feeder = given(open, { 'cart.yaml': serviceEntry(), 'route.yaml': route('1m30s') });
+    const feeder = createPlane(withoutAuth, { 'cart.yaml': serviceEntry(), 'route.yaml': route('1m30s') });
     await feeder.ready();
     const plane = follower(feeder, `?protocol=${protocol}`);
     await plane.ready();
@@ -76,7 +78,7 @@ test.each(['sotw', 'delta'])(
 );
 
 test('a delta client receives only changed objects, in their API version', async () => {
-  const feeder = given(open, {
+  const feeder = createPlane(withoutAuth, {
     'cart.yaml': serviceEntry(),
     'more.yaml': serviceEntry().replaceAll('cart', 'more'),
     'route.yaml': route('5s'),
@@ -101,17 +103,17 @@ test('a delta client receives only changed objects, in their API version', async
   });
   stream.send({ typeUrl: routeType, responseNonce: routes.nonce });
   feeder.write('more.yaml', serviceEntry(['10.1.1.1'], 81).replaceAll('cart', 'more'));
-  const changed = await stream.next();
-  expect(changed.resources.map(({ name }) => name)).toEqual(['shop/more']);
-  stream.send({ typeUrl: entryType, responseNonce: changed.nonce });
+  const changedResponse = await stream.next();
+  expect(changedResponse.resources.map(({ name }) => name)).toEqual(['shop/more']);
+  stream.send({ typeUrl: entryType, responseNonce: changedResponse.nonce });
   rmSync(join(feeder.root, 'config', 'cart.yaml'));
-  const removed = await stream.next();
-  expect([removed.resources, removed.removedResources]).toEqual([[], ['shop/cart']]);
+  const removedResponse = await stream.next();
+  expect([removedResponse.resources, removedResponse.removedResources]).toEqual([[], ['shop/cart']]);
   stream.cancel();
 });
 
 test('an unsupported kind or a kind without objects gets an empty response', async () => {
-  const feeder = given(open);
+  const feeder = createPlane(withoutAuth);
   await feeder.ready();
   const sizes = await eventually('it is prepared', async () => {
     const stream = feeder.client('ads.listening').sotw();
@@ -132,7 +134,7 @@ test('an unsupported kind or a kind without objects gets an empty response', asy
 });
 
 test('a client that sends invented nonces and never acknowledges MeshConfig, as Istio does, receives each kind once', async () => {
-  const feeder = given(open);
+  const feeder = createPlane(withoutAuth);
   await feeder.ready();
   const types = [
     'core/v1alpha1/MeshConfig',
@@ -161,7 +163,7 @@ test('a client that sends invented nonces and never acknowledges MeshConfig, as 
 });
 
 test('a proxy that requests a configuration type gets no resources', async () => {
-  const feeder = given({});
+  const feeder = createPlane({});
   await feeder.ready();
   const { stream } = await feeder.subscribe();
   stream.send({ typeUrl: entryType });
@@ -174,7 +176,7 @@ test('a client does not receive objects with the label of another revision', asy
   const labelled = serviceEntry()
     .replace('metadata: {', 'metadata: {labels: {istio.io/rev: canary}, ')
     .replaceAll('cart', 'new');
-  const feeder = given({ ...open, REVISION: '' }, { 'cart.yaml': serviceEntry(), 'new.yaml': labelled });
+  const feeder = createPlane({ ...withoutAuth, REVISION: '' }, { 'cart.yaml': serviceEntry(), 'new.yaml': labelled });
   await feeder.ready();
   const names = async (revision: string): Promise<string[]> => {
     const stream = feeder.client('ads.listening').delta();
@@ -191,7 +193,7 @@ test('a client does not receive objects with the label of another revision', asy
 });
 
 test('a client without identity is rejected, and disabling this check logs a warning at start', async () => {
-  const feeder = given({});
+  const feeder = createPlane({});
   await feeder.ready();
   expect(linesOf(feeder.lines, 'option.configServedUnverified')).toEqual([]);
   const stream = feeder.client('ads.listening').sotw();
@@ -201,7 +203,7 @@ test('a client without identity is rejected, and disabling this check logs a war
     16,
     expect.stringMatching(/identities of namespace istio-system only.*CLIENT_UNAUTHENTICATED/),
   ]);
-  const other = given(open);
+  const other = createPlane(withoutAuth);
   await other.ready();
   expect(linesOf(other.lines, 'option.configServedUnverified')).toHaveLength(1);
 });
@@ -209,21 +211,21 @@ test('a client without identity is rejected, and disabling this check logs a war
 test('a control plane reads configuration from another control plane over TLS, with an identity from the shared CA', async () => {
   const authority = mkdtempSync(join(tmpdir(), 'chartpilot-authority-'));
   folders.push(authority);
-  const secure = (files: Record<string, string>, mesh: string, namespace: string): ControlPlane =>
+  const createSecurePlane = (files: Record<string, string>, mesh: string, namespace: string): ControlPlane =>
     new ControlPlane(
       { secureGRPCAddr: '127.0.0.1:0', namespace },
       files,
       ({ root }) => writeFileSync(join(root, 'mesh'), mesh),
       { SELF_SIGNED_CA_DIR: authority },
     );
-  const feeder = secure({ 'cart.yaml': serviceEntry() }, '', 'istio-system');
+  const feeder = createSecurePlane({ 'cart.yaml': serviceEntry() }, '', 'istio-system');
   await feeder.ready();
   const address = `xds://127.0.0.1:${feeder.port('ads.listening')}`;
   const mesh = `configSources: [{address: "${address}", tlsSettings: {mode: ISTIO_MUTUAL, subjectAltNames: [istiod.istio-system.svc]}}]\n`;
-  const plane = secure({}, mesh, 'istio-system');
+  const plane = createSecurePlane({}, mesh, 'istio-system');
   await plane.ready();
   expect((await plane.subscribe('ads.listening')).clusters).toContain(cartCluster);
-  const unauthorized = secure({}, mesh, 'shop');
+  const unauthorized = createSecurePlane({}, mesh, 'shop');
   await eventually('it is refused', async () =>
     /PERMISSION_DENIED|got spiffe:\/\/cluster\.local\/ns\/shop/.test(
       (await unauthorized.get('/debug/configsourcez')).text,

@@ -13,7 +13,7 @@ import { consulAccess, consulSettingsOf } from './consul-settings.ts';
 import { maxReceivingBytes, maxResponseBytes, maxValues, ReceivedBodies } from './received-bodies.ts';
 
 /** A client and a server with this behavior. */
-async function givenClient(respond: (response: ServerResponse, url: URL) => void): Promise<ConsulClient> {
+async function createClient(respond: (response: ServerResponse, url: URL) => void): Promise<ConsulClient> {
   const server = createServer((request, response) => respond(response, new URL(request.url!, 'http://consul')));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -34,9 +34,9 @@ const { signal } = new AbortController();
 const get = (client: ConsulClient) => client.get('catalog/nodes', { signal });
 
 /** Sends the part repeatedly. */
-function sendForEver(response: ServerResponse, part: Buffer): void {
+function sendForEver(response: ServerResponse, chunk: Buffer): void {
   const send = (): void => {
-    while (!response.destroyed && response.write(part));
+    while (!response.destroyed && response.write(chunk));
     if (!response.destroyed) response.once('drain', send);
   };
   send();
@@ -77,13 +77,13 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
     /response exceeds/,
   ],
 ])('a Consul response fails with a reason if it is %s', async (_, respond, reason) => {
-  const client = await givenClient(respond);
+  const client = await createClient(respond);
   await expect(get(client)).rejects.toMatchObject({ failure: { reason: expect.stringMatching(reason) } });
   await eventually('its connection is closed', () => client.usedConnections === 0);
 });
 
 it('a slow response times out like a missing response', async () => {
-  const client = await givenClient((response) => {
+  const client = await createClient((response) => {
     const timer = setInterval(() => response.write(' '), 100);
     response.once('close', () => clearInterval(timer));
   });
@@ -94,13 +94,13 @@ it('a slow response times out like a missing response', async () => {
 
 it('concurrent responses share a size limit until they end', () => {
   const bodies = new ReceivedBodies();
-  const part = Buffer.alloc(maxResponseBytes);
-  const received = Array.from({ length: maxReceivingBytes / maxResponseBytes }, () => bodies.begin());
-  for (const body of received) body.push(part);
-  const late = bodies.begin();
-  expect(() => late.push(Buffer.of(1))).toThrow(/exceed 134217728 bytes/);
-  late.release();
-  received[0]!.release();
+  const chunk = Buffer.alloc(maxResponseBytes);
+  const receivingBodies = Array.from({ length: maxReceivingBytes / maxResponseBytes }, () => bodies.begin());
+  for (const body of receivingBodies) body.push(chunk);
+  const lateBody = bodies.begin();
+  expect(() => lateBody.push(Buffer.of(1))).toThrow(/exceed 134217728 bytes/);
+  lateBody.release();
+  receivingBodies[0]!.release();
   expect(() => bodies.begin().push(Buffer.of(1))).not.toThrow();
 });
 
@@ -116,7 +116,7 @@ it('the size of a catalog is limited, excluding removed parts', () => {
 it.each(['NaN', '-1', '1e400', '', '9007199254740993', '0'])(
   'the response index %j is replaced by 1, so that the next query starts from the beginning',
   async (index) => {
-    const client = await givenClient((response) => {
+    const client = await createClient((response) => {
       response.setHeader('x-consul-index', index);
       response.end('[]');
     });
@@ -127,7 +127,7 @@ it.each(['NaN', '-1', '1e400', '', '9007199254740993', '0'])(
 it('a server whose index rises continuously is queried at a limited rate', async () => {
   let index = 1;
   let requests = 0;
-  const client = await givenClient((response) => {
+  const client = await createClient((response) => {
     requests++;
     response.setHeader('x-consul-index', `${++index}`);
     response.end(JSON.stringify([]));
@@ -145,9 +145,9 @@ it('a server whose index rises continuously is queried at a limited rate', async
       indexes: new Map([['nodes', 1]]),
     },
   });
-  const [previous, begun] = [requests, performance.now()];
+  const [previous, startedMs] = [requests, performance.now()];
   await eventually('it asked some times', () => requests - previous >= 10);
   watch.stop();
-  const seconds = (performance.now() - begun) / 1_000;
+  const seconds = (performance.now() - startedMs) / 1_000;
   expect(requests - previous).toBeLessThanOrEqual(5 + 10 * seconds + 2);
 });

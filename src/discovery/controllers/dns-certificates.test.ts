@@ -10,16 +10,16 @@ import type { ApiRequest, KubernetesObject } from '../kubernetes/api-server.ts';
 import { DnsCertificates } from './dns-certificates.ts';
 
 const dayMs = 24 * 3_600_000;
-const begin = Date.parse('2026-01-01T00:00:00Z');
+const startMs = Date.parse('2026-01-01T00:00:00Z');
 
-async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
-  let now = begin;
-  const make = (): Promise<AuthorityMaterial> =>
-    generateRoot({ trustDomain: 'dns.test', ttlMs: rootMs, rsaBits: 0 }, new Date(begin));
-  let material = await make();
+async function createDuty(registrar?: Registrar, rootMs = 3_650 * dayMs) {
+  let now = startMs;
+  const createRoot = (): Promise<AuthorityMaterial> =>
+    generateRoot({ trustDomain: 'dns.test', ttlMs: rootMs, rsaBits: 0 }, new Date(startMs));
+  let material = await createRoot();
   const objects = new Map<string, KubernetesObject>();
   const writes: string[] = [];
-  const changed: (() => void)[] = [];
+  const onChangedListeners: (() => void)[] = [];
   const server = {
     request: async ({ method, body }: ApiRequest): Promise<KubernetesObject> => {
       writes.push(method);
@@ -38,15 +38,15 @@ async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
     },
     ...{ authorities: [material], tainted: [] },
   });
-  const configured = { secretName: 'web', dnsNames: ['web.svc'] };
+  const configuredCertificate = { secretName: 'web', dnsNames: ['web.svc'] };
   const duty = new DnsCertificates({
     lease: 'dns',
     secrets: {
       ...{ namespace: 'istio-system', store: objects, synced: Promise.resolve() },
-      onChanged: (one) => void changed.push(one),
+      onChanged: (one) => void onChangedListeners.push(one),
     },
     ...{
-      certificates: () => [configured],
+      certificates: () => [configuredCertificate],
       activeAuthority,
       roots: () => [material.root],
       now: () => new Date(now),
@@ -54,16 +54,16 @@ async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
     ...(registrar && { registrar }),
   });
   await Promise.resolve();
-  const moment = { monotonicMs: 0, wallMs: 0 };
-  const gate = new WriteGate({ server, now: () => moment, writeMs: 1_000 });
-  gate.extend(moment, 1_000);
+  const reading = { monotonicMs: 0, wallMs: 0 };
+  const gate = new WriteGate({ server, now: () => reading, writeMs: 1_000 });
+  gate.extend(reading, 1_000);
   const write = () => duty.writeDue({ retry: false, anew: false }, gate);
   const pass = (ms: number): void => {
     now += ms;
     duty.check();
   };
   const rotate = async (): Promise<void> => {
-    material = await make();
+    material = await createRoot();
     duty.check();
   };
   const leaf = () => {
@@ -74,11 +74,11 @@ async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
 }
 
 it('a DNS certificate is issued, and kept until half of its lifetime has passed', async () => {
-  const { duty, write, writes, pass, leaf } = await given();
+  const { duty, write, writes, pass, leaf } = await createDuty();
   expect(duty.isDue).toBe(true);
   expect(await write()).toEqual({ written: 1, failed: 0, reason: '' });
   expect(leaf().alternativeNames?.dns).toEqual(['web.svc']);
-  expect(leaf().notAfter.getTime()).toBe(begin + 90 * dayMs);
+  expect(leaf().notAfter.getTime()).toBe(startMs + 90 * dayMs);
   pass(44 * dayMs);
   expect(duty.isDue).toBe(false);
   pass(2 * dayMs);
@@ -91,7 +91,7 @@ it('a DNS certificate is issued, and kept until half of its lifetime has passed'
 });
 
 it('a DNS certificate is reissued if its root is no longer trusted', async () => {
-  const { duty, write, rotate } = await given();
+  const { duty, write, rotate } = await createDuty();
   await write();
   await rotate();
   expect(duty.isDue).toBe(true);
@@ -100,7 +100,7 @@ it('a DNS certificate is reissued if its root is no longer trusted', async () =>
 });
 
 it('a DNS certificate is written at a limited rate if its authority expires soon, even though each write causes a change', async () => {
-  const { duty, write, writes, pass } = await given(undefined, 8 * 60_000);
+  const { duty, write, writes, pass } = await createDuty(undefined, 8 * 60_000);
   for (let i = 0; i < 20; i++) {
     pass(100);
     await write();
@@ -118,7 +118,7 @@ it.each([
   [{ failed: 'no answer' }, 'no answer [SIGNER_FAILED]'],
   [{ tryAgainAfterMs: 1_000 }, '[CERTIFICATE_REQUESTS_EXHAUSTED]'],
 ])('the signer failure %j is reported, and no DNS certificate is written', async (signerResult, reason) => {
-  const { write, writes } = await given({ sign: async () => signerResult });
+  const { write, writes } = await createDuty({ sign: async () => signerResult });
   expect(await write()).toEqual({ written: 0, failed: 1, reason: expect.stringContaining(reason) });
   expect(writes).toEqual([]);
 });

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { DueKeys } from './due-keys.ts';
 
-const usual = { retry: true, anew: false };
+const usualRun = { retry: true, anew: false };
 const none = (): string[] => [];
 
 /** @returns due keys, and a list of the keys that a run wrote */
-function given(...keys: string[]) {
-  const due = new DueKeys();
-  for (const key of keys) due.add(key);
+function createDueKeys(...keys: string[]) {
+  const dueKeys = new DueKeys();
+  for (const key of keys) dueKeys.add(key);
   const attempted: string[] = [];
   const failing = new Map<string, Error>();
   const write = async (key: string): Promise<boolean> => {
@@ -17,23 +17,23 @@ function given(...keys: string[]) {
     if (error !== undefined) throw error;
     return true;
   };
-  return { due, asked: attempted, failing, write };
+  return { due: dueKeys, asked: attempted, failing, write };
 }
 
 describe('a due key', () => {
   it('is written once, even if it is added several times', async () => {
-    const { due, asked: attempted, write } = given('a', 'b', 'a');
-    expect(await due.write(usual, none, write)).toEqual({ written: 2, failed: 0, reason: '' });
+    const { due, asked: attempted, write } = createDueKeys('a', 'b', 'a');
+    expect(await due.write(usualRun, none, write)).toEqual({ written: 2, failed: 0, reason: '' });
     expect(attempted).toEqual(['a', 'b']);
     expect(due.isDue).toBe(false);
-    expect(await due.write(usual, none, write)).toEqual({ written: 0, failed: 0, reason: '' });
+    expect(await due.write(usualRun, none, write)).toEqual({ written: 0, failed: 0, reason: '' });
   });
 
   it('notifies watchers each time it is added, even during a run', async () => {
-    const { due } = given('a');
+    const { due } = createDueKeys('a');
     let notifications = 0;
     const end = due.watch(() => void notifications++);
-    await due.write(usual, none, async () => {
+    await due.write(usualRun, none, async () => {
       due.add('a');
       return true;
     });
@@ -44,38 +44,38 @@ describe('a due key', () => {
   });
 
   it('is added once for each object at the start of a term', async () => {
-    const { due, asked: attempted, write } = given('a');
+    const { due, asked: attempted, write } = createDueKeys('a');
     await due.write({ retry: true, anew: true }, () => ['a', 'b'], write);
     expect(attempted).toEqual(['a', 'b']);
   });
 
   it('is not counted as written if no write was necessary', async () => {
-    const { due } = given('a');
-    expect(await due.write(usual, none, async () => false)).toEqual({ written: 0, failed: 0, reason: '' });
+    const { due } = createDueKeys('a');
+    expect(await due.write(usualRun, none, async () => false)).toEqual({ written: 0, failed: 0, reason: '' });
   });
 });
 
 describe('a failed key', () => {
   it('does not delay other keys, and is retried only on request', async () => {
-    const { due, asked: attempted, failing, write } = given('a', 'b');
+    const { due, asked: attempted, failing, write } = createDueKeys('a', 'b');
     failing.set('a', new Error('refused'));
-    expect(await due.write(usual, none, write)).toEqual({ written: 1, failed: 1, reason: 'refused' });
+    expect(await due.write(usualRun, none, write)).toEqual({ written: 1, failed: 1, reason: 'refused' });
     await due.write({ retry: false, anew: false }, none, write);
     expect(attempted).toEqual(['a', 'b']);
     failing.clear();
-    expect(await due.write(usual, none, write)).toEqual({ written: 1, failed: 0, reason: '' });
+    expect(await due.write(usualRun, none, write)).toEqual({ written: 1, failed: 0, reason: '' });
     expect(attempted).toEqual(['a', 'b', 'a']);
   });
 
   it('stops the run if the term has ended, and the remaining keys wait for the next run', async () => {
     const keys = Array.from({ length: 20 }, (_, index) => `key-${index}`);
-    const { due, asked: attempted, failing, write } = given(...keys);
+    const { due, asked: attempted, failing, write } = createDueKeys(...keys);
     for (const key of keys)
       failing.set(key, new ApiError({ kind: 'aborted', message: 'this replica is not the leader' }));
-    const { failed } = await due.write(usual, none, write);
+    const { failed } = await due.write(usualRun, none, write);
     expect(failed).toBeLessThan(keys.length);
     expect(attempted).toHaveLength(failed);
     failing.clear();
-    expect(await due.write(usual, none, write)).toMatchObject({ written: 20, failed: 0 });
+    expect(await due.write(usualRun, none, write)).toMatchObject({ written: 20, failed: 0 });
   });
 });

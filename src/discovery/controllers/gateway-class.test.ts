@@ -7,11 +7,11 @@ import type { ApiRequest } from '../kubernetes/api-server.ts';
 import { ObjectStore } from '../kubernetes/store/object-store.ts';
 import { GatewayClassDuty } from './gateway-class.ts';
 
-const moment = { monotonicMs: 0, wallMs: 0 };
+const clockReading = { monotonicMs: 0, wallMs: 0 };
 const definition = 'gatewayclasses.gateway.networking.k8s.io';
 
 /** A cluster that records writes. */
-function given(respond = (_: ApiRequest): void => {}) {
+function createDuty(respond = (_: ApiRequest): void => {}) {
   const stores = new Map([
     ['class', { store: new ObjectStore(), name: nameOf(resourceOf('GatewayClass')) }],
     ['definition', { store: new ObjectStore(), name: nameOf(customResourceDefinitions) }],
@@ -19,20 +19,20 @@ function given(respond = (_: ApiRequest): void => {}) {
   const readers = new Map<string, (changes: readonly never[]) => void>();
   const storeOf = (resource: Parameters<typeof nameOf>[0]): ObjectStore =>
     [...stores.values()].find(({ name }) => name === nameOf(resource))!.store;
-  const written: unknown[] = [];
+  const writtenBodies: unknown[] = [];
   let version = 0;
   const gate = new WriteGate({
     server: {
       request: async (request) => {
-        written.push([request.method, request.body]);
+        writtenBodies.push([request.method, request.body]);
         respond(request);
         return { metadata: { name: 'istio' } };
       },
     },
-    now: () => moment,
+    now: () => clockReading,
     writeMs: 1_000,
   });
-  gate.extend(moment, 10_000);
+  gate.extend(clockReading, 10_000);
   const duty = new GatewayClassDuty({
     lease: 'test',
     informers: {
@@ -46,11 +46,11 @@ function given(respond = (_: ApiRequest): void => {}) {
     const object = { metadata: { name, uid: name, resourceVersion: `${++version}` } };
     readers.get(kind)!(store.apply({ type, object }) as never);
   };
-  const run = (anew = false) => duty.writeDue({ retry: true, anew }, gate);
-  return { change, duty, run, written };
+  const run = (includesAll = false) => duty.writeDue({ retry: true, anew: includesAll }, gate);
+  return { change, duty, run, written: writtenBodies };
 }
 
-const created = [
+const createdRequests = [
   'POST',
   {
     ...{ apiVersion: 'gateway.networking.k8s.io/v1', kind: 'GatewayClass', metadata: { name: 'istio' } },
@@ -59,18 +59,18 @@ const created = [
 ];
 
 it('GatewayClass istio is created if the CRDs of the Gateway API exist', async () => {
-  const { change, duty, run, written } = given();
+  const { change, duty, run, written } = createDuty();
   await run(true);
   change('definition', 'ADDED', 'widgets.example.com');
   expect([duty.isDue, written]).toEqual([false, []]);
   change('definition', 'ADDED', definition);
   expect(duty.isDue).toBe(true);
   await run();
-  expect(written).toEqual([created]);
+  expect(written).toEqual([createdRequests]);
 });
 
 it('GatewayClass istio is never overwritten, but is created again after deletion', async () => {
-  const { change, duty, run, written } = given();
+  const { change, duty, run, written } = createDuty();
   change('class', 'ADDED', 'istio');
   change('definition', 'ADDED', definition);
   await run(true);
@@ -79,11 +79,11 @@ it('GatewayClass istio is never overwritten, but is created again after deletion
   expect([duty.isDue, written]).toEqual([false, []]);
   change('class', 'DELETED', 'istio');
   await run();
-  expect(written).toEqual([created]);
+  expect(written).toEqual([createdRequests]);
 });
 
 it('GatewayClass istio is kept if another writer creates it concurrently', async () => {
-  const { change, run, written } = given(() => {
+  const { change, run, written } = createDuty(() => {
     throw new ApiError({ kind: 'status', code: 409, reason: 'AlreadyExists', message: '', causes: [] } as never);
   });
   change('definition', 'ADDED', definition);
@@ -93,7 +93,7 @@ it('GatewayClass istio is kept if another writer creates it concurrently', async
 
 it('GatewayClass istio is created on a retry after a failure', async () => {
   let isRejected = true;
-  const { change, run } = given(() => {
+  const { change, run } = createDuty(() => {
     if (isRejected) throw new ApiError({ kind: 'status', code: 404, message: 'not served', causes: [] } as never);
   });
   change('definition', 'ADDED', definition);

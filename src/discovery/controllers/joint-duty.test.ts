@@ -3,13 +3,13 @@ import type { Duty, DutyReport } from '../election/duty.ts';
 import type { WriteGate } from '../election/write-gate.ts';
 import { JointDuty } from './joint-duty.ts';
 
-function given(report: DutyReport) {
+function createDuty(report: DutyReport) {
   const state = { isDue: false, watchers: new Set<() => void>(), runs: 0 };
   const duty: Duty = {
     lease: 'l',
-    watch: (due) => {
-      state.watchers.add(due);
-      return () => void state.watchers.delete(due);
+    watch: (listener) => {
+      state.watchers.add(listener);
+      return () => void state.watchers.delete(listener);
     },
     get isDue() {
       return state.isDue;
@@ -23,13 +23,13 @@ function given(report: DutyReport) {
 }
 
 test('JointDuty runs two duties of one Lease, and reports the sum of their results', async () => {
-  const one = given({ written: 1, failed: 2, reason: 'a quota' });
-  const other = given({ written: 3, failed: 0, reason: '' });
+  const one = createDuty({ written: 1, failed: 2, reason: 'a quota' });
+  const other = createDuty({ written: 3, failed: 0, reason: '' });
   const joint = new JointDuty(one.duty, other.duty);
-  let due = 0;
-  const stop = joint.watch(() => due++);
+  let dueCount = 0;
+  const stop = joint.watch(() => dueCount++);
   for (const { state } of [one, other]) for (const notify of state.watchers) notify();
-  expect([joint.lease, joint.isDue, due]).toEqual(['l', false, 2]);
+  expect([joint.lease, joint.isDue, dueCount]).toEqual(['l', false, 2]);
   other.state.isDue = true;
   expect(joint.isDue).toBe(true);
   const report = await joint.writeDue({ retry: false, anew: false }, {} as WriteGate);

@@ -5,23 +5,23 @@ import { ApiError } from '../kubernetes/api-failure.ts';
 import type { ApiRequest, KubernetesObject } from '../kubernetes/api-server.ts';
 import { maxEventsOfNamespace, maxWarningEventsOfNamespace, RejectionEvents } from './rejection-events.ts';
 
-const moment = { monotonicMs: 0, wallMs: 0 };
+const clockReading = { monotonicMs: 0, wallMs: 0 };
 const run = { retry: false, anew: false };
 const limit = 'spec.ports: has 5000 items, the limit is 1024 (LIMIT_EXCEEDED)';
 
 /** A leader that writes Events. `answers` defines which requests fail. */
-function given() {
-  const written: KubernetesObject[] = [];
+function createWriter() {
+  const writtenEvents: KubernetesObject[] = [];
   const { log, lines: warnings } = recordingLog();
   const state = { now: 0, code: 0, isKnown: true, uid: '' };
   const request = async ({ body }: ApiRequest): Promise<KubernetesObject> => {
     if (state.code !== 0)
       throw new ApiError({ kind: 'status', code: state.code, reason: '', message: `status ${state.code}` } as never);
-    written.push(body as KubernetesObject);
+    writtenEvents.push(body as KubernetesObject);
     return body as KubernetesObject;
   };
-  const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
-  gate.extend(moment, 10_000);
+  const gate = new WriteGate({ server: { request }, now: () => clockReading, writeMs: 1_000 });
+  gate.extend(clockReading, 10_000);
   const duty = new RejectionEvents({
     ...{ lease: 'test', identity: 'pilot-0', now: () => state.now, time: () => '2026-01-01T00:00:00Z' },
     objectOf: (_, key) => {
@@ -32,12 +32,12 @@ function given() {
     log,
   });
   const write = (order = run) => duty.writeDue(order, gate);
-  const namespaces = (): (string | undefined)[] => written.splice(0).map(({ metadata }) => metadata.namespace);
-  return { duty, gate, written, warnings, state, write, namespaces };
+  const namespaces = (): (string | undefined)[] => writtenEvents.splice(0).map(({ metadata }) => metadata.namespace);
+  return { duty, gate, written: writtenEvents, warnings, state, write, namespaces };
 }
 
 it('an Event names the rejected object, the reason and the limit', async () => {
-  const { duty, written, write } = given();
+  const { duty, written, write } = createWriter();
   duty.report('Service/shop/web', limit);
   expect(duty.isDue).toBe(true);
   expect(await write()).toEqual({ written: 1, failed: 0, reason: '' });
@@ -55,7 +55,7 @@ it('an Event names the rejected object, the reason and the limit', async () => {
 });
 
 it('an Event for a repeated rejection of an object is written once, even if the object was valid in between', async () => {
-  const { duty, write, namespaces, state } = given();
+  const { duty, write, namespaces, state } = createWriter();
   duty.report('Pod/shop/web', limit);
   await write();
   duty.report('Pod/shop/web', undefined);
@@ -72,7 +72,7 @@ it('an Event for a repeated rejection of an object is written once, even if the 
 });
 
 it('a namespace receives a limited number of Events in 10 minutes, alternating with other namespaces', async () => {
-  const { duty, write, namespaces, state } = given();
+  const { duty, write, namespaces, state } = createWriter();
   for (let index = 0; index < 1_000; index++) duty.report(`EndpointSlice/mallory/s${index}`, limit);
   duty.report('Ingress/bank/front', limit);
   await write();
@@ -89,7 +89,7 @@ it('a namespace receives a limited number of Events in 10 minutes, alternating w
 });
 
 it('an object receives no Event if its status contains the rejection, it has no namespace, or it is deleted', async () => {
-  const { duty, write, written, state } = given();
+  const { duty, write, written, state } = createWriter();
   duty.report('VirtualService/shop/web', limit);
   duty.report('Service//web', limit);
   expect(duty.isDue).toBe(false);
@@ -100,7 +100,7 @@ it('an object receives no Event if its status contains the rejection, it has no 
 });
 
 it('an Event that already exists counts as written, a failed Event is retried, and an invalid Event is dropped', async () => {
-  const { duty, write, state, written } = given();
+  const { duty, write, state, written } = createWriter();
   state.code = 409;
   duty.report('Service/shop/a', limit);
   expect(await write()).toMatchObject({ failed: 0 });
@@ -116,7 +116,7 @@ it('an Event that already exists counts as written, a failed Event is retried, a
 });
 
 it('Events are disabled until the next term if permission is missing, and a warning names the permission', async () => {
-  const { duty, write, state, warnings, written } = given();
+  const { duty, write, state, warnings, written } = createWriter();
   state.code = 403;
   for (const name of ['a', 'b', 'c']) duty.report(`Service/shop/${name}`, limit);
   expect(await write()).toMatchObject({ written: 0, failed: 0 });
@@ -128,7 +128,7 @@ it('Events are disabled until the next term if permission is missing, and a warn
 });
 
 it('an object that takes effect only partly receives an Event for each distinct warning', async () => {
-  const { duty, written, write } = given();
+  const { duty, written, write } = createWriter();
   const warning = (text: string) => new Map([['Service/shop/web', { generation: 0, reason: 'PortNotFound', text }]]);
   const messages = (): (string | undefined)[] => written.splice(0).map((event) => `${event.reason} ${event.message}`);
   duty.setWarnings(warning('spec.ports[0].targetPort: a'));
@@ -145,7 +145,7 @@ it('an object that takes effect only partly receives an Event for each distinct 
 });
 
 it('warnings of a namespace do not displace the Events of its rejections', async () => {
-  const { duty, written, write } = given();
+  const { duty, written, write } = createWriter();
   const names = Array.from({ length: 2 * maxWarningEventsOfNamespace }, (_, index) => `Ingress/shop/i${index}`);
   duty.setWarnings(new Map(names.map((key) => [key, { generation: 0, reason: 'HostNotFound', text: key }])));
   await write();

@@ -7,23 +7,23 @@ import type { ApiRequest } from '../kubernetes/api-server.ts';
 import { ObjectStore } from '../kubernetes/store/object-store.ts';
 import { WebhookBundles, webhookConfigurationsOf } from './webhook-bundles.ts';
 
-const moment = { monotonicMs: 0, wallMs: 0 };
+const clockReading = { monotonicMs: 0, wallMs: 0 };
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-function given() {
+function createDuty() {
   const stores = new Map<string, ObjectStore>();
   const storeOf = (resource: Parameters<typeof nameOf>[0]): ObjectStore => {
-    const known = stores.get(nameOf(resource)) ?? new ObjectStore();
-    stores.set(nameOf(resource), known);
-    return known;
+    const store = stores.get(nameOf(resource)) ?? new ObjectStore();
+    stores.set(nameOf(resource), store);
+    return store;
   };
-  const written: ApiRequest[] = [];
+  const writtenRequests: ApiRequest[] = [];
   const request = async (order: ApiRequest) => {
-    written.push(order);
+    writtenRequests.push(order);
     return { metadata: { name: 'written' } };
   };
-  const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
-  gate.extend(moment, 10_000);
+  const gate = new WriteGate({ server: { request }, now: () => clockReading, writeMs: 1_000 });
+  gate.extend(clockReading, 10_000);
   const readers = new Map<string, (changes: readonly never[]) => void>();
   const state = { roots: 'PEM' as string | undefined, now: 0, rootsChanged: (): void => {}, rejection: '' };
   const proofs: ApiRequest[] = [];
@@ -37,8 +37,8 @@ function given() {
     server: { request: prove },
     informers: { storeOf, addReader: (resource, reader) => void readers.set(nameOf(resource), reader as never) },
     roots: () => state.roots,
-    onRoots: (changed) => {
-      state.rootsChanged = changed;
+    onRoots: (listener) => {
+      state.rootsChanged = listener;
     },
     now: () => state.now,
   });
@@ -56,7 +56,7 @@ function given() {
   };
   const run = async (retry = false) => {
     const report = await duty.writeDue({ retry, anew: false }, gate);
-    return { report, written: written.splice(0), proofs: proofs.splice(0) };
+    return { report, written: writtenRequests.splice(0), proofs: proofs.splice(0) };
   };
   return { state, set, run };
 }
@@ -65,17 +65,17 @@ const entry = (clientConfig: object, name = 'a') => ({ name, clientConfig, failu
 const ownClientConfig = { service: { name: 'istiod', namespace: 'mesh', path: '/inject' } };
 
 it('WebhookBundles writes the root to webhooks that call this control plane, and leaves other webhooks unchanged', async () => {
-  const { set, run } = given();
-  const foreign = [
+  const { set, run } = createDuty();
+  const foreignEntries = [
     { service: { name: 'istiod', namespace: 'other' }, caBundle: 'x' },
     { service: { name: 'another', namespace: 'mesh' } },
     { url: 'https://else.example.com/inject' },
   ];
-  const byUrl = { url: 'https://pilot.example.com:15017/inject' };
+  const urlConfig = { url: 'https://pilot.example.com:15017/inject' };
   set(
     'mutating',
     '7',
-    [ownClientConfig, byUrl, ...foreign].map((config) => entry(config)),
+    [ownClientConfig, urlConfig, ...foreignEntries].map((config) => entry(config)),
   );
   const { written } = await run();
   expect(written).toMatchObject([
@@ -84,12 +84,14 @@ it('WebhookBundles writes the root to webhooks that call this control plane, and
   const caBundle = base64('PEM');
   expect(written[0]!.body).toMatchObject({
     metadata: { resourceVersion: '7' },
-    webhooks: [{ ...ownClientConfig, caBundle }, { ...byUrl, caBundle }, ...foreign].map((config) => entry(config)),
+    webhooks: [{ ...ownClientConfig, caBundle }, { ...urlConfig, caBundle }, ...foreignEntries].map((config) =>
+      entry(config),
+    ),
   });
 });
 
 it('WebhookBundles does not write a configuration that has the current root', async () => {
-  const { state, set, run } = given();
+  const { state, set, run } = createDuty();
   set('validating', '1', [entry({ ...ownClientConfig, caBundle: base64('PEM') })]);
   expect((await run()).written).toEqual([]);
   state.roots = 'OTHER';
@@ -98,14 +100,14 @@ it('WebhookBundles does not write a configuration that has the current root', as
 });
 
 it('WebhookBundles writes no configuration without an authority', async () => {
-  const { state, set, run } = given();
+  const { state, set, run } = createDuty();
   state.roots = undefined;
   set('mutating', '1', [entry(ownClientConfig)]);
   expect((await run()).written).toEqual([]);
 });
 
 it('WebhookBundles reports a configuration that another controller overwrites, and writes it again after 10 s', async () => {
-  const { state, set, run } = given();
+  const { state, set, run } = createDuty();
   set('mutating', '1', [entry(ownClientConfig)]);
   expect((await run()).report).toMatchObject({ written: 1, failed: 0 });
   set('mutating', '2', [entry({ ...ownClientConfig, caBundle: 'theirs' })]);
@@ -115,25 +117,25 @@ it('WebhookBundles reports a configuration that another controller overwrites, a
 });
 
 it('WebhookBundles does not write a mutating configuration of another revision', async () => {
-  const { set, run } = given();
+  const { set, run } = createDuty();
   set('mutating', '1', [entry(ownClientConfig)], { rev: 'canary' });
   expect((await run()).written).toEqual([]);
 });
 
-const validating = (more: object = {}) => ({
+const validating = (extraFields: object = {}) => ({
   ...entry({ ...ownClientConfig, caBundle: base64('PEM') }, 'rev.validation.istio.io'),
   objectSelector: { matchExpressions: [{ key: 'istio.io/rev', operator: 'In', values: ['default'] }] },
   failurePolicy: 'Ignore',
-  ...more,
+  ...extraFields,
 });
 const denied = 'admission webhook "rev.validation.istio.io" denied the request: requests the rejection';
 
 it('WebhookBundles sets failurePolicy to Fail only after the webhook denies a dry run', async () => {
-  const { state, set, run } = given();
+  const { state, set, run } = createDuty();
   set('validating', '1', [validating()]);
-  const accepted = await run();
-  expect(accepted.written).toEqual([]);
-  expect(accepted.report).toMatchObject({ failed: 1, reason: expect.stringContaining('WEBHOOK_UNPROVED') });
+  const acceptedRun = await run();
+  expect(acceptedRun.written).toEqual([]);
+  expect(acceptedRun.report).toMatchObject({ failed: 1, reason: expect.stringContaining('WEBHOOK_UNPROVED') });
   state.rejection = 'failed calling webhook "rev.validation.istio.io": connection refused';
   expect((await run(true)).report.reason).toContain('connection refused');
   state.rejection = denied;
@@ -146,7 +148,7 @@ it('WebhookBundles sets failurePolicy to Fail only after the webhook denies a dr
 });
 
 it('WebhookBundles tests a webhook for objects without a revision with such an object', async () => {
-  const { state, set, run } = given();
+  const { state, set, run } = createDuty();
   state.rejection = denied;
   set('validating', '1', [
     validating({ objectSelector: { matchExpressions: [{ key: 'istio.io/rev', operator: 'DoesNotExist' }] } }),
@@ -156,7 +158,7 @@ it('WebhookBundles tests a webhook for objects without a revision with such an o
 });
 
 it('WebhookBundles writes the root before the dry run, and repeats the dry run if another writer reverts the policy', async () => {
-  const { state, set, run } = given();
+  const { state, set, run } = createDuty();
   state.rejection = denied;
   set('validating', '1', [validating({ clientConfig: ownClientConfig })]);
   expect(await run()).toMatchObject({ written: [{}], proofs: [] });
@@ -171,11 +173,11 @@ it('WebhookBundles writes the root before the dry run, and repeats the dry run i
 });
 
 it('WebhookBundles keeps the policy of webhooks of other services, and of a configuration with the annotation keep', async () => {
-  const { state, set, run } = given();
+  const { state, set, run } = createDuty();
   state.rejection = denied;
   set('validating', '1', [validating()], { annotations: { 'chartpilot/failure-policy': 'keep' } });
   expect(await run()).toMatchObject({ written: [], proofs: [] });
-  const foreign = { service: { name: 'istiod', namespace: 'other' } };
-  set('validating', '2', [validating({ clientConfig: foreign })]);
+  const foreignConfig = { service: { name: 'istiod', namespace: 'other' } };
+  set('validating', '2', [validating({ clientConfig: foreignConfig })]);
   expect(await run()).toMatchObject({ written: [], proofs: [] });
 });

@@ -10,15 +10,17 @@ const conditionsOf = (status: unknown) => {
 };
 
 it("ClusterObjects reads only the control plane's conditions from a status", () => {
-  const good = { type: 'Reconciled', status: 'True', observedGeneration: 3 };
+  const goodCondition = { type: 'Reconciled', status: 'True', observedGeneration: 3 };
   const expected = new Map([['Reconciled', { status: 'True', observedGeneration: 3 }]]);
-  expect(conditionsOf({ conditions: [good, { type: 'Ready', status: 'True' }] })).toEqual(expected);
-  const ofNone = { type: 'Reconciled', status: 'True' };
-  expect(conditionsOf({ conditions: [ofNone] })?.get('Reconciled')?.observedGeneration).toBeNaN();
-  const strange = { toString: 1, valueOf: 1 };
-  expect(conditionsOf({ conditions: [{ type: strange }, strange, null, 'Rejected', good] })).toEqual(expected);
-  const rejected = { type: 'Rejected', status: strange, observedGeneration: strange };
-  expect(conditionsOf({ conditions: [rejected] })?.get('Rejected')?.status).toBe('');
-  for (const status of [undefined, null, 'no', { conditions: strange }])
+  expect(conditionsOf({ conditions: [goodCondition, { type: 'Ready', status: 'True' }] })).toEqual(expected);
+  const withoutGeneration = { type: 'Reconciled', status: 'True' };
+  expect(conditionsOf({ conditions: [withoutGeneration] })?.get('Reconciled')?.observedGeneration).toBeNaN();
+  const objectValue = { toString: 1, valueOf: 1 };
+  expect(conditionsOf({ conditions: [{ type: objectValue }, objectValue, null, 'Rejected', goodCondition] })).toEqual(
+    expected,
+  );
+  const rejectedCondition = { type: 'Rejected', status: objectValue, observedGeneration: objectValue };
+  expect(conditionsOf({ conditions: [rejectedCondition] })?.get('Rejected')?.status).toBe('');
+  for (const status of [undefined, null, 'no', { conditions: objectValue }])
     expect(conditionsOf(status)).toEqual(new Map());
 });

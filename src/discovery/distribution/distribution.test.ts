@@ -59,10 +59,10 @@ class Client {
   constructor(node: MeshNode) {
     this.node = node;
     node.watched(() => this.watches);
-    for (const typeUrl of types) this.#sent(typeUrl);
+    for (const typeUrl of types) this.#recordSent(typeUrl);
   }
 
-  #sent(typeUrl: string): void {
+  #recordSent(typeUrl: string): void {
     const previous = this.watches[typeUrl];
     const names = typeUrl === routeType ? ['80'] : typeUrl === endpointType ? [cart] : [];
     const watch: Watch = {
@@ -80,13 +80,14 @@ class Client {
   }
 
   /** Moves the client to the newest push context and sends affected types. */
-  pushed(changed: ReadonlySet<string>, forced = false): void {
+  pushed(changedKeys: ReadonlySet<string>, isForced = false): void {
     const version = 'of no matter';
-    for (const typeUrl of this.node.typesToPush({ version, forced, configs: changed }, types)) this.#sent(typeUrl);
+    for (const typeUrl of this.node.typesToPush({ version, forced: isForced, configs: changedKeys }, types))
+      this.#recordSent(typeUrl);
   }
 
-  acknowledges(...some: readonly string[]): void {
-    for (const typeUrl of some.length === 0 ? types : some) {
+  acknowledges(...typeUrls: readonly string[]): void {
+    for (const typeUrl of typeUrls.length === 0 ? types : typeUrls) {
       const watch = this.watches[typeUrl]!;
       const acked = { nonceAcked: watch.nonceSent, versionAcked: watch.versionSent, lastError: '' };
       this.watches = { ...this.watches, [typeUrl]: { ...watch, ...acked } };
@@ -158,9 +159,9 @@ class World {
   });
 
   constructor() {
-    this.state.onPublished((published) => {
-      this.resources.published(published);
-      this.distribution.published(published);
+    this.state.onPublished((publishedState) => {
+      this.resources.published(publishedState);
+      this.distribution.published(publishedState);
     });
     this.distribution.onDue((keys, urgent) => {
       this.due.push(...keys);
@@ -176,17 +177,17 @@ class World {
     this.directory.snapshot = new ConfigSnapshot(configs);
     const changes = this.directory.snapshot.changesSince(previous).map(({ key }) => key);
     const keys = configs.map((config) => configKeyText(config));
-    const touched = keys.filter(
+    const changedKeysOfStore = keys.filter(
       (key) => versionOf(previous.byKey.get(key)) !== versionOf(this.directory.snapshot.byKey.get(key)),
     );
-    this.distribution.objectsComposed([...changes, ...touched], new Set(changes));
+    this.distribution.objectsComposed([...changes, ...changedKeysOfStore], new Set(changes));
     const { changedServices, changedEndpoints } = this.state.computeServices();
-    const forced = this.state.context === undefined;
+    const isForced = this.state.context === undefined;
     const changedKeys = changes.filter((key) => !key.startsWith('ServiceEntry/'));
-    const changed = [...changedKeys, ...changedServices, ...changedEndpoints];
-    if (changed.length === 0 && !forced) return;
-    this.state.publishContext({ forced, changed });
-    for (const client of this.clients) client.pushed(new Set(changed), forced);
+    const allChangedKeys = [...changedKeys, ...changedServices, ...changedEndpoints];
+    if (allChangedKeys.length === 0 && !isForced) return;
+    this.state.publishContext({ forced: isForced, changed: allChangedKeys });
+    for (const client of this.clients) client.pushed(new Set(allChangedKeys), isForced);
   }
 
   connect(app = 'web', namespace = 'shop'): Client {
@@ -243,8 +244,8 @@ beforeEach(async () => {
 
 describe('a changed object', () => {
   it('is reported only when all affected proxies have acknowledged it', async () => {
-    const far = world.connect('web', 'elsewhere');
-    far.acknowledges();
+    const farProxy = world.connect('web', 'elsewhere');
+    farProxy.acknowledges();
     world.apply(...services, filter('a', 1, 'cart'));
     expect(await world.evaluate()).toEqual([]);
     one.acknowledges();
@@ -274,7 +275,7 @@ describe('a changed object', () => {
 
   it('counts as acknowledged after the ACK of a later version, but not after a late ACK of an earlier one', async () => {
     world.apply(...services, route('cart', 1));
-    const sent = one.watches;
+    const sentWatches = one.watches;
     world.apply(...services, route('cart', 2));
     other.acknowledges();
     // The client has acknowledged the previous version, but not the next response.
@@ -282,8 +283,8 @@ describe('a changed object', () => {
       ...one.watches,
       [routeType]: {
         ...one.watches[routeType]!,
-        nonceAcked: sent[routeType]!.nonceSent,
-        versionAcked: sent[routeType]!.versionSent,
+        nonceAcked: sentWatches[routeType]!.nonceSent,
+        versionAcked: sentWatches[routeType]!.versionSent,
       },
     };
     await world.evaluate();
@@ -301,15 +302,15 @@ describe('a changed object', () => {
     world.apply(...services, ...hosts.map((host) => route(host, 1)));
     one.acknowledges();
     other.acknowledges();
-    const reported: string[] = [];
-    for (let round = 0; round < 200 && reported.length < hosts.length; round++)
-      reported.push(...(await world.evaluate()));
-    expect(reported.sort()).toEqual(hosts.map((host) => `VirtualService/shop/${host}`).sort());
+    const reportedObjects: string[] = [];
+    for (let round = 0; round < 200 && reportedObjects.length < hosts.length; round++)
+      reportedObjects.push(...(await world.evaluate()));
+    expect(reportedObjects.sort()).toEqual(hosts.map((host) => `VirtualService/shop/${host}`).sort());
   });
 
   it('affects only workloads that it selects', async () => {
-    const selected = world.connect('special');
-    selected.acknowledges();
+    const selectedProxy = world.connect('special');
+    selectedProxy.acknowledges();
     world.apply(...services, filter('a', 1, 'cart', 'shop', 'special'));
     await world.evaluate();
     expect(world.findings('EnvoyFilter/shop/a').distribution).toEqual({ generation: 1, upToDate: 0, concerned: 1 });
@@ -335,13 +336,13 @@ describe('a changed object', () => {
   });
 
   it('is reported again if it is deleted and immediately recreated', async () => {
-    const named = (uid: string): string => route('cart', 1).replace('namespace', `uid: ${uid}, namespace`);
-    world.apply(...services, named('a'));
+    const routeWithUid = (uid: string): string => route('cart', 1).replace('namespace', `uid: ${uid}, namespace`);
+    world.apply(...services, routeWithUid('a'));
     one.acknowledges();
     one.rejects(routeType, 'route 80: no');
     await world.evaluate();
     world.statuses.delete('VirtualService/shop/cart');
-    world.apply(...services, named('b'));
+    world.apply(...services, routeWithUid('b'));
     expect(await world.evaluate()).toEqual(['VirtualService/shop/cart']);
   });
 
@@ -405,8 +406,8 @@ describe('a rejection by Envoy', () => {
     one.acknowledges();
     other.acknowledges();
     await world.evaluate();
-    const strange = world.connect();
-    strange.rejects(clusterType, reason);
+    const newProxy = world.connect();
+    newProxy.rejects(clusterType, reason);
     expect(await world.evaluate()).toEqual([badFilter]);
     expect(world.conditions(badFilter)[1]).toContain('1 of 3 proxies reject');
   });
@@ -433,8 +434,8 @@ describe('a rejection by Envoy', () => {
   });
 
   it('is attributed to no object if it names no resource and a new proxy sends it', async () => {
-    const strange = world.connect();
-    strange.rejects(clusterType, 'no');
+    const newProxy = world.connect();
+    newProxy.rejects(clusterType, 'no');
     expect(await world.evaluate()).toEqual([]);
   });
 });
@@ -452,15 +453,15 @@ describe('an object whose status another replica changes', () => {
     expect(await world.evaluate()).toEqual([key]);
     world.distribution.reportAgain(key);
     expect(await world.evaluate()).toEqual([key]);
-    const again = new World();
-    again.statuses.set(key, new Map([['Reconciled', { status: 'True', observedGeneration: 1 }]]));
-    again.apply(...services, route('cart', 1));
-    again.connect().acknowledges();
-    await again.evaluate();
-    expect(again.conditions(key)).toEqual([]);
-    again.distribution.reportAgain(key);
-    expect(await again.evaluate()).toEqual([key]);
-    expect(again.conditions(key)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
+    const nextWorld = new World();
+    nextWorld.statuses.set(key, new Map([['Reconciled', { status: 'True', observedGeneration: 1 }]]));
+    nextWorld.apply(...services, route('cart', 1));
+    nextWorld.connect().acknowledges();
+    await nextWorld.evaluate();
+    expect(nextWorld.conditions(key)).toEqual([]);
+    nextWorld.distribution.reportAgain(key);
+    expect(await nextWorld.evaluate()).toEqual([key]);
+    expect(nextWorld.conditions(key)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
   });
 
   it('is counted again if it was complete, because the other replica can have proxies without the object', async () => {
@@ -501,8 +502,8 @@ describe('hostile proxies', () => {
     for (let round = 0; round < 1_000; round++) one.rejects(clusterType, `${cart}: ${round} ${'x'.repeat(2_000)}`);
     expect(await world.evaluate()).toEqual([badFilter]);
     expect(world.generations).toBe(1);
-    const [, rejected] = world.conditions(badFilter);
-    expect(rejected!.length).toBeLessThan(700);
+    const [, rejectedText] = world.conditions(badFilter);
+    expect(rejectedText!.length).toBeLessThan(700);
   });
 
   it('cause few writes, even if they change their error text often', async () => {
@@ -566,20 +567,20 @@ describe('an invalid object', () => {
 
 describe('a control plane after start', () => {
   it('reports no object whose status is current, and reports others when a proxy has them', async () => {
-    const again = new World();
-    again.statuses.set(
+    const nextWorld = new World();
+    nextWorld.statuses.set(
       'VirtualService/shop/cart',
       new Map([['Reconciled', { status: 'True', observedGeneration: 1 }]]),
     );
-    again.statuses.set(
+    nextWorld.statuses.set(
       'VirtualService/shop/user',
       new Map([['Reconciled', { status: 'False', observedGeneration: 1 }]]),
     );
-    again.apply(...services, route('cart', 1), route('user', 1));
-    expect(await again.evaluate()).toEqual([]);
-    const client = again.connect();
+    nextWorld.apply(...services, route('cart', 1), route('user', 1));
+    expect(await nextWorld.evaluate()).toEqual([]);
+    const client = nextWorld.connect();
     client.acknowledges();
-    expect(await again.evaluate()).toEqual([
+    expect(await nextWorld.evaluate()).toEqual([
       'ServiceEntry/shop/cart',
       'ServiceEntry/shop/user',
       'VirtualService/shop/user',
@@ -587,12 +588,17 @@ describe('a control plane after start', () => {
   });
 
   it('attributes a NACK to an object whose status contains a rejection', async () => {
-    const again = new World();
-    again.statuses.set('VirtualService/shop/cart', new Map([['Rejected', { status: 'True', observedGeneration: 1 }]]));
-    again.apply(...services, route('cart', 1));
-    again.connect().rejects(routeType, 'it names nothing');
-    await again.evaluate();
-    expect(again.conditions('VirtualService/shop/cart')[1]).toContain('Rejected True 1: 1 of 1 proxy rejects route');
+    const nextWorld = new World();
+    nextWorld.statuses.set(
+      'VirtualService/shop/cart',
+      new Map([['Rejected', { status: 'True', observedGeneration: 1 }]]),
+    );
+    nextWorld.apply(...services, route('cart', 1));
+    nextWorld.connect().rejects(routeType, 'it names nothing');
+    await nextWorld.evaluate();
+    expect(nextWorld.conditions('VirtualService/shop/cart')[1]).toContain(
+      'Rejected True 1: 1 of 1 proxy rejects route',
+    );
   });
 });
 
@@ -632,10 +638,10 @@ describe('an object that takes effect only partly', () => {
 
 describe('an object without proxies on this replica', () => {
   const key = 'EnvoyFilter/shop/a';
-  const absent = 'istiod-b_22222222';
+  const absentReplica = 'istiod-b_22222222';
 
   /** The proxies moved to another replica, and then the object changed. */
-  async function withoutProxies(counts: OtherCounts | undefined): Promise<void> {
+  async function moveProxies(counts: OtherCounts | undefined): Promise<void> {
     world.apply(...services, filter('a', 1, 'cart'));
     one.acknowledges();
     other.acknowledges();
@@ -653,16 +659,16 @@ describe('an object without proxies on this replica', () => {
   const from = (counts: Partial<OtherCounts>): OtherCounts => ({ ...noOtherCounts, ...counts });
 
   it.each(['unreported', 'uncounted'])('is Unknown while an %s replica can have proxies for it', async (list) => {
-    await withoutProxies(from({ [list]: [absent] }));
+    await moveProxies(from({ [list]: [absentReplica] }));
     expect(await world.evaluate()).toEqual([key]);
     expect(world.conditions(key)).toEqual([
-      `Reconciled Unknown 2: 0/0 proxies up to date; replicas ${absent} have not reported yet`,
+      `Reconciled Unknown 2: 0/0 proxies up to date; replicas ${absentReplica} have not reported yet`,
     ]);
     expect(conditionsOf(world.findings(key))[0]).toMatchObject({ reason: 'ReplicaNotReporting' });
   });
 
   it('is True when no other replica remains', async () => {
-    await withoutProxies(from({ uncounted: [absent] }));
+    await moveProxies(from({ uncounted: [absentReplica] }));
     await world.evaluate();
     world.otherReplicas.counts = noOtherCounts;
     expect(await world.evaluate()).toEqual([key]);
@@ -670,7 +676,7 @@ describe('an object without proxies on this replica', () => {
   });
 
   it('is True when a proxy of the other replica has reconnected and acknowledged it', async () => {
-    await withoutProxies(from({ uncounted: [absent] }));
+    await moveProxies(from({ uncounted: [absentReplica] }));
     await world.evaluate();
     world.connect().acknowledges();
     expect(await world.evaluate()).toEqual([key]);
@@ -678,7 +684,7 @@ describe('an object without proxies on this replica', () => {
   });
 
   it('is False while a proxy of another replica has not acknowledged it', async () => {
-    await withoutProxies(from({ upToDate: 2, concerned: 3 }));
+    await moveProxies(from({ upToDate: 2, concerned: 3 }));
     expect(await world.evaluate()).toEqual([key]);
     expect(world.conditions(key)).toEqual(['Reconciled False 2: 2/3 proxies up to date']);
     world.otherReplicas.counts = from({ upToDate: 3, concerned: 3 });
@@ -687,11 +693,11 @@ describe('an object without proxies on this replica', () => {
   });
 
   it("is counted with this replica's proxies, and is not True while a running replica has not reported", async () => {
-    await withoutProxies(from({ upToDate: 2, concerned: 2, unreported: [absent] }));
+    await moveProxies(from({ upToDate: 2, concerned: 2, unreported: [absentReplica] }));
     world.connect().acknowledges();
     expect(await world.evaluate()).toEqual([key]);
     expect(world.conditions(key)).toEqual([
-      `Reconciled Unknown 2: 3/3 proxies up to date; replicas ${absent} have not reported yet`,
+      `Reconciled Unknown 2: 3/3 proxies up to date; replicas ${absentReplica} have not reported yet`,
     ]);
     world.otherReplicas.counts = from({ upToDate: 4, concerned: 4 });
     expect(await world.evaluate()).toEqual([key]);
@@ -701,7 +707,7 @@ describe('an object without proxies on this replica', () => {
   it('is reported by this replica, even if it affects only proxies of other replicas', async () => {
     world.apply(...services);
     await world.evaluate();
-    world.otherReplicas.counts = from({ unreported: [absent] });
+    world.otherReplicas.counts = from({ unreported: [absentReplica] });
     world.now += 60_000;
     world.apply(...services, filter('b', 1, 'cart', 'far'));
     expect(await world.evaluate()).toEqual([]);
@@ -711,31 +717,31 @@ describe('an object without proxies on this replica', () => {
   });
 
   it('keeps its status while the other replicas are unknown', async () => {
-    await withoutProxies(undefined);
+    await moveProxies(undefined);
     expect(await world.evaluate()).toEqual([]);
   });
 
   it('is counted in the report of a follower until its status states that all proxies have it', async () => {
     world.otherReplicas.isWriter = false;
-    world.otherReplicas.counts = from({ unreported: [absent] });
+    world.otherReplicas.counts = from({ unreported: [absentReplica] });
     world.apply(...services);
     await world.evaluate();
     world.apply(...services, filter('a', 1, 'cart'));
     await world.evaluate();
-    const reported = () => JSON.parse(world.distribution.report()).counts[key];
-    expect(reported()).toEqual([1, 0, 2]);
+    const reportedCounts = () => JSON.parse(world.distribution.report()).counts[key];
+    expect(reportedCounts()).toEqual([1, 0, 2]);
     one.acknowledges();
     other.acknowledges();
     await world.evaluate();
     world.statuses.set(key, new Map([['Reconciled', { status: 'Unknown', observedGeneration: 1 }]]));
     world.now += 3_600_000;
-    expect(reported()).toEqual([1, 2, 2]);
+    expect(reportedCounts()).toEqual([1, 2, 2]);
     world.statuses.set(key, new Map([['Reconciled', { status: 'True', observedGeneration: 1 }]]));
-    expect(reported()).toBeUndefined();
+    expect(reportedCounts()).toBeUndefined();
   });
 
   it('is counted again with the proxies of other replicas when this replica becomes the leader', async () => {
-    await withoutProxies(from({ uncounted: [absent] }));
+    await moveProxies(from({ uncounted: [absentReplica] }));
     world.otherReplicas.isWriter = false;
     world.apply(...services, filter('a', 3, 'cart'));
     expect(await world.evaluate()).toEqual([key]);
@@ -746,7 +752,7 @@ describe('an object without proxies on this replica', () => {
     world.now += 10_000;
     expect(await world.evaluate()).toEqual([key]);
     expect(world.conditions(key)).toEqual([
-      `Reconciled Unknown 3: 0/0 proxies up to date; replicas ${absent} have not reported yet`,
+      `Reconciled Unknown 3: 0/0 proxies up to date; replicas ${absentReplica} have not reported yet`,
     ]);
   });
 
@@ -757,15 +763,15 @@ describe('an object without proxies on this replica', () => {
     other.acknowledges();
     await world.evaluate();
     world.now += 3_600_000;
-    const reported = () => JSON.parse(world.distribution.report()).counts[key];
-    expect(reported()).toBeUndefined();
+    const reportedCounts = () => JSON.parse(world.distribution.report()).counts[key];
+    expect(reportedCounts()).toBeUndefined();
     world.distribution.recount(key);
     await world.evaluate();
-    expect(reported()).toEqual([1, 2, 2]);
+    expect(reportedCounts()).toEqual([1, 2, 2]);
   });
 
   it('keeps its status until the Leases are listed after the object has changed', async () => {
-    await withoutProxies(undefined);
+    await moveProxies(undefined);
     world.otherReplicas.counts = from({ upToDate: 1, concerned: 1 });
     world.otherReplicas.readAt = world.now - 10_001;
     expect(await world.evaluate()).toEqual([]);
@@ -774,7 +780,7 @@ describe('an object without proxies on this replica', () => {
   });
 
   it('becomes pending again if a new replica reports a proxy without it', async () => {
-    await withoutProxies(undefined);
+    await moveProxies(undefined);
     world.otherReplicas.counts = from({ upToDate: 1, concerned: 1 });
     world.otherReplicas.readAt = world.now;
     const result = await world.distribution.evaluate();

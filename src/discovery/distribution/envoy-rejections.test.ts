@@ -22,19 +22,19 @@ function proxyNamed(name: string): Named {
   return Object.assign(proxy, { shape: {}, context: {}, watches }) as unknown as Named;
 }
 
-function given() {
+function createRejections() {
   const rejections = new EnvoyRejections<Named>();
   const traced: string[] = [];
   /** Traces with enough time for one rejection. */
   const trace = (): boolean => {
-    let left = 1;
+    let remaining = 1;
     return rejections.trace(
       ({ name }): RejectionCause => {
-        left--;
+        remaining--;
         traced.push(name);
         return { typeUrl: listenerType, resource: 'listener', reason: name, keys: [`Gateway/shop/${name}`] };
       },
-      () => left > 0,
+      () => remaining > 0,
     );
   };
   const reject = (proxy: Named): void => {
@@ -45,11 +45,11 @@ function given() {
 }
 
 it("EnvoyRejections traces a proxy's rejection even if other proxies repeatedly reject with new texts", () => {
-  const { rejections, traced, look, reject } = given();
+  const { rejections, traced, look, reject } = createRejections();
   const loud = ['loud-1', 'loud-2', 'loud-3'].map(proxyNamed);
-  const quiet = proxyNamed('quiet');
+  const quietProxy = proxyNamed('quiet');
   for (const proxy of loud) reject(proxy);
-  reject(quiet);
+  reject(quietProxy);
   for (let i = 0; i < 4; i++) {
     look();
     for (const proxy of loud) reject(proxy);
@@ -59,7 +59,7 @@ it("EnvoyRejections traces a proxy's rejection even if other proxies repeatedly 
 });
 
 it('EnvoyRejections drops the causes of a proxy when the proxy disconnects or accepts a later response', () => {
-  const { rejections, look, reject } = given();
+  const { rejections, look, reject } = createRejections();
   const [one, two] = [proxyNamed('one'), proxyNamed('two')];
   reject(one);
   reject(two);

@@ -9,8 +9,8 @@ describe('namesIn', () => {
     ['it is outbound|80||a. It will not do', ['outbound|80||a'], ['outbound|80||a']],
     ['Proto constraint validation failed: name: "80"', ['80', '8080'], ['80']],
     ['nothing', ['', 'some'], []],
-  ])('finds the resource names in the error text "%s"', (message, names, found) => {
-    expect(namesIn(message, names)).toEqual(found);
+  ])('finds the resource names in the error text "%s"', (message, names, foundNames) => {
+    expect(namesIn(message, names)).toEqual(foundNames);
   });
 
   it('processes long texts and thousands of names in bounded time', () => {

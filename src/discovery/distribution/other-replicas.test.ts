@@ -8,7 +8,7 @@ const me = 'istiod-a_11111111';
 const other = 'istiod-b_22222222';
 const key = 'VirtualService/shop/cart';
 
-function given() {
+function createReplicas() {
   const clock = { now: 0 };
   const leases = new Map<string, KubernetesObject>();
   const script = { fails: false, lists: 0 };
@@ -43,7 +43,7 @@ function given() {
 }
 
 test('OtherReplicas counts a replica while its Lease changes, and for 60 s after the Lease expires', async () => {
-  const { hold, at } = given();
+  const { hold, at } = createReplicas();
   hold(me, '1');
   hold(other, '1');
   expect(await at(0)).toEqual([other]);
@@ -56,7 +56,7 @@ test('OtherReplicas counts a replica while its Lease changes, and for 60 s after
 
 test('OtherReplicas counts a replica for 60 s after its Lease is released or deleted', async () => {
   for (const end of ['released', 'deleted']) {
-    const { hold, leases, at } = given();
+    const { hold, leases, at } = createReplicas();
     hold(other, '1');
     await at(0);
     if (end === 'released') hold(other, '2', '');
@@ -68,7 +68,7 @@ test('OtherReplicas counts a replica for 60 s after its Lease is released or del
 });
 
 test('OtherReplicas has no counts before the first list, and keeps its counts after a failed list', async () => {
-  const { hold, script, at } = given();
+  const { hold, script, at } = createReplicas();
   hold(other, '1');
   script.fails = true;
   expect(await at(0)).toBeUndefined();
@@ -79,7 +79,7 @@ test('OtherReplicas has no counts before the first list, and keeps its counts af
 });
 
 test('OtherReplicas lists Leases at most once every 2 s', async () => {
-  const { script, at } = given();
+  const { script, at } = createReplicas();
   for (let now = 0; now < 10_000; now += 500) await at(now);
   expect(script.lists).toBe(5);
 });
@@ -88,7 +88,7 @@ const third = 'istiod-c_33333333';
 const report = (counts: object, revision = ''): string => JSON.stringify({ revision, counts });
 
 test('OtherReplicas adds the counts that other replicas report for a generation', async () => {
-  const { replicas, hold, at, warnings } = given();
+  const { replicas, hold, at, warnings } = createReplicas();
   hold(me, '1', me, report({ [key]: [2, 9, 9] }));
   hold(other, '1', other, report({ [key]: [2, 1, 2] }));
   hold(third, '1', third, report({ [key]: [2, 3, 3] }));
@@ -101,7 +101,7 @@ test('OtherReplicas adds the counts that other replicas report for a generation'
 });
 
 test('OtherReplicas keeps the counts of earlier reports, because a report has limited size', async () => {
-  const { replicas, hold, at } = given();
+  const { replicas, hold, at } = createReplicas();
   hold(other, '1', other, report({ [key]: [2, 1, 2] }));
   await at(0);
   hold(other, '2', other, report({ 'Gateway/shop/a': [1, 1, 1] }));
@@ -111,7 +111,7 @@ test('OtherReplicas keeps the counts of earlier reports, because a report has li
 });
 
 test('OtherReplicas has no counts for an object that changed after the Leases were listed', async () => {
-  const { replicas, hold, at } = given();
+  const { replicas, hold, at } = createReplicas();
   hold(other, '1', other, report({ [key]: [2, 1, 1] }));
   await at(1_000);
   expect(replicas.countsOf(key, 2, 1_000)).toBeDefined();
@@ -119,7 +119,7 @@ test('OtherReplicas has no counts for an object that changed after the Leases we
 });
 
 test('OtherReplicas ignores the counts of a replica that has exited', async () => {
-  const { replicas, hold, at } = given();
+  const { replicas, hold, at } = createReplicas();
   hold(other, '1', other, report({ [key]: [2, 1, 2] }));
   await at(0);
   hold(other, '2', '', report({ [key]: [2, 1, 2] }));
@@ -129,7 +129,7 @@ test('OtherReplicas ignores the counts of a replica that has exited', async () =
 });
 
 test('OtherReplicas does not count a replica of another revision', async () => {
-  const { replicas, hold, at } = given();
+  const { replicas, hold, at } = createReplicas();
   hold(other, '1', other, report({ [key]: [2, 1, 2] }, 'canary'));
   await at(0);
   expect(replicas.countsOf(key, 2, 0)).toEqual({ upToDate: 0, concerned: 0, unreported: [], uncounted: [other] });
@@ -143,7 +143,7 @@ test.each([
 ])(
   'OtherReplicas ignores an annotation that is %s, logs it once, and treats the replica as unreported',
   async (reason, text) => {
-    const { replicas, hold, at, warnings } = given();
+    const { replicas, hold, at, warnings } = createReplicas();
     hold(other, '1', other, text);
     hold(third, '1', third, report({ [key]: [2, 3, 3] }));
     for (let now = 0; now <= 8_000; now += 2_000) await at(now);
@@ -153,13 +153,13 @@ test.each([
 );
 
 test("OtherReplicas names an invalid holder by its Lease, so that the holder's text cannot reach a status", async () => {
-  const { hold, at } = given();
+  const { hold, at } = createReplicas();
   hold(other, '1', 'evil\n"text"_33333333', report({}));
   expect(await at(0)).toEqual([presenceLeaseOf(other)]);
 });
 
 test('OtherReplicas reads the reports of at most 64 replicas', async () => {
-  const { replicas, hold, at, warnings } = given();
+  const { replicas, hold, at, warnings } = createReplicas();
   for (let index = 0; index < 70; index++) {
     const identity = `istiod_${10_000_000 + index}`;
     hold(identity, '1', identity, report({ [key]: [2, 1, 1] }));

@@ -16,13 +16,13 @@ function parsed(text: string): ReplicaReport {
   return report;
 }
 
-const named = (index: number): string => `VirtualService/shop/route-${index}`;
+const routeKey = (index: number): string => `VirtualService/shop/route-${index}`;
 
 /** Counts of a replica with this number of pending objects. */
 function pending(objects: number): OwnCounts {
   const counts = new OwnCounts('');
   for (let index = 0; index < objects; index++) {
-    counts.note(named(index), { generation: 1, upToDate: 0, concerned: 1 }, 0);
+    counts.note(routeKey(index), { generation: 1, upToDate: 0, concerned: 1 }, 0);
   }
   return counts;
 }
@@ -43,12 +43,12 @@ describe('the report of a replica', () => {
 
   it('has at most 16 KiB, and consecutive reports contain all objects', () => {
     const counts = pending(2_000);
-    let merged: ReturnType<typeof mergeCounts> = new Map();
+    let mergedCounts: ReturnType<typeof mergeCounts> = new Map();
     let reports = 0;
-    while (merged.size < 2_000 && reports < 20) {
+    while (mergedCounts.size < 2_000 && reports < 20) {
       const text = counts.report(0, withoutStatus);
       expect(Buffer.byteLength(text)).toBeLessThanOrEqual(maxReportBytes);
-      merged = mergeCounts(merged, parsed(text).counts);
+      mergedCounts = mergeCounts(mergedCounts, parsed(text).counts);
       reports++;
     }
     expect(reports).toBe(5);
@@ -57,23 +57,25 @@ describe('the report of a replica', () => {
   it('contains changed counts first if not all counts fit', () => {
     const counts = pending(2_000);
     counts.report(0, withoutStatus);
-    counts.note(named(0), { generation: 1, upToDate: 1, concerned: 1 }, 0);
-    counts.note(named(1), { generation: 1, upToDate: 0, concerned: 1 }, 0);
+    counts.note(routeKey(0), { generation: 1, upToDate: 1, concerned: 1 }, 0);
+    counts.note(routeKey(1), { generation: 1, upToDate: 0, concerned: 1 }, 0);
     for (let index = 0; index < 6; index++) counts.report(0, withoutStatus);
-    counts.note(named(7), { generation: 2, upToDate: 0, concerned: 1 }, 0);
-    expect([...parsed(counts.report(0, withoutStatus)).counts.keys()][0]).toBe(named(7));
+    counts.note(routeKey(7), { generation: 2, upToDate: 0, concerned: 1 }, 0);
+    expect([...parsed(counts.report(0, withoutStatus)).counts.keys()][0]).toBe(routeKey(7));
   });
 
   it('contains only the newest 4,096 objects, both when written and when parsed', () => {
     const counts = pending(5_000);
-    let merged: ReturnType<typeof mergeCounts> = new Map([
+    let mergedCounts: ReturnType<typeof mergeCounts> = new Map([
       ['Gateway/shop/a', { generation: 1, upToDate: 0, concerned: 0 }],
     ]);
     for (let report = 0; report < 20; report++)
-      merged = mergeCounts(merged, parsed(counts.report(0, withoutStatus)).counts);
-    expect(merged.size).toBe(maxReportedObjects);
+      mergedCounts = mergeCounts(mergedCounts, parsed(counts.report(0, withoutStatus)).counts);
+    expect(mergedCounts.size).toBe(maxReportedObjects);
     expect(
-      [...merged.keys()].filter((key) => Number(key.slice(key.lastIndexOf('-') + 1)) < 5_000 - maxReportedObjects),
+      [...mergedCounts.keys()].filter(
+        (key) => Number(key.slice(key.lastIndexOf('-') + 1)) < 5_000 - maxReportedObjects,
+      ),
     ).toEqual([]);
   });
 

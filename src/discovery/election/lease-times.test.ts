@@ -39,6 +39,6 @@ it.each([
     { leaseMs: 15_000, termMs: 10_000, retryMs: 8_400, requestLimitMs: 1_000 },
     'the renew deadline of a Lease must be longer',
   ],
-])('Lease times %j are rejected', (times, word) => {
-  expect(leaseTimesProblem(times)).toContain(word);
+])('Lease times %j are rejected', (times, errorText) => {
+  expect(leaseTimesProblem(times)).toContain(errorText);
 });

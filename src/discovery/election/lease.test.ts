@@ -61,14 +61,14 @@ describe('an observed Lease', () => {
     [{ holderIdentity: 'two', leaseDurationSeconds: -1 }, 'another', 15_000],
     [{ holderIdentity: 'two', leaseDurationSeconds: 2_147_483_647 }, 'another', 3_600_000],
     [{ holderIdentity: 5 }, 'nobody', 15_000],
-  ])('is parsed from the fields %j', (spec, holder, leaseMs) => {
-    expect(sightingOf(leaseOf(spec), 'one_1', 15_000)).toMatchObject({ holder, leaseMs, version: '7' });
+  ])('is parsed from the fields %j', (spec, holderIdentity, leaseMs) => {
+    expect(sightingOf(leaseOf(spec), 'one_1', 15_000)).toMatchObject({ holder: holderIdentity, leaseMs, version: '7' });
   });
 
   it('has a new record only after its holder writes it', () => {
-    const seen = (spec: object, metadata = {}): string => sightingOf(leaseOf(spec, metadata), 'x', 15_000).record;
+    const recordOf = (spec: object, metadata = {}): string => sightingOf(leaseOf(spec, metadata), 'x', 15_000).record;
     const spec = { holderIdentity: 'two', renewTime: now };
-    expect(seen(spec, { annotations: { a: 'b' }, resourceVersion: '9' })).toBe(seen(spec));
-    expect(seen({ ...spec, renewTime: 'later' })).not.toBe(seen(spec));
+    expect(recordOf(spec, { annotations: { a: 'b' }, resourceVersion: '9' })).toBe(recordOf(spec));
+    expect(recordOf({ ...spec, renewTime: 'later' })).not.toBe(recordOf(spec));
   });
 });

@@ -29,7 +29,7 @@ class Clocks {
 }
 
 /** A gate with a real client and a server that accepts every write, at the start of a term of ten seconds. */
-async function given(options: ScriptedOptions = {}, hold?: Promise<void>) {
+async function openGate(options: ScriptedOptions = {}, hold?: Promise<void>) {
   const clocks = new Clocks();
   const server = await scriptedApiServer(async (stream) => {
     await hold;
@@ -42,7 +42,7 @@ async function given(options: ScriptedOptions = {}, hold?: Promise<void>) {
 }
 
 /** The request that a gate sends for an order. */
-async function requestFor(sent: WriteOrder): Promise<ApiRequest> {
+async function requestFor(writeOrder: WriteOrder): Promise<ApiRequest> {
   const requests: ApiRequest[] = [];
   const server = {
     request: async (request: ApiRequest) => {
@@ -52,19 +52,19 @@ async function requestFor(sent: WriteOrder): Promise<ApiRequest> {
   };
   const gate = new WriteGate({ server, now: () => new Clocks().moment, writeMs: 4_000 });
   gate.extend(new Clocks().moment, 1_000);
-  await gate.write(sent);
+  await gate.write(writeOrder);
   return requests[0]!;
 }
 
 describe('a write within a term', () => {
   it('is sent with a timeout, also for the server', async () => {
-    const { gate, paths } = await given();
+    const { gate, paths } = await openGate();
     expect((await gate.write(order)).metadata.resourceVersion).toBe('8');
     expect(paths).toEqual(['/api/v1/namespaces/shop/configmaps/roots?timeout=4s']);
   });
 
   it('remains possible for longer after a renewal', async () => {
-    const { gate, clocks } = await given();
+    const { gate, clocks } = await openGate();
     clocks.pass(6_000);
     gate.extend(clocks.moment, 10_000);
     clocks.pass(9_999);
@@ -76,7 +76,7 @@ describe('a write within a term', () => {
 
 describe('a write gate', () => {
   it('sends no write before a term or after its end', async () => {
-    const { gate, clocks, paths } = await given();
+    const { gate, clocks, paths } = await openGate();
     gate.close({ giveUp: false });
     expect(await failureOf(gate.write(order))).toMatchObject({ kind: 'aborted' });
     gate.extend(clocks.moment, 10_000);
@@ -100,11 +100,11 @@ describe('a write gate', () => {
     ],
   ])(
     'sends no write if %s',
-    async (_, { monotonicMs = 0, wallMs = 0 }: { monotonicMs?: number; wallMs?: number }, open) => {
-      const { gate, clocks } = await given();
+    async (_, { monotonicMs = 0, wallMs = 0 }: { monotonicMs?: number; wallMs?: number }, isOpen) => {
+      const { gate, clocks } = await openGate();
       clocks.monotonicMs += monotonicMs;
       clocks.wallMs += wallMs;
-      expect(gate.isOpen).toBe(open);
+      expect(gate.isOpen).toBe(isOpen);
     },
   );
 
@@ -124,11 +124,11 @@ describe('a write gate', () => {
       await credentials.promise;
       return { authorization: 'Bearer let-me-in' };
     };
-    const { gate, clocks, paths } = await given({ access: { headers: waited } });
-    const written = failureOf(gate.write(order));
+    const { gate, clocks, paths } = await openGate({ access: { headers: waited } });
+    const writeFailure = failureOf(gate.write(order));
     happens(gate, clocks);
     credentials.resolve();
-    expect(await written).toMatchObject({ kind: 'aborted' });
+    expect(await writeFailure).toMatchObject({ kind: 'aborted' });
     expect(paths).toEqual([]);
   });
 });
@@ -136,8 +136,8 @@ describe('a write gate', () => {
 describe('a write in progress at the end of a term', () => {
   it('is awaited if the term is released', async () => {
     const hold = Promise.withResolvers<void>();
-    const { gate, paths } = await given({}, hold.promise);
-    const written = gate.write(order);
+    const { gate, paths } = await openGate({}, hold.promise);
+    const pendingWrite = gate.write(order);
     await eventually('it was sent', () => paths.length === 1);
     let isIdle = false;
     gate.close({ giveUp: false });
@@ -147,52 +147,58 @@ describe('a write in progress at the end of a term', () => {
     await Promise.resolve();
     expect(isIdle).toBe(false);
     hold.resolve();
-    expect((await written).metadata.resourceVersion).toBe('8');
+    expect((await pendingWrite).metadata.resourceVersion).toBe('8');
     await idle;
   });
 
   it('is aborted if the term is lost', async () => {
-    const { gate, paths } = await given({}, Promise.withResolvers<void>().promise);
-    const written = failureOf(gate.write(order));
+    const { gate, paths } = await openGate({}, Promise.withResolvers<void>().promise);
+    const writeFailure = failureOf(gate.write(order));
     await eventually('it was sent', () => paths.length === 1);
     gate.close({ giveUp: true });
-    expect(await written).toMatchObject({ kind: 'aborted' });
+    expect(await writeFailure).toMatchObject({ kind: 'aborted' });
     await gate.idle();
     expect(gate.rejected).toBe(1);
   });
 });
 
 describe('a write order', () => {
-  const where = { resource: configMaps, namespace: 'shop', name: 'roots' };
+  const objectPlace = { resource: configMaps, namespace: 'shop', name: 'roots' };
   const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'roots', namespace: 'shop' } };
 
   it.each<readonly [WriteOrder, object]>([
     [
-      { ...where, verb: 'create', object: {} },
+      { ...objectPlace, verb: 'create', object: {} },
       { method: 'POST', namespace: 'shop', body },
     ],
     [
-      { ...where, verb: 'update', version: '7', object: { metadata: { labels: { a: 'b' } } }, subresource: 'status' },
+      {
+        ...objectPlace,
+        verb: 'update',
+        version: '7',
+        object: { metadata: { labels: { a: 'b' } } },
+        subresource: 'status',
+      },
       {
         ...{ method: 'PUT', name: 'roots', subresource: 'status' },
         body: { ...body, metadata: { ...body.metadata, labels: { a: 'b' }, resourceVersion: '7' } },
       },
     ],
     [
-      { ...where, verb: 'patch', version: '7', fields: { metadata: { resourceVersion: '6' } } },
+      { ...objectPlace, verb: 'patch', version: '7', fields: { metadata: { resourceVersion: '6' } } },
       { method: 'PATCH', patch: 'merge', name: 'roots', body: { metadata: { resourceVersion: '7' } } },
     ],
     [
-      { ...where, verb: 'delete', version: '7' },
+      { ...objectPlace, verb: 'delete', version: '7' },
       { method: 'DELETE', name: 'roots', body: { preconditions: { resourceVersion: '7' } } },
     ],
-  ])('contains its base version: %j', async (sent, request) => {
-    expect(await requestFor(sent)).toMatchObject(request);
+  ])('contains its base version: %j', async (writeOrder, request) => {
+    expect(await requestFor(writeOrder)).toMatchObject(request);
   });
 
   it.each(['update', 'patch', 'delete'] as const)('is rejected without a base version: %s', async (verb) => {
-    const sent = { ...where, verb, version: '', object: {}, fields: {} } as WriteOrder;
-    expect(await failureOf(requestFor(sent))).toMatchObject({ kind: 'invalid' });
+    const writeOrder = { ...objectPlace, verb, version: '', object: {}, fields: {} } as WriteOrder;
+    expect(await failureOf(requestFor(writeOrder))).toMatchObject({ kind: 'invalid' });
   });
 });
 

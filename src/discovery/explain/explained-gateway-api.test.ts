@@ -66,10 +66,14 @@ it.each([
     'hostnames: [a.test], ',
     { tls: { sni: 'a.test', alpn: [] } },
   ],
-])('explain names the %s that routes a connection', (kind, listener, more, flags) => {
+])('explain names the %s that routes a connection', (kind, listener, extraSpec, flags) => {
   const { context, configs } = givenMesh(
     document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listener}]}`) +
-      document(kind, 'r', `{parentRefs: [{name: front}], ${more}rules: [{backendRefs: [{name: cart, port: 80}]}]}`) +
+      document(
+        kind,
+        'r',
+        `{parentRefs: [{name: front}], ${extraSpec}rules: [{backendRefs: [{name: cart, port: 80}]}]}`,
+      ) +
       service('cart'),
   );
   const all = new Map(Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(one), one])));

@@ -42,10 +42,10 @@ spec: {hosts: [m.shop.test], gateways: [gw], http: ${http}}
 `;
 }
 
-function outcomeOf(yaml: string, parts: Partial<QuestionFlags> = {}): RequestOutcome {
+function outcomeOf(yaml: string, questionFlags: Partial<QuestionFlags> = {}): RequestOutcome {
   const { context } = givenMesh(yaml);
   const configuration = generatedConfiguration(shapeOf(givenProxy(edge), context), context);
-  return explain(configuration, questionOf({ url: 'http://m.shop.test:18080/', ...parts })).outcome;
+  return explain(configuration, questionOf({ url: 'http://m.shop.test:18080/', ...questionFlags })).outcome;
 }
 
 const oneServer = serviceEntry('a', '[{address: 10.0.0.1}]');
@@ -139,7 +139,7 @@ spec: {jwtRules: [{issuer: https://one.test, ${keys}}]}
 `;
 
 function unsignedToken(claims: object): string {
-  const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url');
+  const encode = (tokenPart: object): string => Buffer.from(JSON.stringify(tokenPart)).toString('base64url');
   return `authorization=Bearer ${encode({ alg: 'RS256', kid: 'k' })}.${encode({ iss: 'https://one.test', ...claims })}.c2ln`;
 }
 
@@ -162,8 +162,8 @@ test('explain denies only an expired token if the keys are known only to a runni
 });
 
 test('explain reports a failed gRPC request with status 200 and the error in grpc-status, as Envoy does', () => {
-  const missing = virtualService('[{route: [{destination: {host: nowhere.test}}]}]');
-  const outcome = outcomeOf(gateway + oneServer + missing, { headers: ['content-type=application/grpc'] });
+  const missingDestination = virtualService('[{route: [{destination: {host: nowhere.test}}]}]');
+  const outcome = outcomeOf(gateway + oneServer + missingDestination, { headers: ['content-type=application/grpc'] });
   expect(outcome).toMatchObject({ kind: 'no cluster', status: 200, grpcStatus: 14, flag: 'NC' });
 });
 

@@ -15,9 +15,9 @@ function podWith(image: string, annotations: Readonly<Record<string, string>> = 
  * Findings about sidecar versions in namespace `shop`.
  *
  * @param global values of the Helm chart
- * @param fresh a new pod of the namespace
+ * @param injectedPod a new pod of the namespace
  */
-function versions(global: object, pods: readonly PodFacts[], fresh?: PodFacts): string[] {
+function versions(global: object, pods: readonly PodFacts[], injectedPod?: PodFacts): string[] {
   const injector = { metadata: { name: 'istio-sidecar-injector' }, data: { values: JSON.stringify({ global }) } };
   const entry = { name: 'namespace.sidecar-injector.istio.io', clientConfig: { url: 'https://istiod.test/inject' } };
   const mutating = { metadata: { name: 'ours', labels: { [revisionLabel]: 'default' } }, webhooks: [entry] };
@@ -29,7 +29,7 @@ function versions(global: object, pods: readonly PodFacts[], fresh?: PodFacts): 
   const installed: InstalledFacts = {
     ...{ slices: none, rootOfMesh: E.right(undefined), injector: E.right(injector) },
     pods: new Map([['shop', E.right(pods)]]),
-    admitted: new Map(fresh ? [['shop', E.right(fresh)]] : []),
+    admitted: new Map(injectedPod ? [['shop', E.right(injectedPod)]] : []),
   };
   return afterInstallation(facts, installed, { namespace, revision: '' }, 0)
     .filter(({ check }) => check === 'versions')
@@ -59,16 +59,16 @@ test.each([
 });
 
 test('the check compares sidecars with the image of new pods if a ProxyConfig selects the image type', () => {
-  const fresh = podWith('a.test/agent:1-distroless');
-  expect(versions(values, [podWith('a.test/agent:1-distroless')], fresh)).toEqual([
+  const injectedPod = podWith('a.test/agent:1-distroless');
+  expect(versions(values, [podWith('a.test/agent:1-distroless')], injectedPod)).toEqual([
     'ok: all sidecars run a.test/agent:1-distroless',
   ]);
-  expect(versions(values, [podWith('a.test/agent:1')], fresh)).toEqual([
+  expect(versions(values, [podWith('a.test/agent:1')], injectedPod)).toEqual([
     'warning: shop: 1 sidecars run a.test/agent:1; new ones get a.test/agent:1-distroless',
   ]);
 });
 
 test('the check skips pods whose image is set by an annotation', () => {
-  const chosen = podWith('b.test/agent:0', { 'sidecar.istio.io/proxyImage': 'b.test/agent:0' });
-  expect(versions(values, [chosen])).toEqual(['ok: all sidecars run a.test/agent:1']);
+  const annotatedPod = podWith('b.test/agent:0', { 'sidecar.istio.io/proxyImage': 'b.test/agent:0' });
+  expect(versions(values, [annotatedPod])).toEqual(['ok: all sidecars run a.test/agent:1']);
 });

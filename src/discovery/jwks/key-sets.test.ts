@@ -11,7 +11,7 @@ import { guardedFetch } from '../../runtime/fences/guarded-fetch.ts';
 import { KeySets } from './key-sets.ts';
 
 const one = { kty: 'EC', kid: 'one' };
-const two = { kty: 'EC', kid: 'two' };
+const secondKey = { kty: 'EC', kid: 'two' };
 
 /** An issuer on loopback, which responds to each path with this text or status. */
 let responses: Record<string, string | number> = {};
@@ -20,7 +20,7 @@ let requested: (string | undefined)[] = [];
 let origin = '';
 
 beforeEach(async () => {
-  responses = { '/keys': JSON.stringify({ keys: [one, two] }) };
+  responses = { '/keys': JSON.stringify({ keys: [one, secondKey] }) };
   requested = [];
   server = createServer((request, response) => {
     requested.push(request.url);
@@ -70,8 +70,8 @@ describe('key sets to fetch', () => {
 
   it('have unique names that omit secret parts of their URLs', async () => {
     const urls = ['https://me:pass@id.test/keys', 'https://id.test/keys?token=1', 'https://id.test/keys?token=2'];
-    const found = await newKeySets().sourcesOf(urls.map((jwksUri) => policyWith('a', { issuer: '', jwksUri })));
-    const names = found.map(({ source }) => source);
+    const sources = await newKeySets().sourcesOf(urls.map((jwksUri) => policyWith('a', { issuer: '', jwksUri })));
+    const names = sources.map(({ source }) => source);
     expect(names.join(' ')).not.toMatch(/pass|token/);
     expect(new Set(names).size).toBe(3);
   });
@@ -87,15 +87,17 @@ describe('RequestAuthentications with a jwksUri', () => {
     const first = await keySets.fetch(source, 1_000, stay);
     const resolved = keySets.resolve(set).RequestAuthentication[0]!;
     expect(resolved.spec.jwtRules.map(({ jwks }) => jwks)).toEqual([
-      JSON.stringify({ keys: [one, two] }),
+      JSON.stringify({ keys: [one, secondKey] }),
       '{"keys":[]}',
     ]);
-    responses['/keys'] = JSON.stringify({ keys: [two, one] }, undefined, 2);
+    responses['/keys'] = JSON.stringify({ keys: [secondKey, one] }, undefined, 2);
     expect(await keySets.fetch(source, 1_000, stay)).toEqual(first);
     expect(keySets.resolve(set).RequestAuthentication[0]).toBe(resolved);
-    responses['/keys'] = JSON.stringify({ keys: [two] });
+    responses['/keys'] = JSON.stringify({ keys: [secondKey] });
     expect((await keySets.fetch(source, 1_000, stay)).version).not.toBe(first.version);
-    expect(keySets.resolve(set).RequestAuthentication[0]!.spec.jwtRules[0]!.jwks).toBe(JSON.stringify({ keys: [two] }));
+    expect(keySets.resolve(set).RequestAuthentication[0]!.spec.jwtRules[0]!.jwks).toBe(
+      JSON.stringify({ keys: [secondKey] }),
+    );
     expect(keySets.counts).toEqual({ success: 3, failure: 0 });
   });
 
@@ -117,7 +119,7 @@ describe('RequestAuthentications with a jwksUri', () => {
 });
 
 describe('an issuer', () => {
-  const fetched = async (rule: JwtRule, timeoutMs = 1_000): Promise<string | undefined> => {
+  const fetchKeys = async (rule: JwtRule, timeoutMs = 1_000): Promise<string | undefined> => {
     const keySets = newKeySets();
     const object = policyWith('a', rule);
     const [{ source }] = (await keySets.sourcesOf([object])) as [KeySource];
@@ -127,8 +129,8 @@ describe('an issuer', () => {
 
   it('can refer to the URL of its keys in its metadata', async () => {
     responses['/.well-known/openid-configuration'] = JSON.stringify({ jwks_uri: `${origin}/keys` });
-    expect(await fetched({ issuer: origin })).toContain('"two"');
-    expect(await fetched({ issuer: `${origin}/` })).toContain('"two"');
+    expect(await fetchKeys({ issuer: origin })).toContain('"two"');
+    expect(await fetchKeys({ issuer: `${origin}/` })).toContain('"two"');
   });
 
   it.each([
@@ -136,7 +138,7 @@ describe('an issuer', () => {
     ['its metadata is missing', () => ({ issuer: `${origin}/keys/..` }), /^HTTP status 404 \[KEY_SET_UNAVAILABLE\]$/],
     ['it is unreachable', () => ({ issuer: '', jwksUri: 'http://127.0.0.1:1/keys' }), /ECONNREFUSED|bad port/],
   ] as const)('has no keys if %s', async (_, rule, reason) => {
-    await expect(fetched(rule())).rejects.toThrow(reason);
+    await expect(fetchKeys(rule())).rejects.toThrow(reason);
   });
 
   it.each([
@@ -153,7 +155,7 @@ describe('an issuer', () => {
     ['a response after the time limit', 0, /within 50 ms \[KEY_SET_UNAVAILABLE\]$/],
   ])('has no keys if it responds with %s', async (_, body, reason) => {
     responses['/keys'] = body;
-    await expect(fetched({ issuer: '', jwksUri: `${origin}/keys` }, body === 0 ? 50 : 5_000)).rejects.toThrow(reason);
+    await expect(fetchKeys({ issuer: '', jwksUri: `${origin}/keys` }, body === 0 ? 50 : 5_000)).rejects.toThrow(reason);
   });
 });
 
@@ -186,17 +188,17 @@ it('an object whose issuers exceed the limit of its namespace is reported once, 
       jwtRules: Array.from({ length: issuers }, (_, index) => ({ issuer: `https://idp.test/${name}/${index}` })),
     }) as Config<RequestAuthentication>;
   const keys = new KeySets();
-  const reported: string[] = [];
-  keys.onLimited((key, limited) => reported.push(`${key}: ${limited?.problem.message}`));
+  const reportedLimits: string[] = [];
+  keys.onLimited((key, limitedObject) => reportedLimits.push(`${key}: ${limitedObject?.problem.message}`));
   const objects = ['a', 'b', 'c'].map((name) => object(name, 100));
   await keys.sourcesOf(objects);
   await keys.sourcesOf([...objects]);
-  expect(reported.splice(0)).toEqual([
+  expect(reportedLimits.splice(0)).toEqual([
     'RequestAuthentication/mallory/c: has issuers beyond the limit of 200 in its namespace, whose tokens are rejected (LIMIT_EXCEEDED): remove issuers that are not needed',
   ]);
   // The status of a new object version needs the condition too.
   await keys.sourcesOf([...objects.slice(0, 2), object('c', 100)]);
-  expect(reported.splice(0)).toEqual([expect.stringMatching(/mallory\/c: .*LIMIT_EXCEEDED/)]);
+  expect(reportedLimits.splice(0)).toEqual([expect.stringMatching(/mallory\/c: .*LIMIT_EXCEEDED/)]);
   await keys.sourcesOf(objects.slice(1));
-  expect(reported).toEqual(['RequestAuthentication/mallory/c: undefined']);
+  expect(reportedLimits).toEqual(['RequestAuthentication/mallory/c: undefined']);
 });

@@ -20,8 +20,8 @@ const select = (...configs: Config<RequestAuthentication>[]) => atOnce(selectKey
 describe('fetched key sets', () => {
   it('are the first key sets of a namespace up to its limit, and objects with other key sets are reported', () => {
     const first = naming('mallory', 'first', rules('a', maxSourcesOfNamespace));
-    const second = naming('mallory', 'second', rules('b', 3));
-    const { sources, addresses, rejected } = select(first, second, naming('bank', 'jwt', rules('bank', 1)));
+    const secondPolicy = naming('mallory', 'second', rules('b', 3));
+    const { sources, addresses, rejected } = select(first, secondPolicy, naming('bank', 'jwt', rules('bank', 1)));
     expect(sources).toHaveLength(maxSourcesOfNamespace + 1);
     expect(sources.at(-1)).toMatchObject({ source: 'https://bank.test/0', users: ['RequestAuthentication/bank/jwt'] });
     expect([...rejected.keys()]).toEqual(['RequestAuthentication/mallory/second']);

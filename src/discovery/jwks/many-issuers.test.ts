@@ -16,19 +16,19 @@ const maxStretchMs = 40;
 const keys = '{"keys":[{"kty":"EC"}]}';
 let server: Server;
 /** Paths of all requests, and the number of concurrent ones. */
-let seen: string[] = [];
-let running = 0;
+let requestedPaths: string[] = [];
+let runningCount = 0;
 let maxRunning = 0;
 
 beforeEach(async () => {
-  seen = [];
-  running = 0;
+  requestedPaths = [];
+  runningCount = 0;
   maxRunning = 0;
   server = createServer((request, response) => {
-    seen.push(request.url ?? '');
-    maxRunning = Math.max(maxRunning, ++running);
+    requestedPaths.push(request.url ?? '');
+    maxRunning = Math.max(maxRunning, ++runningCount);
     setImmediate(() => {
-      running--;
+      runningCount--;
       response.end(keys);
     });
   });
@@ -63,8 +63,8 @@ test('an object with 9,000 issuers is rejected without requests to them, and key
   await plane.ready();
   expect(plane.lines.join('\n')).toContain('LIMIT_EXCEEDED');
   plane.write('bank.yaml', naming('jwt', 'bank', 0, 1));
-  await eventually('the bank has its keys', () => seen.includes('/bank/0'));
-  expect(seen).toEqual(['/bank/0']);
+  await eventually('the bank has its keys', () => requestedPaths.includes('/bank/0'));
+  expect(requestedPaths).toEqual(['/bank/0']);
 });
 
 test('a namespace with 1,000 issuers in 10 objects gets keys up to its limit, two at a time, without blocking the event loop', async () => {
@@ -79,22 +79,22 @@ test('a namespace with 1,000 issuers in 10 objects gets keys up to its limit, tw
   plane.write('first.yaml', naming('first', 'warm', 0, 20));
   plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 82));
   await stream.next();
-  await eventually('the first issuers are asked', () => new Set(seen).size === 20);
-  let round = 0;
+  await eventually('the first issuers are asked', () => new Set(requestedPaths).size === 20);
+  let fetchRound = 0;
   /**
    * Longest block of the event loop while a namespace writes its objects, in milliseconds, normalized to an idle
    * machine.
    */
   const attack = async (): Promise<number> => {
-    const namespace = `mallory-${++round}`;
-    seen = [];
+    const namespace = `mallory-${++fetchRound}`;
+    requestedPaths = [];
     const { maxMs: turnMs } = await measuredTurns(async () => {
       for (let i = 0; i < 10; i++)
         plane.write(`${namespace}-${i}.yaml`, naming(`many-${i}`, namespace, 100 * i, 100 * (i + 1)));
-      await eventually('the first issuers are asked', () => seen.length > 0);
-      plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 82 + round));
+      await eventually('the first issuers are asked', () => requestedPaths.length > 0);
+      plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 82 + fetchRound));
       await stream.next();
-      await eventually('its share is fetched', () => new Set(seen).size === maxSourcesOfNamespace);
+      await eventually('its share is fetched', () => new Set(requestedPaths).size === maxSourcesOfNamespace);
     });
     return turnMs / (await slowness());
   };
@@ -102,12 +102,12 @@ test('a namespace with 1,000 issuers in 10 objects gets keys up to its limit, tw
   const maxBlockedMs = await bestOf(3, maxStretchMs, attack);
   expect(maxRunning).toBeLessThanOrEqual(2);
   expect(maxBlockedMs).toBeLessThan(maxStretchMs);
-  const { pilot_jwks_sources_rejected: rejected } = (await plane.get('/debug/push_status')).json() as Record<
+  const { pilot_jwks_sources_rejected: rejectedSources } = (await plane.get('/debug/push_status')).json() as Record<
     string,
     object
   >;
-  expect(Object.keys(rejected ?? {})).toHaveLength(8 * round);
+  expect(Object.keys(rejectedSources ?? {})).toHaveLength(8 * fetchRound);
   expect(linesOf(plane.lines, 'issuers.limitExceeded')).not.toEqual([]);
   plane.write('bank.yaml', naming('jwt', 'bank', 0, 1));
-  await eventually('the bank has its keys', () => seen.includes('/bank/0'));
+  await eventually('the bank has its keys', () => requestedPaths.includes('/bank/0'));
 });

@@ -6,10 +6,10 @@ import type { ApiServer, WatchEvent } from './api-server.ts';
 
 const services = resourceOf('Service');
 /** Waits until pending work is done. */
-const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const drainEventLoop = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** A watched kind on a server that the test controls. */
-async function givenWatched() {
+async function watchedServer() {
   const clock = new SimulatedClock();
   const notified = new Set<string>();
   let emit = (_: WatchEvent): void => {};
@@ -38,15 +38,15 @@ async function givenWatched() {
   });
   const input = { server: 's', resources: effects.resources, firstInformer: 1 };
   const chart = createActor(effects.machine(), { clock, input }).start();
-  await turn();
+  await drainEventLoop();
   clock.increment(100);
-  await turn();
+  await drainEventLoop();
   const annotations = { 'k8s.io/initial-events-end': 'true' };
   emit({ type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: '1', annotations } } });
-  await turn();
+  await drainEventLoop();
   missPing = () => {};
   clock.increment(2_000);
-  await turn();
+  await drainEventLoop();
   return {
     chart,
     effects,
@@ -57,14 +57,14 @@ async function givenWatched() {
 }
 
 it('readers receive every change in the store, even if a server connection is abandoned at any time', async () => {
-  for (let later = 0; later < 20; later++) {
-    const { chart, effects, notified, tell, missPing } = await givenWatched();
+  for (let delayedSteps = 0; delayedSteps < 20; delayedSteps++) {
+    const { chart, effects, notified, tell, missPing } = await watchedServer();
     missPing();
-    for (let step = 0; step < later; step++) await Promise.resolve();
+    for (let step = 0; step < delayedSteps; step++) await Promise.resolve();
     tell({ type: 'ADDED', object: { metadata: { name: 'web', namespace: 'shop', uid: 'u', resourceVersion: '2' } } });
-    await turn();
-    const known = [...effects.storeOf(services).entries()].map(([key]) => key);
-    expect({ later, notified: [...notified] }).toEqual({ later, notified: known });
+    await drainEventLoop();
+    const knownKeys = [...effects.storeOf(services).entries()].map(([key]) => key);
+    expect({ later: delayedSteps, notified: [...notified] }).toEqual({ later: delayedSteps, notified: knownKeys });
     chart.stop();
   }
 });

@@ -5,13 +5,13 @@ import { OutageLog, outageWarningDelayMs } from './outage-log.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-function given() {
+function createOutageLog() {
   const { log, lines } = recordingLog();
   return { outage: new OutageLog(log, { server: 'https://a' }), lines };
 }
 
 it('a short API server outage causes no warning', () => {
-  const { outage, lines } = given();
+  const { outage, lines } = createOutageLog();
   outage.report('refused');
   vi.advanceTimersByTime(outageWarningDelayMs - 1);
   outage.report('refused');
@@ -24,7 +24,7 @@ it('a short API server outage causes no warning', () => {
 });
 
 it('a long API server outage causes one warning, with the latest reason', () => {
-  const { outage, lines } = given();
+  const { outage, lines } = createOutageLog();
   outage.report('refused');
   vi.advanceTimersByTime(5 * outageWarningDelayMs);
   expect(lines.slice(1)).toEqual([
@@ -39,7 +39,7 @@ it('a long API server outage causes one warning, with the latest reason', () => 
 });
 
 it('an API server outage is not reported if the cluster is no longer watched', () => {
-  const { outage, lines } = given();
+  const { outage, lines } = createOutageLog();
   outage.report('refused');
   outage.close();
   vi.advanceTimersByTime(2 * outageWarningDelayMs);

@@ -6,17 +6,17 @@ import { discoveryLogEntry, logEvents } from './event-log.ts';
 
 const at = (line: number): ConfigProblem['place'] => ({ file: 'mesh/web.yaml', line });
 
-const problem = (about: Partial<ConfigProblem>): ConfigProblem => ({
+const problem = (overrides: Partial<ConfigProblem>): ConfigProblem => ({
   severity: 'error',
   place: at(12),
   object: 'VirtualService shop/web',
   field: 'spec.http[0].timeout',
   message: 'must be a duration',
-  ...about,
+  ...overrides,
 });
 
 /** Log entries of an event. */
-function logged(type: string, fields: object, to = 'discovery'): LoggedEvent[] {
+function loggedEvents(type: string, fields: object, to = 'discovery'): LoggedEvent[] {
   const { log, lines } = recordingLog();
   logEvents(
     {
@@ -36,10 +36,10 @@ const fromController = { scope: 'config-controller' };
 describe('the log', () => {
   it('contains the configured HTTP addresses', () => {
     const line = { event: 'http.listening', level: 'info', ...fromController };
-    expect(logged('http.listening', { addresses: ['127.0.0.1:8080', ':15014'] })).toEqual([
+    expect(loggedEvents('http.listening', { addresses: ['127.0.0.1:8080', ':15014'] })).toEqual([
       { ...line, addresses: '127.0.0.1:8080, :15014' },
     ]);
-    expect(logged('http.listening', { addresses: [] })).toEqual([{ ...line, addresses: '' }]);
+    expect(loggedEvents('http.listening', { addresses: [] })).toEqual([{ ...line, addresses: '' }]);
   });
 
   it('reports an unresolvable gateway name once a minute, with the number of failures', () => {
@@ -69,14 +69,14 @@ describe('the log', () => {
   it('contains each error code of an object once', () => {
     const coded = (code: string) => problem({ code });
     const problems = [coded('FIELD_REQUIRED'), coded('FIELD_EMPTY'), coded('FIELD_REQUIRED'), problem({})];
-    expect(logged('configs.rejected', { problems })).toMatchObject([
+    expect(loggedEvents('configs.rejected', { problems })).toMatchObject([
       { event: 'object.rejected', code: 'FIELD_REQUIRED, FIELD_EMPTY' },
     ]);
   });
 
   it('has one line per object with its location and all errors', () => {
-    const second = problem({ place: at(14), field: 'spec.hosts', message: 'is required' });
-    expect(logged('configs.rejected', { problems: [problem({}), second] })).toEqual([
+    const secondProblem = problem({ place: at(14), field: 'spec.hosts', message: 'is required' });
+    expect(loggedEvents('configs.rejected', { problems: [problem({}), secondProblem] })).toEqual([
       {
         ...{ event: 'object.rejected', level: 'error', ...fromController },
         ...{ place: 'mesh/web.yaml:12', object: 'VirtualService shop/web' },
@@ -86,17 +86,17 @@ describe('the log', () => {
   });
 
   it('contains the effect of a rejected restricting object until it is corrected', () => {
-    const closed = 'all requests are rejected';
-    expect(logged('configs.rejected', { problems: [problem({ closed })] })).toMatchObject([
-      { event: 'object.rejectedClosed', level: 'error', effect: closed },
+    const closedEffect = 'all requests are rejected';
+    expect(loggedEvents('configs.rejected', { problems: [problem({ closed: closedEffect })] })).toMatchObject([
+      { event: 'object.rejectedClosed', level: 'error', effect: closedEffect },
     ]);
   });
 
   it("limits the length of an object's line", () => {
-    const many = Array.from({ length: 9 }, (_, i) =>
+    const manyProblems = Array.from({ length: 9 }, (_, i) =>
       problem({ place: at(i + 1), object: '', field: '', message: 'YAML' }),
     );
-    const lines = logged('configs.rejected', { problems: [problem({}), ...many] });
+    const lines = loggedEvents('configs.rejected', { problems: [problem({}), ...manyProblems] });
     expect(lines).toHaveLength(2);
     expect(lines[1]).toMatchObject({
       place: 'mesh/web.yaml:1',
@@ -105,22 +105,22 @@ describe('the log', () => {
   });
 
   it('contains the source of an object without a file', () => {
-    const place = { source: 'k8s://east' };
-    const second = problem({ place, field: 'spec.hosts', message: 'is required' });
-    expect(logged('configs.rejected', { problems: [problem({ place }), second] })).toEqual([
+    const objectPlace = { source: 'k8s://east' };
+    const secondProblem = problem({ place: objectPlace, field: 'spec.hosts', message: 'is required' });
+    expect(loggedEvents('configs.rejected', { problems: [problem({ place: objectPlace }), secondProblem] })).toEqual([
       {
         ...{ event: 'object.rejected', level: 'error', ...fromController },
         ...{ place: 'k8s://east', object: 'VirtualService shop/web' },
         reason: 'spec.http[0].timeout: must be a duration; spec.hosts: is required',
       },
     ]);
-    const [without] = logged('configs.rejected', { problems: [problem({ place: { source: '' } })] });
-    expect(without).toEqual(expect.not.objectContaining({ place: expect.anything() }));
-    expect(without).toMatchObject({ event: 'object.rejected', object: 'VirtualService shop/web' });
+    const [withoutPlace] = loggedEvents('configs.rejected', { problems: [problem({ place: { source: '' } })] });
+    expect(withoutPlace).toEqual(expect.not.objectContaining({ place: expect.anything() }));
+    expect(withoutPlace).toMatchObject({ event: 'object.rejected', object: 'VirtualService shop/web' });
   });
 
   it("reports an object's warning at level warning", () => {
-    expect(logged('configs.rejected', { problems: [problem({ severity: 'warning' })] })).toMatchObject([
+    expect(loggedEvents('configs.rejected', { problems: [problem({ severity: 'warning' })] })).toMatchObject([
       { event: 'object.warned', level: 'warn', reason: 'spec.http[0].timeout: must be a duration' },
     ]);
   });
@@ -128,18 +128,20 @@ describe('the log', () => {
   it('contains a sample of the changed objects of a push', () => {
     const configs = ['a', 'b', 'c', 'd', 'e'].map((name) => `Gateway/shop/${name}`);
     const line = { event: 'clients.push', level: 'info', ...fromController };
-    expect(logged('clients.push', { version: 'v/7', forced: false, configs })).toEqual([
+    expect(loggedEvents('clients.push', { version: 'v/7', forced: false, configs })).toEqual([
       { ...line, version: 'v/7', configs: 'Gateway/shop/a, Gateway/shop/b, Gateway/shop/c and 2 more' },
     ]);
-    expect(logged('clients.push', { version: 'v/8', forced: true, configs: [] })).toEqual([
+    expect(loggedEvents('clients.push', { version: 'v/8', forced: true, configs: [] })).toEqual([
       { ...line, version: 'v/8', configs: '*' },
     ]);
   });
 
   it('has one line for an event that several actors forward', () => {
-    const failed = { registry: 'Kubernetes/east', reason: 'refused' };
-    expect(logged('registry.failed', failed, 'service-registry')).toEqual([]);
-    expect(logged('registry.failed', failed)).toMatchObject([{ event: 'registry.failed', level: 'warn', ...failed }]);
+    const failedRegistry = { registry: 'Kubernetes/east', reason: 'refused' };
+    expect(loggedEvents('registry.failed', failedRegistry, 'service-registry')).toEqual([]);
+    expect(loggedEvents('registry.failed', failedRegistry)).toMatchObject([
+      { event: 'registry.failed', level: 'warn', ...failedRegistry },
+    ]);
   });
 });
 

@@ -37,8 +37,8 @@ const mesh = givenMesh(
 );
 
 const authority = createAuthority();
-const workload = (namespace: string, by = authority): IssuedCertificate =>
-  by.issue([`spiffe://cluster.local/ns/${namespace}/sa/default`]);
+const workload = (namespace: string, issuer = authority): IssuedCertificate =>
+  issuer.issue([`spiffe://cluster.local/ns/${namespace}/sa/default`]);
 
 interface Started {
   readonly port: number;
@@ -60,19 +60,19 @@ const tlsOf = (certificate: IssuedCertificate, ca = authority.certificate): TlsO
 
 async function start(limits: Partial<NameServerLimits> = {}): Promise<Started> {
   const counts = new NameServerCounts();
-  const revoked = new Set<string>();
+  const revokedSerials = new Set<string>();
   let change: (options: TlsOptions) => void = () => {};
   const server = new NameServer({
     address: { host: '127.0.0.1', port: 0 },
-    followTls: (changed) => {
-      change = changed;
-      changed(tlsOf(authority.issue(['127.0.0.1'])));
+    followTls: (listener) => {
+      change = listener;
+      listener(tlsOf(authority.issue(['127.0.0.1'])));
       return () => {};
     },
     namespaceOf: clientNamespaces({
       trustDomains: () => ['cluster.local'],
       acceptsOther: () => false,
-      isRevoked: (serial) => revoked.has(serial),
+      isRevoked: (serial) => revokedSerials.has(serial),
     }),
     names: new MeshNames({ context: () => mesh.context, domain: 'cluster.local', clusterId: 'Kubernetes' }),
     counts,
@@ -94,19 +94,19 @@ async function start(limits: Partial<NameServerLimits> = {}): Promise<Started> {
     return socket;
   };
   return {
-    ...{ port, counts, revoked, connect: dial, changeTls: (options) => change(options) },
-    resolve: async (name, client, { type = 'A', ...more } = {}) => {
+    ...{ port, counts, revoked: revokedSerials, connect: dial, changeTls: (options) => change(options) },
+    resolve: async (name, client, { type = 'A', ...extraFields } = {}) => {
       const socket = await dial(client);
-      socket.write(framed(encode(query(name, type, more))));
-      const found = await oneMessage(socket);
+      socket.write(framed(encode(query(name, type, extraFields))));
+      const response = await oneMessage(socket);
       socket.destroy();
-      return found;
+      return response;
     },
   };
 }
 
-function query(name: string, type = 'A', more: object = {}): Packet {
-  const question = { name, type: type as 'A', class: 'IN' as const, ...more };
+function query(name: string, type = 'A', extraFields: object = {}): Packet {
+  const question = { name, type: type as 'A', class: 'IN' as const, ...extraFields };
   return { type: 'query', id: 7, flags: RECURSION_DESIRED, questions: [question] };
 }
 
@@ -181,38 +181,38 @@ test('a rotated certificate applies to new connections, and open connections con
   expect((await dial()).getPeerCertificate().serialNumber).toBe(next.serialNumber);
   previous.write(framed(encode(query('cart.shop.test'))));
   expect(addresses(await oneMessage(previous))).toEqual(['10.0.0.1']);
-  const open = await dial();
+  const openSocket = await dial();
   changeTls(tlsOf(next, createAuthority('next').certificate));
-  open.resume();
-  await eventually('the connection is closed', () => open.destroyed);
+  openSocket.resume();
+  await eventually('the connection is closed', () => openSocket.destroyed);
 });
 
 test('a client with an unfinished handshake or one byte at a time is disconnected, while other clients are served', async () => {
   const { port, connect: dial, resolve, counts } = await start({ handshakeMs: 200, idleMs: 300 });
-  const silent = connectTcp(port, '127.0.0.1');
-  silent.on('error', () => {});
-  silent.resume();
-  const slow = await dial();
-  slow.resume();
-  slow.write(Buffer.of(0x0f, 0xa0));
-  const bytes = setInterval(() => slow.write(Buffer.of(0)), 20);
+  const silentSocket = connectTcp(port, '127.0.0.1');
+  silentSocket.on('error', () => {});
+  silentSocket.resume();
+  const slowSocket = await dial();
+  slowSocket.resume();
+  slowSocket.write(Buffer.of(0x0f, 0xa0));
+  const bytes = setInterval(() => slowSocket.write(Buffer.of(0)), 20);
   onTestFinished(() => clearInterval(bytes));
   expect(addresses(await resolve('cart.shop.test'))).toEqual(['10.0.0.1']);
-  await eventually('both are closed', () => silent.destroyed && slow.destroyed);
+  await eventually('both are closed', () => silentSocket.destroyed && slowSocket.destroyed);
   expect(counts.closed.get('idle')).toBe(1);
   expect(counts.closed.get('TLS')).toBe(1);
 });
 
 test('a connection is closed if a query is too long or its address exceeds the connection limit', async () => {
   const { connect: dial, counts } = await start({ maxConnectionsPerAddress: 2 });
-  const large = await dial();
-  large.resume();
-  large.write(Buffer.of(0xff, 0xff));
-  await eventually('it is closed', () => large.destroyed);
-  const open = [await dial(), await dial(), await dial()];
-  for (const one of open) one.resume();
-  await eventually('the longest idle one is closed', () => open[0]!.destroyed);
-  expect(open.slice(1).map(({ destroyed }) => destroyed)).toEqual([false, false]);
+  const largeSocket = await dial();
+  largeSocket.resume();
+  largeSocket.write(Buffer.of(0xff, 0xff));
+  await eventually('it is closed', () => largeSocket.destroyed);
+  const openSockets = [await dial(), await dial(), await dial()];
+  for (const one of openSockets) one.resume();
+  await eventually('the longest idle one is closed', () => openSockets[0]!.destroyed);
+  expect(openSockets.slice(1).map(({ destroyed }) => destroyed)).toEqual([false, false]);
   expect(counts.closed.get('query too long')).toBe(1);
   await eventually('two are counted', () => counts.connections === 2);
 });

@@ -86,7 +86,7 @@ describe('resolveDiscoveryOptions', () => {
       },
       addressPace: { perSecond: 200, burst: 2_000 },
     });
-    const configured = resolve(
+    const configuredOptions = resolve(
       {},
       {
         PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS: '20000',
@@ -97,17 +97,17 @@ describe('resolveDiscoveryOptions', () => {
         PILOT_XDS_MAX_CONNECTIONS: '-1',
       },
     );
-    expect(configured.clientLimits).toMatchObject({
+    expect(configuredOptions.clientLimits).toMatchObject({
       maxServedStreams: 2_000,
       maxNames: 200_000,
       unidentified: { maxConnections: 60_000, maxPerAddress: 20_000, maxIdlePerAddress: 512 },
       addressPace: { perSecond: 500, burst: 5_000 },
     });
-    expect(configured.warnings).toHaveLength(3);
+    expect(configuredOptions.warnings).toHaveLength(3);
   });
 
   it('limits connections to the number of open files minus a reserve, and logs this', () => {
-    const within = (openFiles: number, env: NodeJS.ProcessEnv = {}) => {
+    const limitsFor = (openFiles: number, env: NodeJS.ProcessEnv = {}) => {
       const { clientLimits, notes } = resolve({}, env, openFiles);
       const { maxConnections, maxIdleConnections } = clientLimits.unidentified ?? {};
       return [
@@ -116,34 +116,40 @@ describe('resolveDiscoveryOptions', () => {
         notes.filter(({ event }) => event === 'option.connectionsLimited').length,
       ];
     };
-    expect(within(1_048_576)).toEqual([60_000, 4_096, 0]);
-    expect(within(20_000)).toEqual([18_976, 4_096, 1]);
-    expect(within(1_024)).toEqual([512, 256, 1]);
-    expect(within(1)).toEqual([1, 1, 1]);
-    expect(within(1_024, { PILOT_XDS_MAX_CONNECTIONS: '100' })).toEqual([100, 50, 0]);
+    expect(limitsFor(1_048_576)).toEqual([60_000, 4_096, 0]);
+    expect(limitsFor(20_000)).toEqual([18_976, 4_096, 1]);
+    expect(limitsFor(1_024)).toEqual([512, 256, 1]);
+    expect(limitsFor(1)).toEqual([1, 1, 1]);
+    expect(limitsFor(1_024, { PILOT_XDS_MAX_CONNECTIONS: '100' })).toEqual([100, 50, 0]);
   });
 
   it('limits HTTP connections so that half of the remaining open files stay available', () => {
-    const within = (openFiles?: number): number => resolve({}, {}, openFiles).httpConnections;
-    expect([within(), within(20_000), within(1_024), within(256), within(1)]).toEqual([256, 256, 128, 32, 1]);
+    const httpConnectionsFor = (openFiles?: number): number => resolve({}, {}, openFiles).httpConnections;
+    expect([
+      httpConnectionsFor(),
+      httpConnectionsFor(20_000),
+      httpConnectionsFor(1_024),
+      httpConnectionsFor(256),
+      httpConnectionsFor(1),
+    ]).toEqual([256, 256, 128, 32, 1]);
   });
 
   it('reads the limits of configuration files from the environment, and raises 0 to 1', () => {
-    const byDefault = {
+    const defaultLimits = {
       ...{ maxFileBytes: 8_388_608, maxBytes: 268_435_456, maxEntries: 100_000 },
       maxExportedPerNamespace: 10_000,
       maxGatewayRoutesPerNamespace: 20_000,
       maxEndpointsPerNamespace: 65_536,
     };
-    expect(resolve().configLimits).toEqual(byDefault);
-    const configured = {
+    expect(resolve().configLimits).toEqual(defaultLimits);
+    const limitVariables = {
       ...{ PILOT_CONFIG_MAX_FILE_BYTES: '1000', PILOT_CONFIG_MAX_BYTES: '0', PILOT_CONFIG_MAX_ENTRIES: '50' },
       PILOT_MAX_EXPORTED_PER_NAMESPACE: '7',
       PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE: '9',
       PILOT_MAX_ENDPOINTS_PER_NAMESPACE: '8',
     };
-    expect(resolve({}, configured).configLimits).toEqual({
-      ...byDefault,
+    expect(resolve({}, limitVariables).configLimits).toEqual({
+      ...defaultLimits,
       ...{
         maxFileBytes: 1_000,
         maxEntries: 50,
@@ -152,7 +158,7 @@ describe('resolveDiscoveryOptions', () => {
         maxEndpointsPerNamespace: 8,
       },
     });
-    expect(resolve({}, configured).warnings).toMatchObject([
+    expect(resolve({}, limitVariables).warnings).toMatchObject([
       { event: 'option.defaulted', setting: 'PILOT_CONFIG_MAX_BYTES' },
     ]);
   });
@@ -242,8 +248,8 @@ describe('resolveDiscoveryOptions', () => {
       'no CA signs the certificate of the TLS port',
     ],
     [{ SELF_SIGNED_CA_DIR: '/ca', SELF_SIGNED_CA_SECRET: 'a' }, 'are mutually exclusive'],
-  ])('rejects %j, because only the configured signer must sign certificates', (env, word) => {
-    expect(() => resolve({}, env)).toThrow(word);
+  ])('rejects %j, because only the configured signer must sign certificates', (env, errorText) => {
+    expect(() => resolve({}, env)).toThrow(errorText);
   });
 
   it('requires a port for proxy connections', () => {

@@ -23,11 +23,11 @@ function endpointsOf(node: MeshNode, names: readonly string[]): Record<string, n
   return Object.fromEntries(names.map((name) => [name, endpointsIn(resources.get(name))]));
 }
 
-const givenScopedWorld = () =>
+const createScopedWorld = () =>
   new GivenWorld([service('a', 'near', '10.0.0.1'), service('b', 'far', '10.0.0.2'), sidecar(['./*'])]);
 
 it('EncodedCache builds the endpoints of a service that becomes visible, even if the same push changes other endpoints', () => {
-  const world = givenScopedWorld();
+  const world = createScopedWorld();
   const node = world.connect('10.1.0.1');
   const names = [cluster('far'), cluster('near')];
   expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 0, [cluster('near')]: 1 });
@@ -36,7 +36,7 @@ it('EncodedCache builds the endpoints of a service that becomes visible, even if
 });
 
 it('EncodedCache includes an earlier change of visible services in the next request', () => {
-  const world = givenScopedWorld();
+  const world = createScopedWorld();
   const node = world.connect('10.1.0.1');
   const names = [cluster('far'), cluster('near')];
   endpointsOf(node, names);
@@ -48,16 +48,16 @@ it('EncodedCache includes an earlier change of visible services in the next requ
 it('EncodedCache rebuilds the endpoints of the previous and the current host of a changed DestinationRule', () => {
   const world = new GivenWorld([service('a', 'near', '10.0.0.1'), service('a', 'other', '10.0.0.2')]);
   const node = world.connect('10.1.0.1');
-  const [near, other] = [cluster('near', 'v1'), cluster('other', 'v1')];
-  const now = () => endpointsOf(node, [near, other]);
+  const [nearCluster, other] = [cluster('near', 'v1'), cluster('other', 'v1')];
+  const now = () => endpointsOf(node, [nearCluster, other]);
   const change = (host: string) => node.typesToPush(world.put(rule(host, {})), [endpointType]);
-  expect(now()).toEqual({ [near]: 0, [other]: 0 });
+  expect(now()).toEqual({ [nearCluster]: 0, [other]: 0 });
   change('near.example.com');
-  expect(now()).toEqual({ [near]: 1, [other]: 0 });
+  expect(now()).toEqual({ [nearCluster]: 1, [other]: 0 });
   change('other.example.com');
-  expect(now()).toEqual({ [near]: 0, [other]: 1 });
+  expect(now()).toEqual({ [nearCluster]: 0, [other]: 1 });
   change('*.example.com');
-  expect(now()).toEqual({ [near]: 1, [other]: 1 });
+  expect(now()).toEqual({ [nearCluster]: 1, [other]: 1 });
 });
 
 it("EncodedCache builds the endpoints of a recreated alias, and applies only the alias' own DestinationRule", () => {
@@ -67,11 +67,11 @@ it("EncodedCache builds the endpoints of a recreated alias, and applies only the
   });
   const world = new GivenWorld([service('a', 'near', '10.0.0.1')]);
   const node = world.connect('10.1.0.1');
-  const named = (subset: string) => `outbound|80|${subset}|also.a.svc.cluster.local|near.example.com`;
-  const now = () => endpointsOf(node, [named(''), named('v1')]);
-  expect(now()).toEqual({ [named('')]: 0, [named('v1')]: 0 });
+  const clusterNamed = (subset: string) => `outbound|80|${subset}|also.a.svc.cluster.local|near.example.com`;
+  const now = () => endpointsOf(node, [clusterNamed(''), clusterNamed('v1')]);
+  expect(now()).toEqual({ [clusterNamed('')]: 0, [clusterNamed('v1')]: 0 });
   node.typesToPush(world.put(alias), [endpointType]);
-  expect(now()).toEqual({ [named('')]: 1, [named('v1')]: 0 });
+  expect(now()).toEqual({ [clusterNamed('')]: 1, [clusterNamed('v1')]: 0 });
   node.typesToPush(world.put(rule('also.a.svc.cluster.local', {})), [endpointType]);
-  expect(now()).toEqual({ [named('')]: 1, [named('v1')]: 1 });
+  expect(now()).toEqual({ [clusterNamed('')]: 1, [clusterNamed('v1')]: 1 });
 });

@@ -77,23 +77,23 @@ const cpuMs = (): number => {
 };
 
 /** Prepares all pieces, then builds the list. Measures CPU time and number of encoded resources of each step. */
-function prepared(node: MeshNode, typeUrl: string, names: readonly string[] | '*') {
+function prepareInPieces(node: MeshNode, typeUrl: string, names: readonly string[] | '*') {
   const preparation = node.prepare(typeUrl, names);
-  const stretches: { ms: number; encoded: number }[] = [];
-  const measured = <T>(work: () => T): T => {
+  const steps: { ms: number; encoded: number }[] = [];
+  const measureStep = <T>(work: () => T): T => {
     const [began, encodings] = [cpuMs(), world.encodings];
     const result = work();
-    stretches.push({ ms: cpuMs() - began, encoded: world.encodings - encodings });
+    steps.push({ ms: cpuMs() - began, encoded: world.encodings - encodings });
     return result;
   };
-  while (preparation !== undefined && measured(() => preparation.piece()));
-  const set = measured(() => preparation?.result() ?? node.get(typeUrl, names));
+  while (preparation !== undefined && measureStep(() => preparation.piece()));
+  const set = measureStep(() => preparation?.result() ?? node.get(typeUrl, names));
   return {
     list: [...set!.resources].map(([name, { version }]) => [name, version]),
-    longestMs: Math.max(...stretches.map(({ ms }) => ms)),
-    sumMs: stretches.reduce((sum, { ms }) => sum + ms, 0),
-    mostEncoded: Math.max(...stretches.map(({ encoded }) => encoded)),
-    stretches: stretches.length,
+    longestMs: Math.max(...steps.map(({ ms }) => ms)),
+    sumMs: steps.reduce((sum, { ms }) => sum + ms, 0),
+    mostEncoded: Math.max(...steps.map(({ encoded }) => encoded)),
+    stretches: steps.length,
   };
 }
 
@@ -108,14 +108,14 @@ beforeEach(() => {
 
 describe('EncodedCache in a new push context', () => {
   it('prepares clusters in pieces, with the same result as in one step', () => {
-    const preparedList = prepared(nodeAt('10.9.0.1', 'ns-1'), clusterType, '*');
+    const preparedList = prepareInPieces(nodeAt('10.9.0.1', 'ns-1'), clusterType, '*');
     expect(preparedList.mostEncoded).toBeLessThan(20);
     expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
       preparedList.sumMs / 3,
     );
     world = new GivenWorld(objects);
-    const atOnce = nodeAt('10.9.0.1', 'ns-1').get(clusterType, '*')!;
-    expect(preparedList.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+    const unpreparedList = nodeAt('10.9.0.1', 'ns-1').get(clusterType, '*')!;
+    expect(preparedList.list).toEqual([...unpreparedList.resources].map(([name, { version }]) => [name, version]));
     expect(preparedList.list.length).toBeGreaterThan(services);
   });
 
@@ -126,17 +126,17 @@ describe('EncodedCache in a new push context', () => {
       return [...world.resources.nodes].find(({ proxy }) => proxy.ipAddresses.includes(`10.9.0.${version}`))!;
     };
     world = new GivenWorld([...objects, filter!]);
-    const plain = prepared(of('28'), clusterType, '*');
-    const preparedList = prepared(of('27'), clusterType, '*');
-    const differing = new Map(plain.list as [string, string][]);
-    expect(preparedList.list.filter(([name, version]) => differing.get(name!) !== version)).toHaveLength(services);
+    const plain = prepareInPieces(of('28'), clusterType, '*');
+    const preparedList = prepareInPieces(of('27'), clusterType, '*');
+    const plainVersions = new Map(plain.list as [string, string][]);
+    expect(preparedList.list.filter(([name, version]) => plainVersions.get(name!) !== version)).toHaveLength(services);
     expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
       preparedList.sumMs / 3,
     );
     expect(preparedList.mostEncoded).toBeLessThan(20);
     world = new GivenWorld([...objects, filter!]);
-    const atOnce = of('27').get(clusterType, '*')!;
-    expect(preparedList.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+    const unpreparedList = of('27').get(clusterType, '*')!;
+    expect(preparedList.list).toEqual([...unpreparedList.resources].map(([name, { version }]) => [name, version]));
   });
 
   it.each([
@@ -147,41 +147,43 @@ describe('EncodedCache in a new push context', () => {
     (_, mesh) => {
       const lookupCount = (): number => world.cache.counts.hits + world.cache.counts.misses;
       world = new GivenWorld(mesh);
-      const preparedList = prepared(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
+      const preparedList = prepareInPieces(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
       expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
         preparedList.sumMs / 2,
       );
       expect(preparedList.stretches).toBeGreaterThan(services / 10);
       const countBefore = lookupCount();
-      const next = prepared(nodeAt('10.9.0.2', 'ns-2'), routeType, ['80']);
+      const next = prepareInPieces(nodeAt('10.9.0.2', 'ns-2'), routeType, ['80']);
       // A hundred services in each of the two namespaces have other domains. Of private services in other namespaces, only rules remain.
       expect(lookupCount() - countBefore).toBeLessThan(services / 4);
       expect(next.stretches).toBeGreaterThan(3);
       expect(nodeAt('10.9.0.4', 'ns-2').prepare(routeType, ['80'])).toBeUndefined();
       for (const [namespace, { list }] of [['ns-1', preparedList] as const, ['ns-2', next] as const]) {
         world = new GivenWorld(mesh);
-        const atOnce = nodeAt('10.9.0.1', namespace).get(routeType, ['80'])!;
-        expect(list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+        const unpreparedList = nodeAt('10.9.0.1', namespace).get(routeType, ['80'])!;
+        expect(list).toEqual([...unpreparedList.resources].map(([name, { version }]) => [name, version]));
       }
     },
   );
 
   it('shares the routes of the first namespace with others that connect simultaneously, and builds only their differences', () => {
     const lookupCount = (): number => world.cache.counts.hits + world.cache.counts.misses;
-    prepared(nodeAt('10.9.0.1', 'ns-0'), routeType, ['80']);
-    const ofOne = lookupCount();
+    prepareInPieces(nodeAt('10.9.0.1', 'ns-0'), routeType, ['80']);
+    const singleLookups = lookupCount();
     world = new GivenWorld(objects);
     const nodes = Array.from({ length: 10 }, (_, index) => nodeAt(`10.9.0.${index}`, `ns-${index}`));
-    let waiting = nodes.map((node) => node.prepare(routeType, ['80'])!);
-    expect(waiting.map((each) => each.piece())).not.toContain(false);
+    let preparations = nodes.map((node) => node.prepare(routeType, ['80'])!);
+    expect(preparations.map((preparation) => preparation.piece())).not.toContain(false);
     // The node whose request started the build disconnects.
-    waiting = waiting.slice(1);
-    while (waiting.length > 0) waiting = waiting.filter((each) => each.piece());
-    expect(lookupCount()).toBeLessThan(ofOne + nodes.length * (services / 4));
-    const lists = nodes.map((node) => prepared(node, routeType, ['80']).list);
+    preparations = preparations.slice(1);
+    while (preparations.length > 0) preparations = preparations.filter((preparation) => preparation.piece());
+    expect(lookupCount()).toBeLessThan(singleLookups + nodes.length * (services / 4));
+    const lists = nodes.map((node) => prepareInPieces(node, routeType, ['80']).list);
     for (const index of [0, 9]) {
-      const atOnce = new GivenWorld(objects).connect('10.9.0.1', { namespace: `ns-${index}` }).get(routeType, ['80'])!;
-      expect(lists[index]).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+      const freshList = new GivenWorld(objects)
+        .connect('10.9.0.1', { namespace: `ns-${index}` })
+        .get(routeType, ['80'])!;
+      expect(lists[index]).toEqual([...freshList.resources].map(([name, { version }]) => [name, version]));
     }
   });
 
@@ -189,18 +191,21 @@ describe('EncodedCache in a new push context', () => {
     const [one, other] = [nodeAt('10.9.0.1', 'ns-1'), nodeAt('10.9.0.2', 'ns-2')];
     const first = one.prepare(clusterType, '*')!;
     first.piece();
-    const second = other.prepare(clusterType, '*')!;
-    while (second.piece());
+    const secondPreparation = other.prepare(clusterType, '*')!;
+    while (secondPreparation.piece());
     expect(first.piece()).toBe(false);
     const countBefore = world.encodings;
-    expect([first, second].map((each) => each.result()!.resources.size)).toEqual([services + 3, services + 3]);
+    expect([first, secondPreparation].map((preparation) => preparation.result()!.resources.size)).toEqual([
+      services + 3,
+      services + 3,
+    ]);
     expect(world.encodings - countBefore).toBeLessThan(20);
     expect(nodeAt('10.9.0.3', 'ns-3').prepare(clusterType, '*')).toBeUndefined();
   });
 });
 
 describe('EncodedCache during a push', () => {
-  const changed = (timeoutMs: number): Config =>
+  const changedService = (timeoutMs: number): Config =>
     givenObject('VirtualService', 'ns-7', 'vs-7', {
       hosts: [hostOf(7)],
       http: [{ timeoutMs, route: [{ destination: { host: hostOf(7) } }] }],
@@ -208,12 +213,12 @@ describe('EncodedCache during a push', () => {
 
   it('prepares a full push in pieces, and rebuilds only what a changed object affects', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
-    for (const type of [clusterType, routeType]) prepared(node, type, type === clusterType ? '*' : ['80']);
-    const change = world.change({ [configKeyText(changed(1))]: changed(2_000) });
+    for (const type of [clusterType, routeType]) prepareInPieces(node, type, type === clusterType ? '*' : ['80']);
+    const change = world.change({ [configKeyText(changedService(1))]: changedService(2_000) });
     expect(node.typesToPush(change, [clusterType, routeType])).toContain(routeType);
     const lookups = (): number => world.cache.counts.hits + world.cache.counts.misses;
     const countBefore = lookups();
-    prepared(node, routeType, ['80']);
+    prepareInPieces(node, routeType, ['80']);
     expect(lookups() - countBefore).toBeLessThan(10);
     const { version } = world.state.publishContext({ forced: true, changed: [] });
     node.typesToPush({ version, forced: true, configs: new Set() }, [clusterType]);
@@ -223,33 +228,33 @@ describe('EncodedCache during a push', () => {
 
   it('prepares a list in pieces after a small change if no proxy had this list before', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
-    node.typesToPush(world.change({ [configKeyText(changed(1))]: changed(2_000) }), [routeType]);
-    const preparedList = prepared(node, routeType, ['80']);
+    node.typesToPush(world.change({ [configKeyText(changedService(1))]: changedService(2_000) }), [routeType]);
+    const preparedList = prepareInPieces(node, routeType, ['80']);
     expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
       preparedList.sumMs / 2,
     );
     expect(preparedList.stretches).toBeGreaterThan(services / 10);
     const next = nodeAt('10.9.0.2', 'ns-2');
-    next.typesToPush(world.change({ [configKeyText(changed(1))]: changed(3_000) }), [clusterType]);
-    expect(prepared(next, clusterType, '*').mostEncoded).toBeLessThan(20);
+    next.typesToPush(world.change({ [configKeyText(changedService(1))]: changedService(3_000) }), [clusterType]);
+    expect(prepareInPieces(next, clusterType, '*').mostEncoded).toBeLessThan(20);
   });
 
   it('prepares a list in pieces if the only changed object is very large', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
-    prepared(node, routeType, ['80']);
-    const large = givenObject('VirtualService', 'ns-7', 'vs-7', {
+    prepareInPieces(node, routeType, ['80']);
+    const largeService = givenObject('VirtualService', 'ns-7', 'vs-7', {
       hosts: [hostOf(7)],
       http: Array.from({ length: 4_000 }, (_, index) => ({
         match: [{ uri: { exact: `/${index}` } }],
         route: [{ destination: { host: hostOf(7) } }],
       })),
     });
-    node.typesToPush(world.put(large), [routeType]);
+    node.typesToPush(world.put(largeService), [routeType]);
     expect(node.prepare(routeType, ['80'])).toBeDefined();
   });
 
   it('prepares the routes of VirtualServices for unknown hosts in pieces', () => {
-    const unknown = Array.from({ length: 30 }, (_, index) =>
+    const unknownHosts = Array.from({ length: 30 }, (_, index) =>
       givenObject('VirtualService', 'ns-1', `unknown-${index}`, {
         hosts: [`unknown-${index}.test`],
         http: Array.from({ length: 500 }, (_, route) => ({
@@ -258,12 +263,12 @@ describe('EncodedCache during a push', () => {
         })),
       }),
     );
-    world = new GivenWorld([...objects.slice(0, 30), ...unknown]);
-    const preparedList = prepared(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
+    world = new GivenWorld([...objects.slice(0, 30), ...unknownHosts]);
+    const preparedList = prepareInPieces(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
     expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
       preparedList.sumMs / 4,
     );
-    expect(preparedList.stretches).toBeGreaterThan(unknown.length);
+    expect(preparedList.stretches).toBeGreaterThan(unknownHosts.length);
   });
 
   it('prepares listeners in pieces, one for each TCP service', () => {
@@ -274,7 +279,7 @@ describe('EncodedCache during a push', () => {
         spec: { ...(entry.spec as object), ports: [{ number: 5_000, name: 'tcp', protocol: 'TCP' }] },
       }));
     world = new GivenWorld(tcp);
-    const preparedList = prepared(nodeAt('10.9.0.1', 'ns-1'), listenerType, '*');
+    const preparedList = prepareInPieces(nodeAt('10.9.0.1', 'ns-1'), listenerType, '*');
     expect(preparedList.list.length).toBeGreaterThan(services);
     expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
       preparedList.sumMs / 3,
@@ -282,8 +287,8 @@ describe('EncodedCache during a push', () => {
     expect(preparedList.mostEncoded).toBeLessThan(20);
     expect(nodeAt('10.9.0.2', 'ns-1').prepare(listenerType, '*')).toBeUndefined();
     world = new GivenWorld(tcp);
-    const atOnce = nodeAt('10.9.0.1', 'ns-1').get(listenerType, '*')!;
-    expect(preparedList.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+    const unpreparedList = nodeAt('10.9.0.1', 'ns-1').get(listenerType, '*')!;
+    expect(preparedList.list).toEqual([...unpreparedList.resources].map(([name, { version }]) => [name, version]));
   });
 
   it('prepares a single route configuration with thousands of routes in pieces', () => {
@@ -303,14 +308,14 @@ describe('EncodedCache during a push', () => {
     const all = [...objects, gateway, routes('one', ['one.test']), routes('two', ['two.test'])];
     const edge = { namespace: 'edge', type: 'router', labels: { istio: 'gw' } } as const;
     world = new GivenWorld(all);
-    const preparedList = prepared(world.connect('10.9.0.9', edge), routeType, ['http.80']);
+    const preparedList = prepareInPieces(world.connect('10.9.0.9', edge), routeType, ['http.80']);
     expect(preparedList.stretches).toBeGreaterThan(30);
     expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
       preparedList.sumMs / 4,
     );
-    const atOnce = new GivenWorld(all).connect('10.9.0.9', edge).get(routeType, ['http.80'])!;
-    expect(preparedList.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
-    const { virtualHosts } = routesIn(atOnce.resources.get('http.80')!);
+    const unpreparedList = new GivenWorld(all).connect('10.9.0.9', edge).get(routeType, ['http.80'])!;
+    expect(preparedList.list).toEqual([...unpreparedList.resources].map(([name, { version }]) => [name, version]));
+    const { virtualHosts } = routesIn(unpreparedList.resources.get('http.80')!);
     expect(virtualHosts.map(({ name, domains, routes: ownRoutes }) => [name, domains, ownRoutes.length])).toEqual([
       ['one.test:80', ['one.test'], 4_000],
       ['two.test:80', ['two.test'], 4_000],
@@ -331,10 +336,10 @@ describe('EncodedCache during a push', () => {
     world = new GivenWorld([...objects, gateway]);
     const node = world.connect('10.9.0.9', { namespace: 'edge', type: 'router', labels: { istio: 'gw' } });
     const names = Array.from({ length: hosts }, (_, index) => `https.443.https-${index}.gw.edge`);
-    expect(prepared(node, routeType, names).list).toHaveLength(hosts);
+    expect(prepareInPieces(node, routeType, names).list).toHaveLength(hosts);
     const [filter] = readConfigFile('filter.yaml', responsesWithoutServer, { creationTimestamp: 0 }).configs;
     node.typesToPush(world.put(filter!), [routeType]);
-    const preparedList = prepared(node, routeType, names);
+    const preparedList = prepareInPieces(node, routeType, names);
     expect(preparedList.list).toHaveLength(hosts);
     expect(preparedList.mostEncoded).toBeLessThan(100);
     expect(preparedList.stretches).toBeGreaterThan(hosts / 100);

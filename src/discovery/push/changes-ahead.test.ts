@@ -43,10 +43,10 @@ class PushedProxy {
   }
 
   take(change: ReturnType<GivenWorld['publish']>): void {
-    const pushed = this.#node.typesToPush(change, types);
+    const pushedTypes = this.#node.typesToPush(change, types);
     // Envoy requests endpoints again with changed clusters.
-    const taken = pushed.includes(clusterType) ? [...pushed, endpointType] : pushed;
-    for (const type of taken) this.has[type] = versionsOf(this.#node, type);
+    const takenTypes = pushedTypes.includes(clusterType) ? [...pushedTypes, endpointType] : pushedTypes;
+    for (const type of takenTypes) this.has[type] = versionsOf(this.#node, type);
   }
 }
 
@@ -115,10 +115,10 @@ describe('an object that changes before an earlier change is published', () => {
       const proxy = new PushedProxy(world);
       const publications: Publication[] = [];
       world.state.onPublished((publication) => publications.push(publication));
-      const earlier = world.compute({ [keyOf(first)]: first });
-      const later = world.compute({ [keyOf(old)]: next });
-      proxy.take(world.publish(earlier));
-      proxy.take(world.publish(later));
+      const earlierChange = world.compute({ [keyOf(first)]: first });
+      const laterChange = world.compute({ [keyOf(old)]: next });
+      proxy.take(world.publish(earlierChange));
+      proxy.take(world.publish(laterChange));
       expect([...publications[0]!.changed]).toContain(named);
       const now = [...otherEntries, first, ...(next ? [next] : [])];
       expect(proxy.has).toEqual(new PushedProxy(new GivenWorld(now)).has);
@@ -150,10 +150,10 @@ describe('an object that changes before an earlier change is published', () => {
     world.compute({ 'VirtualService/a/x': undefined, [keyOf(entry('z'))]: entry('z') });
     world.publish(unrelated);
     world.publish({ forced: false, changed: [] });
-    const [first, second] = publications.map(({ changed }) => [...changed]);
+    const [first, secondChange] = publications.map(({ changed }) => [...changed]);
     expect(first).toEqual(
       expect.arrayContaining(['ServiceEntry/a/y.test', 'ServiceEntry/a/z.test', 'VirtualService/a/x']),
     );
-    expect(second).toEqual([]);
+    expect(secondChange).toEqual([]);
   });
 });

@@ -25,9 +25,19 @@ const numRuns = Number(process.env.PROPERTY_RUNS ?? sized({ quick: 10, short: 30
 
 const watched = [clusterType, endpointType, listenerType, routeType, secretType, extensionType, nameTableType];
 const namespaces = ['a', 'b', 'istio-system'];
-const near = 'near.a.svc.cluster.local';
+const nearHost = 'near.a.svc.cluster.local';
 /** Without Kubernetes, the short name `s` matches one of the last two hosts, depending on which exists. */
-const hosts = ['x.test', 'y.test', 'z.test', 'w.x.test', '*.x.test', 'db.test', 's.a', 's.a.svc.cluster.local', near];
+const hosts = [
+  'x.test',
+  'y.test',
+  'z.test',
+  'w.x.test',
+  '*.x.test',
+  'db.test',
+  's.a',
+  's.a.svc.cluster.local',
+  nearHost,
+];
 const subsets = ['', 'v1'];
 const ports = [80, 443, 9000];
 
@@ -82,10 +92,10 @@ const nearService = fc
     trafficDistribution: fc.constantFrom(undefined, 'PreferClose', 'PreferSameNode'),
     labels: fc.constantFrom({}, { 'istio.io/persistent-session': 'true' }),
   })
-  .map(({ labels, ...about }) => {
+  .map(({ labels, ...fields }) => {
     const ports = [{ name: 'p', port: 80, protocol: 'TCP', targetPort: 80 }];
     const ownSpec = { type: 'ClusterIP', clusterIP: '10.6.0.1', clusterIPs: [], ports, externalIPs: [] };
-    const spec = defined({ ...ownSpec, ...about, publishNotReadyAddresses: false });
+    const spec = defined({ ...ownSpec, ...fields, publishNotReadyAddresses: false });
     const built = givenObject('Service', 'a', 'near', { spec, status: { loadBalancer: { ingress: [] } } });
     return { ...built, labels, resourceVersion: `${built.resourceVersion}${JSON.stringify(labels)}` };
   });
@@ -114,7 +124,7 @@ const alias = fc
   .record({
     namespace: fc.constantFrom('a', 'b'),
     name: fc.constantFrom('s', 'alias'),
-    externalName: fc.constantFrom('x.test', 'y.test', near, 's.a.svc.cluster.local', 'alias.a.svc.cluster.local'),
+    externalName: fc.constantFrom('x.test', 'y.test', nearHost, 's.a.svc.cluster.local', 'alias.a.svc.cluster.local'),
   })
   .map(({ namespace, name, externalName }) => {
     const ownSpec = { type: 'ExternalName', externalName, clusterIP: '', clusterIPs: [], ports: [], externalIPs: [] };
@@ -144,13 +154,13 @@ const virtualService = fc
     timeoutMs: fc.constantFrom(1000, 2000),
     age: fc.constantFrom(0, 5),
   })
-  .map(({ namespace, name, host, to, subset, delegate, asks, tcp, timeoutMs, age, ...rest }) => {
+  .map(({ namespace, name, host, to, subset, delegate, asks, tcp, timeoutMs, age, ...fields }) => {
     const route = [{ destination: defined({ host: to, subset: subset || undefined }) }];
     const match = Object.keys(asks).length > 0 ? [asks] : undefined;
     const leads = delegate !== undefined && host !== undefined;
     const http = [defined({ match, ...(leads ? { delegate: { name: delegate } } : { timeoutMs, route }) })];
     const routes = tcp && host !== undefined ? { tcp: [{ route }] } : { http };
-    const spec = defined({ ...rest, hosts: host === undefined ? [] : [host], ...routes });
+    const spec = defined({ ...fields, hosts: host === undefined ? [] : [host], ...routes });
     return givenObject('VirtualService', namespace, name, spec, age);
   });
 
@@ -166,11 +176,11 @@ const destinationRule = fc
     withSubset: fc.boolean(),
     age: fc.constantFrom(0, 5),
   })
-  .map(({ namespace, name, requests, sticky, withSubset, age, ...rest }) => {
+  .map(({ namespace, name, requests, sticky, withSubset, age, ...fields }) => {
     const connectionPool = { http: { http2MaxRequests: requests }, tcp: { idleTimeoutMs: requests * 1000 } };
     const loadBalancer = sticky ? { consistentHash: { useSourceIp: true } } : undefined;
     const spec = defined({
-      ...rest,
+      ...fields,
       trafficPolicy: defined({
         connectionPool,
         loadBalancer,
@@ -244,12 +254,12 @@ const kubernetesGateway = fc
     gatewayClassName: fc.constantFrom('istio', 'istio', 'other'),
     certificateOf: fc.constantFrom(undefined, 'a'),
   })
-  .map(({ namespace, hostname, secure, connections, from, certificateOf, ...about }) => {
+  .map(({ namespace, hostname, secure, connections, from, certificateOf, ...fields }) => {
     const allowedRoutes = { namespaces: { from } };
     const certificateRefs = [defined({ group: '', kind: 'Secret', name: 'web', namespace: certificateOf })];
     const tls = { mode: 'Terminate', certificateRefs, options: {} };
     const plain = defined({ name: 'plain', port: 80, protocol: 'HTTP', hostname, allowedRoutes });
-    const ofConnections = {
+    const tcpListeners = {
       TCP: { name: 't', port: 9000, protocol: 'TCP', allowedRoutes },
       Passthrough: { name: 'p', port: 443, protocol: 'TLS', tls: { ...tls, mode: 'Passthrough' }, allowedRoutes },
       Terminate: { name: 'e', port: 443, protocol: 'TLS', hostname: 'w.x.test', tls, allowedRoutes },
@@ -257,9 +267,9 @@ const kubernetesGateway = fc
     const listeners = [
       plain,
       ...(secure ? [{ name: 's', port: 443, protocol: 'HTTPS', tls, allowedRoutes }] : []),
-      ...connections.map((one) => ofConnections[one as keyof typeof ofConnections]),
+      ...connections.map((one) => tcpListeners[one as keyof typeof tcpListeners]),
     ];
-    return givenObject('KubernetesGateway', namespace, 'front', { ...about, listeners });
+    return givenObject('KubernetesGateway', namespace, 'front', { ...fields, listeners });
   });
 
 const route = fc
@@ -277,16 +287,16 @@ const route = fc
   })
   .map(({ kind, namespace, name, parent, port, hostnames, path, backend, weight, age }) => {
     const gateway = { group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'front', namespace: 'a' };
-    const over = defined({ group: '', kind: 'Service', name: 'near', namespace: 'a', port });
+    const serviceParent = defined({ group: '', kind: 'Service', name: 'near', namespace: 'a', port });
     const matches = [{ path: { type: 'PathPrefix', value: path }, headers: [], queryParams: [] }];
     const core = { group: '', kind: 'Service', namespace: 'a', filters: [] };
     const backendRefs = [
       { ...core, name: backend, port: 80, weight },
       { ...core, name: 'near', port: 80, weight: 1 },
     ];
-    const ofConnections = kind === 'TLSRoute' || kind === 'TCPRoute';
-    const rules = [{ matches: ofConnections ? [] : matches, filters: [], backendRefs }];
-    const parentRefs = [parent === 'Gateway' ? gateway : over];
+    const isConnectionRoute = kind === 'TLSRoute' || kind === 'TCPRoute';
+    const rules = [{ matches: isConnectionRoute ? [] : matches, filters: [], backendRefs }];
+    const parentRefs = [parent === 'Gateway' ? gateway : serviceParent];
     return givenObject(
       kind,
       namespace,
@@ -342,10 +352,14 @@ const credential = fc
     configMap: fc.boolean(),
   })
   .map(({ namespace, name, pair, roots, configMap }) => {
-    const ofRoots = defined({ 'ca.crt': roots });
-    if (configMap) return givenObject('ConfigMap', namespace, name, { data: ofRoots, binaryData: {} });
-    const ofPair = pair ? { 'tls.crt': pair.certificate, 'tls.key': pair.privateKey } : {};
-    return givenObject('Secret', namespace, name, { type: 'Opaque', data: {}, stringData: { ...ofPair, ...ofRoots } });
+    const rootData = defined({ 'ca.crt': roots });
+    if (configMap) return givenObject('ConfigMap', namespace, name, { data: rootData, binaryData: {} });
+    const pairData = pair ? { 'tls.crt': pair.certificate, 'tls.key': pair.privateKey } : {};
+    return givenObject('Secret', namespace, name, {
+      type: 'Opaque',
+      data: {},
+      stringData: { ...pairData, ...rootData },
+    });
   });
 
 const peerMode = fc.constantFrom('UNSET', 'DISABLE', 'PERMISSIVE', 'STRICT');
@@ -365,7 +379,7 @@ const peerAuthentication = fc
 
 const scope = { namespace: anyNamespace, name: fc.constantFrom('one', 'two'), age: fc.constantFrom(0, 5) };
 /** Target of a policy: namespace, workload or gateway. */
-const held = fc.constantFrom(
+const policyTarget = fc.constantFrom(
   {},
   { selector: { app: 'web' } },
   { targetRefs: [{ group: 'networking.istio.io', kind: 'Gateway', name: 'gw' }] },
@@ -373,7 +387,7 @@ const held = fc.constantFrom(
 const authorizationPolicy = fc
   .record({
     ...scope,
-    held,
+    held: policyTarget,
     // The extension provider of CUSTOM does not exist, so all requests are denied.
     action: fc.constantFrom({ action: 'ALLOW' }, { action: 'DENY' }, { action: 'CUSTOM', provider: 'nobody' }),
     to: fc.constantFrom(undefined, [{ methods: ['GET'] }], [{ ports: ['80'] }]),
@@ -395,7 +409,7 @@ const authorizationPolicy = fc
 const requestAuthentication = fc
   .record({
     ...scope,
-    held,
+    held: policyTarget,
     issuers: fc.subarray(['https://one.test', 'https://two.test'], { minLength: 1 }),
     keys: fc.nat(2),
   })
@@ -453,7 +467,7 @@ const envoyFilter = fc
 const telemetry = fc
   .record({
     ...scope,
-    held,
+    held: policyTarget,
     disabled: fc.boolean(),
     provider: fc.constantFrom(undefined, ['envoy'], ['nobody']),
     mode: fc.constantFrom('CLIENT', 'SERVER', 'CLIENT_AND_SERVER'),
@@ -466,7 +480,7 @@ const telemetry = fc
 const wasmPlugin = fc
   .record({
     ...scope,
-    held,
+    held: policyTarget,
     // URLs of a service that may exist, or an unknown one.
     url: fc.constantFrom('http://x.test:80/a.wasm', 'oci://x.test/a', 'file:///a.wasm'),
     phase: fc.constantFrom(undefined, 'AUTHN'),
@@ -537,7 +551,7 @@ const boundVirtualService = fc
     return givenObject('VirtualService', routed.namespace, routed.name, ownSpec, routed.creationTimestamp);
   });
 /** Objects with an effect on routes of gateways. */
-const ofRouters = fc.oneof(
+const routerObjects = fc.oneof(
   { weight: 6, arbitrary: boundVirtualService },
   { weight: 3, arbitrary: gateway },
   { weight: 1, arbitrary: gatewayOfServices },
@@ -547,7 +561,7 @@ const ofRouters = fc.oneof(
   { weight: 1, arbitrary: envoyFilter },
 );
 /** Objects with an effect on TLS from gateways to Services. */
-const ofBackends = fc.oneof(
+const backendObjects = fc.oneof(
   { weight: 6, arbitrary: backendTlsPolicy },
   { weight: 3, arbitrary: credential.filter(({ kind, name }) => kind === 'ConfigMap' && name === 'ca') },
   { weight: 2, arbitrary: nearService },
@@ -590,9 +604,9 @@ const stepOf = (put: fc.Arbitrary<Config>): fc.Arbitrary<Step> =>
 
 /** The version of an object covers only labels and annotations of its metadata (config-file.ts). */
 function withMetadata(config: Config, metadata: MetadataChange['metadata']): Config {
-  const changed = { ...config, ...metadata };
-  const { spec, labels, annotations } = changed;
-  return { ...changed, resourceVersion: JSON.stringify([spec, labels, annotations]) };
+  const changedConfig = { ...config, ...metadata };
+  const { spec, labels, annotations } = changedConfig;
+  return { ...changedConfig, resourceVersion: JSON.stringify([spec, labels, annotations]) };
 }
 
 const clients: readonly Client[] = [
@@ -636,7 +650,7 @@ const routers: readonly Client[] = [
   { ip: '10.9.0.12', namespace: 'a', labels: { app: 'web' }, metadata: { UNPRIVILEGED_POD: 'true' } },
   { ip: '10.9.0.13', namespace: 'b', labels: { app: 'web' }, metadata: { TEAM: 'blue' } },
   { ip: '10.9.0.1', namespace: 'b', metadata: { WORKLOAD_CERTIFICATES: 'true' } },
-].map((about) => ({ type: 'router', ...about }));
+].map((fields) => ({ type: 'router', ...fields }));
 
 /** Assignments, including those of aliases by target. */
 const assignments = [...hosts, 'alias.a.svc.cluster.local|x.test', 's.a.svc.cluster.local|y.test'].flatMap((host) =>
@@ -676,13 +690,13 @@ function resourcesOf(node: MeshNode, type: string, names: readonly string[] | '*
 function stateOfTypes(node: MeshNode, types: readonly string[]): State {
   return Object.fromEntries(
     types.map((type) => {
-      const named: Readonly<Record<string, readonly string[]>> = {
+      const namesByType: Readonly<Record<string, readonly string[]>> = {
         [endpointType]: assignments,
         [routeType]: routes,
         [secretType]: secrets,
         [extensionType]: extensions,
       };
-      const names = named[type] ?? '*';
+      const names = namesByType[type] ?? '*';
       const all = [...resourcesOf(node, type, names)].map(([name, { version }]) => [name, version] as const);
       // The order of named resources is undefined.
       return [type, names === '*' ? all : all.sort(([a], [b]) => (a < b ? -1 : 1))];
@@ -692,14 +706,14 @@ function stateOfTypes(node: MeshNode, types: readonly string[]): State {
 
 /** In a layered list, common resources precede others. */
 function inAnyOrder(state: State): State {
-  const sorted = (list: State[string]) => list.toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(Object.entries(state).map(([type, list]) => [type, sorted(list)]));
+  const sortedByName = (list: State[string]) => list.toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(Object.entries(state).map(([type, list]) => [type, sortedByName(list)]));
 }
 
 /** Names that have different versions, or are in only one of the lists. */
-function differing(a: State[string], b: State[string]): string[] {
-  const [previous, after] = [new Map(a), new Map(b)];
-  return [...new Set([...previous.keys(), ...after.keys()])].filter((name) => previous.get(name) !== after.get(name));
+function differingNames(a: State[string], b: State[string]): string[] {
+  const [previous, next] = [new Map(a), new Map(b)];
+  return [...new Set([...previous.keys(), ...next.keys()])].filter((name) => previous.get(name) !== next.get(name));
 }
 
 /** Cluster of an assignment. For an alias, the assignment also contains the target, `outbound|80||alias.test|target.test`. */
@@ -708,7 +722,7 @@ function clusterOf(assignment: string): string {
 }
 
 function connectAll(world: GivenWorld, all: readonly Client[] = clients): MeshNode[] {
-  return all.map(({ ip, ...about }) => world.connect(ip, about));
+  return all.map(({ ip, ...fields }) => world.connect(ip, fields));
 }
 
 interface KeepingUp {
@@ -734,9 +748,9 @@ function expectToKeepUp(
   const present = new Map(start.map((object) => [configKeyText(object), object]));
   const world = worldOf(present.values());
   const nodes = connectAll(world, all);
-  let held = nodes.map((node) => stateOfTypes(node, types));
+  let lastStates = nodes.map((node) => stateOfTypes(node, types));
   // Streams without subscriptions. The `late` ones are not even notified of changes.
-  const [idle, late] = [connectAll(world, all), connectAll(world, all)];
+  const [idle, lateNodes] = [connectAll(world, all), connectAll(world, all)];
   const changes: ResourceChange[] = [];
   const everPut = [...present.keys()];
   for (const step of steps) {
@@ -744,35 +758,36 @@ function expectToKeepUp(
     const change = world.change(edits);
     changes.push(change);
     for (const node of idle) expect(node.typesToPush(change, [])).toEqual([]);
-    const fresh = connectAll(worldOf(present.values()), all).map((node) => stateOfTypes(node, types));
-    held = nodes.map((node, index) => {
-      const concerned = node.typesToPush(change, types);
+    const freshStates = connectAll(worldOf(present.values()), all).map((node) => stateOfTypes(node, types));
+    lastStates = nodes.map((node, index) => {
+      const pushedTypes = node.typesToPush(change, types);
       const now = stateOfTypes(node, types);
-      expect(now, `node ${index} after ${Object.keys(edits)}`).toEqual(fresh[index]);
+      expect(now, `node ${index} after ${Object.keys(edits)}`).toEqual(freshStates[index]);
       for (const type of types) {
-        if (concerned.includes(type)) continue;
-        const news = differing(held[index]![type]!, now[type]!);
+        if (pushedTypes.includes(type)) continue;
+        const changedNames = differingNames(lastStates[index]![type]!, now[type]!);
         // Envoy requests endpoints of new and changed clusters, and none without a cluster.
-        const changed = type === endpointType ? differing(held[index]![clusterType]!, now[clusterType]!) : [];
+        const changedClusters =
+          type === endpointType ? differingNames(lastStates[index]![clusterType]!, now[clusterType]!) : [];
         const clusters = new Set(
-          [held[index]!, now].flatMap((state) => (state[clusterType] ?? []).map(([name]) => name)),
+          [lastStates[index]!, now].flatMap((state) => (state[clusterType] ?? []).map(([name]) => name)),
         );
-        const isOfCluster = (name: string): boolean =>
-          changed.includes(clusterOf(name)) || (type === endpointType && !clusters.has(clusterOf(name)));
+        const isInChangedCluster = (name: string): boolean =>
+          changedClusters.includes(clusterOf(name)) || (type === endpointType && !clusters.has(clusterOf(name)));
         expect(
-          news.filter((name) => !isOfCluster(name)),
+          changedNames.filter((name) => !isInChangedCluster(name)),
           `${type} of node ${index}, not pushed after ${Object.keys(edits)}`,
         ).toEqual([]);
       }
       return now;
     });
   }
-  expect(held.map(inAnyOrder)).toEqual(
+  expect(lastStates.map(inAnyOrder)).toEqual(
     connectAll(unsharedWorldOf(present.values()), all).map((node) => inAnyOrder(stateOfTypes(node, types))),
   );
-  for (const node of late) node.typesToPush(changes.at(-1)!, types);
-  expect(idle.map((node) => stateOfTypes(node, types))).toEqual(held);
-  expect(late.map((node) => stateOfTypes(node, types))).toEqual(held);
+  for (const node of lateNodes) node.typesToPush(changes.at(-1)!, types);
+  expect(idle.map((node) => stateOfTypes(node, types))).toEqual(lastStates);
+  expect(lateNodes.map((node) => stateOfTypes(node, types))).toEqual(lastStates);
 }
 
 /**
@@ -788,26 +803,26 @@ function expectToCatchUp(
   const present = new Map(start.map((object) => [configKeyText(object), object]));
   const world = new GivenWorld([...present.values()], undefined, undefined, {}, '', maxChangesAtOnce);
   const nodes = connectAll(world);
-  const held = nodes.map((node) => ({ ...stateOfTypes(node, watched) }));
+  const lastStates = nodes.map((node) => ({ ...stateOfTypes(node, watched) }));
   const everPut = [...present.keys()];
-  const waiting: ComputedChange[] = [];
+  const pendingChanges: ComputedChange[] = [];
   const publishOne = (): void => {
-    const change = world.publish(waiting.shift()!);
+    const change = world.publish(pendingChanges.shift()!);
     for (const [index, node] of nodes.entries()) {
-      const concerned = node.typesToPush(change, watched);
+      const pushedTypes = node.typesToPush(change, watched);
       // Endpoints are sent again with changed clusters.
-      const types = concerned.includes(clusterType) ? [...new Set([...concerned, endpointType])] : concerned;
-      Object.assign(held[index]!, stateOfTypes(node, types));
+      const types = pushedTypes.includes(clusterType) ? [...new Set([...pushedTypes, endpointType])] : pushedTypes;
+      Object.assign(lastStates[index]!, stateOfTypes(node, types));
     }
   };
   for (const [index, step] of steps.entries()) {
-    waiting.push(world.compute(editsOf(step, present, everPut)));
-    while (waiting.length > lags[index % lags.length]!) publishOne();
+    pendingChanges.push(world.compute(editsOf(step, present, everPut)));
+    while (pendingChanges.length > lags[index % lags.length]!) publishOne();
   }
-  while (waiting.length > 0) publishOne();
-  const fresh = connectAll(new GivenWorld([...present.values()]));
-  for (const [index, node] of fresh.entries())
-    expect(inAnyOrder(held[index]!), `node ${index}`).toEqual(inAnyOrder(stateOfTypes(node, watched)));
+  while (pendingChanges.length > 0) publishOne();
+  const freshNodes = connectAll(new GivenWorld([...present.values()]));
+  for (const [index, node] of freshNodes.entries())
+    expect(inAnyOrder(lastStates[index]!), `node ${index}`).toEqual(inAnyOrder(stateOfTypes(node, watched)));
 }
 
 /** Applies a step to the present objects. */
@@ -831,9 +846,9 @@ function editsOf(
     const key = everPut[place];
     const object = key === undefined ? undefined : present.get(key);
     if (object === undefined) continue;
-    const changed = withMetadata(object, metadata);
-    present.set(key!, changed);
-    edits[key!] = changed;
+    const changedObject = withMetadata(object, metadata);
+    present.set(key!, changedObject);
+    edits[key!] = changedObject;
   }
   return edits;
 }
@@ -880,8 +895,8 @@ describe('incremental push contexts and caches', () => {
   it('give gateways that share routes the same resources as a full build', () => {
     fc.assert(
       fc.property(
-        fc.array(ofRouters, { minLength: 4, maxLength: 12 }),
-        fc.array(stepOf(ofRouters), { minLength: 1, maxLength: 4 }),
+        fc.array(routerObjects, { minLength: 4, maxLength: 12 }),
+        fc.array(stepOf(routerObjects), { minLength: 1, maxLength: 4 }),
         (start, steps) => expectToKeepUp(start, steps, { all: routers, types: [listenerType, routeType] }),
       ),
       { numRuns },
@@ -893,8 +908,8 @@ describe('incremental push contexts and caches', () => {
     fc.assert(
       fc.property(
         fc.tuple(nearService, gateway),
-        fc.array(ofBackends, { minLength: 2, maxLength: 6 }),
-        fc.array(stepOf(ofBackends), { minLength: 1, maxLength: 5 }),
+        fc.array(backendObjects, { minLength: 2, maxLength: 6 }),
+        fc.array(stepOf(backendObjects), { minLength: 1, maxLength: 5 }),
         (first, otherObjects, steps) => expectToKeepUp([...first, ...otherObjects], steps, { all: routers, types }),
       ),
       { numRuns: Math.ceil(numRuns / 2) },
@@ -902,13 +917,13 @@ describe('incremental push contexts and caches', () => {
   });
 
   it('give each proxy the same shared and separate resources as a build without sharing', () => {
-    const few = [clusterType, endpointType];
+    const comparedTypes = [clusterType, endpointType];
     fc.assert(
       fc.property(fc.array(meantDifferently, { minLength: 4, maxLength: 14 }), (all) => {
         const states = [60_000, 0].map((maxEntries) => {
           const world = new GivenWorld([...all], maxEntries);
           return [...connectAll(world), world.connect('10.9.0.8', { namespace: 'b', labels: { app: 'web' } })].map(
-            (node) => inAnyOrder(stateOfTypes(node, few)),
+            (node) => inAnyOrder(stateOfTypes(node, comparedTypes)),
           );
         });
         expect(states[0]).toEqual(states[1]);

@@ -5,7 +5,7 @@ import { clusterType, endpointType, listenerType } from '../../networking/index.
 import type { MeshNode } from './mesh-resources.ts';
 
 const services = 120;
-const [few, many] = [6, 36];
+const [smallCount, largeCount] = [6, 36];
 const watched = [clusterType, endpointType, listenerType];
 
 interface Variant {
@@ -113,9 +113,11 @@ const perNamespace = 24;
 
 describe.each(variants)('clusters and endpoints of sidecars in many namespaces (%s)', (_name, variant) => {
   it('are looked up and encoded once, and each further namespace costs only its own resources', () => {
-    const [small, large] = [few, many].map((namespaces) => new Mesh(namespaces, variant).costOf(undefined));
-    expect((large!.lookups - small!.lookups) / (many - few)).toBeLessThan(perNamespace);
-    expect((large!.encoded - small!.encoded) / (many - few)).toBeLessThan(8);
+    const [smallCost, largeCost] = [smallCount, largeCount].map((namespaces) =>
+      new Mesh(namespaces, variant).costOf(undefined),
+    );
+    expect((largeCost!.lookups - smallCost!.lookups) / (largeCount - smallCount)).toBeLessThan(perNamespace);
+    expect((largeCost!.encoded - smallCost!.encoded) / (largeCount - smallCount)).toBeLessThan(8);
   });
 
   it.each([
@@ -123,36 +125,36 @@ describe.each(variants)('clusters and endpoints of sidecars in many namespaces (
     ['private service’s destination rule', (mesh: Mesh) => mesh.rule(3, 20)],
     ['service', (mesh: Mesh) => mesh.service(7, '10.2.0.1')],
   ])('are looked up and encoded in proportion to the size of a change of a %s', (_kind, change) => {
-    const [small, large] = [few, many].map((namespaces) => {
+    const [smallCost, largeCost] = [smallCount, largeCount].map((namespaces) => {
       const mesh = new Mesh(namespaces, variant);
       mesh.costOf(undefined);
       mesh.costOf(mesh.rule(11, 5));
       return mesh.costOf(change(mesh));
     });
-    expect((large!.lookups - small!.lookups) / (many - few)).toBeLessThan(perNamespace);
+    expect((largeCost!.lookups - smallCost!.lookups) / (largeCount - smallCount)).toBeLessThan(perNamespace);
     // These are a cluster, its assignment, and inbound resources in the service's namespace. Inbound resources of other workloads are unchanged.
-    expect(large!.encoded).toBeLessThanOrEqual(6);
-    expect(large!.misses).toBeLessThanOrEqual(4);
+    expect(largeCost!.encoded).toBeLessThanOrEqual(6);
+    expect(largeCost!.misses).toBeLessThanOrEqual(4);
   });
 
   it('equal those of a new client', () => {
-    const [mesh, fresh] = [new Mesh(few, variant), new Mesh(few, variant)];
+    const [mesh, freshMesh] = [new Mesh(smallCount, variant), new Mesh(smallCount, variant)];
     mesh.costOf(undefined);
     for (const change of [mesh.rule(7, 20), mesh.rule(3, 20), mesh.service(7, '10.2.0.1'), mesh.rule(7, 21)]) {
       mesh.costOf(change);
-      fresh.world.put(change);
+      freshMesh.world.put(change);
     }
-    for (const node of fresh.nodes) node.typesToPush({ version: '', forced: false, configs: new Set() }, watched);
-    expect(mesh.versions()).toEqual(fresh.versions());
+    for (const node of freshMesh.nodes) node.typesToPush({ version: '', forced: false, configs: new Set() }, watched);
+    expect(mesh.versions()).toEqual(freshMesh.versions());
   });
 });
 
 it('inbound listeners are unchanged after a change of a DestinationRule', () => {
-  const mesh = new Mesh(few, { served: true });
+  const mesh = new Mesh(smallCount, { served: true });
   mesh.costOf(undefined);
   const countsBefore = mesh.nodes.map((node) => node.get(listenerType, '*')!.resources);
   mesh.costOf(mesh.rule(7, 20));
-  const after = mesh.nodes.map((node) => node.get(listenerType, '*')!.resources);
+  const resourcesAfter = mesh.nodes.map((node) => node.get(listenerType, '*')!.resources);
   // The sidecar in the rule's namespace serves other services, but not service 7.
-  expect(after.map((list, index) => list === countsBefore[index])).toEqual(after.map(() => true));
+  expect(resourcesAfter.map((list, index) => list === countsBefore[index])).toEqual(resourcesAfter.map(() => true));
 });

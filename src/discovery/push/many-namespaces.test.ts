@@ -8,8 +8,8 @@ import type { MeshNode } from './mesh-resources.ts';
 
 const fewServices = 60;
 const manyServices = 300;
-const few = 5;
-const many = 30;
+const fewNamespaces = 5;
+const manyNamespaces = 30;
 
 /** A mesh with services, rules and a sidecar in each namespace. */
 class Spread {
@@ -109,33 +109,35 @@ describe('encoded routes of many namespaces', () => {
     // Services have other domains in their own namespace, which therefore has its own copy of their blocks.
     expect(countsBefore.bytes).toBeLessThan((namespaces / 2) * one);
     spread.costOf(spread.route(7, 2000));
-    const after = new Pieces(spread);
-    expect(after.newSince(countsBefore)).toBeGreaterThan(0);
-    expect(after.newSince(countsBefore)).toBeLessThan(3 * one);
-    const fresh = new Spread(namespaces, manyServices);
-    fresh.world.put(fresh.route(7, 2000));
-    expect(versionsIn(fresh)).toEqual(versionsIn(spread));
+    const piecesAfter = new Pieces(spread);
+    expect(piecesAfter.newSince(countsBefore)).toBeGreaterThan(0);
+    expect(piecesAfter.newSince(countsBefore)).toBeLessThan(3 * one);
+    const freshSpread = new Spread(namespaces, manyServices);
+    freshSpread.world.put(freshSpread.route(7, 2000));
+    expect(versionsIn(freshSpread)).toEqual(versionsIn(spread));
   });
 });
 
 describe('routes of sidecars in many namespaces', () => {
-  let small: Spread;
-  let large: Spread;
-  let atFirst: { readonly small: ReturnType<Spread['costOf']>; readonly large: ReturnType<Spread['costOf']> };
+  let smallSpread: Spread;
+  let largeSpread: Spread;
+  let initialCosts: { readonly small: ReturnType<Spread['costOf']>; readonly large: ReturnType<Spread['costOf']> };
 
   beforeAll(() => {
-    [small, large] = [new Spread(few), new Spread(many)];
-    atFirst = { small: small.costOf(undefined), large: large.costOf(undefined) };
+    [smallSpread, largeSpread] = [new Spread(fewNamespaces), new Spread(manyNamespaces)];
+    initialCosts = { small: smallSpread.costOf(undefined), large: largeSpread.costOf(undefined) };
   });
 
   it("are built once, and each namespace's configuration consists of shared parts", () => {
-    const perNamespace = (atFirst.large.misses - atFirst.small.misses) / (many - few);
+    const perNamespace = (initialCosts.large.misses - initialCosts.small.misses) / (manyNamespaces - fewNamespaces);
     expect(perNamespace).toBeLessThanOrEqual(2);
     // The lookups are for its own services and the plan of the shared configuration.
-    expect((atFirst.large.lookups - atFirst.small.lookups) / (many - few)).toBeLessThan(12);
-    expect(atFirst.large.encoded).toBe(many);
+    expect((initialCosts.large.lookups - initialCosts.small.lookups) / (manyNamespaces - fewNamespaces)).toBeLessThan(
+      12,
+    );
+    expect(initialCosts.large.encoded).toBe(manyNamespaces);
     // The entries are routes of each virtual host, and two for each namespace.
-    expect(large.world.cache.size).toBeLessThanOrEqual(fewServices + 2 * many + 1);
+    expect(largeSpread.world.cache.size).toBeLessThanOrEqual(fewServices + 2 * manyNamespaces + 1);
   });
 
   it.each([
@@ -143,25 +145,26 @@ describe('routes of sidecars in many namespaces', () => {
     ['destination rule', (mesh: Spread) => mesh.rule(7, 20)],
     ['service', (mesh: Spread) => mesh.service(7, 'DNS')],
   ])('are rebuilt only where a %s changes, without looking up others', (_kind, change) => {
-    const [few_, many_] = [small.costOf(change(small)), large.costOf(change(large))];
+    const [few_, many_] = [smallSpread.costOf(change(smallSpread)), largeSpread.costOf(change(largeSpread))];
     // The misses are one virtual host, and a configuration for each namespace.
-    expect(many_.misses).toBeLessThanOrEqual(1 + 2 * many);
-    expect((many_.lookups - few_.lookups) / (many - few)).toBeLessThanOrEqual(5);
+    expect(many_.misses).toBeLessThanOrEqual(1 + 2 * manyNamespaces);
+    expect((many_.lookups - few_.lookups) / (manyNamespaces - fewNamespaces)).toBeLessThanOrEqual(5);
   });
 
   it('equal those of a new client', () => {
-    const fresh = new Spread(many);
-    for (const change of [large.route(3, 1), large.rule(3, 1), large.service(3, 'DNS')]) {
-      large.costOf(change);
-      fresh.world.put(change);
+    const freshSpread = new Spread(manyNamespaces);
+    for (const change of [largeSpread.route(3, 1), largeSpread.rule(3, 1), largeSpread.service(3, 'DNS')]) {
+      largeSpread.costOf(change);
+      freshSpread.world.put(change);
     }
-    for (const change of [large.route(7, 2000), large.rule(7, 20), large.service(7, 'DNS')]) fresh.world.put(change);
-    expect(versionsIn(large)).toEqual(versionsIn(fresh));
+    for (const change of [largeSpread.route(7, 2000), largeSpread.rule(7, 20), largeSpread.service(7, 'DNS')])
+      freshSpread.world.put(change);
+    expect(versionsIn(largeSpread)).toEqual(versionsIn(freshSpread));
   });
 
   it('are the same configuration for all namespaces without services', () => {
     const bytes = ['x', 'y'].map((namespace) => {
-      const node = small.world.connect(`10.7.0.1`, { namespace });
+      const node = smallSpread.world.connect(`10.7.0.1`, { namespace });
       return node.get(routeType, ['8080'])!.resources.get('8080');
     });
     expect(bytes[0]).toBe(bytes[1]);
@@ -221,8 +224,8 @@ describe("routes that are derived from another namespace's routes", () => {
       fc.uniqueArray(fc.constantFrom(...hosts, 'x', 'y'), { minLength: 2 }),
       fc.array(fc.oneof(service, virtualService, rule), { maxLength: 8 }),
     )
-    .map(([known, more]) => [
-      ...known.map((host, index) =>
+    .map(([knownHosts, otherHosts]) => [
+      ...knownHosts.map((host, index) =>
         givenObject('ServiceEntry', host.split('.')[1] ?? 'c', `s${index}`, {
           hosts: [host],
           ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
@@ -231,7 +234,7 @@ describe("routes that are derived from another namespace's routes", () => {
           endpoints: [{ address: `10.1.0.${index}` }],
         }),
       ),
-      ...new Map(more.map((one) => [`${one.kind}/${one.namespace}/${one.name}`, one])).values(),
+      ...new Map(otherHosts.map((one) => [`${one.kind}/${one.namespace}/${one.name}`, one])).values(),
     ]);
   const routesOf = (world: GivenWorld, namespace: string): string => {
     const node = world.connect('10.9.0.1', { namespace });
@@ -241,10 +244,10 @@ describe("routes that are derived from another namespace's routes", () => {
 
   it('equal routes that are built first', () => {
     fc.assert(
-      fc.property(objects, fc.shuffledSubarray(spaces, { minLength: 3 }), (given, inTurn) => {
-        const shared = new GivenWorld(given);
+      fc.property(objects, fc.shuffledSubarray(spaces, { minLength: 3 }), (drawnObjects, inTurn) => {
+        const sharedWorld = new GivenWorld(drawnObjects);
         for (const namespace of inTurn) {
-          expect(routesOf(shared, namespace)).toBe(routesOf(new GivenWorld(given), namespace));
+          expect(routesOf(sharedWorld, namespace)).toBe(routesOf(new GivenWorld(drawnObjects), namespace));
         }
       }),
       { numRuns: 150 },

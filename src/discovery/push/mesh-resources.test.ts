@@ -45,7 +45,7 @@ class Mesh {
   readonly resources = new MeshResources({ context: () => this.state.context, cache: this.cache });
 
   constructor() {
-    this.state.onPublished((published) => this.resources.published(published));
+    this.state.onPublished((publishedState) => this.resources.published(publishedState));
   }
 
   /** Replaces all files. @returns the change of the resulting push */
@@ -53,18 +53,18 @@ class Mesh {
     const { configs } = readConfigFile('mesh.yaml', documents.join('---\n'), { creationTimestamp: 0 });
     this.directory.snapshot = new ConfigSnapshot(configs);
     const { changedServices, changedEndpoints } = this.state.computeServices();
-    const forced = this.state.context === undefined;
-    const changed = [...changedServices, ...changedEndpoints];
-    const { version } = this.state.publishContext({ forced, changed });
-    return { version, forced, configs: new Set(changed) };
+    const isForced = this.state.context === undefined;
+    const changedKeys = [...changedServices, ...changedEndpoints];
+    const { version } = this.state.publishContext({ forced: isForced, changed: changedKeys });
+    return { version, forced: isForced, configs: new Set(changedKeys) };
   }
 
-  connect(ip = '10.0.0.1', about: object = {}): MeshNode {
+  connect(ip = '10.0.0.1', extraMetadata: object = {}): MeshNode {
     const id = `sidecar~${ip}~web-${ip}.shop~shop.svc.cluster.local`;
-    const metadata = { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE', LABELS: { app: 'web' }, ...about };
-    const opened = this.resources.open({ id, cluster: 'web', metadata });
-    if ('error' in opened) throw new Error(opened.error);
-    return opened.resources as MeshNode;
+    const metadata = { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE', LABELS: { app: 'web' }, ...extraMetadata };
+    const openedNode = this.resources.open({ id, cluster: 'web', metadata });
+    if ('error' in openedNode) throw new Error(openedNode.error);
+    return openedNode.resources as MeshNode;
   }
 }
 
@@ -123,7 +123,7 @@ describe('MeshResources', () => {
     [0, 300],
   ])(
     'returns current resources to a node that was last served after %i contexts, %i contexts later',
-    (first, behind) => {
+    (first, contextsBehind) => {
       const publish = (cart: string, user: string): ResourceChange =>
         mesh.apply(service('cart', [cart]), service('user', [user]));
       for (let i = 0; i < first; i++) publish('10.1.1.1', `10.3.${1 + (i % 9)}.1`);
@@ -131,12 +131,12 @@ describe('MeshResources', () => {
       const names = [clusterOf('cart'), clusterOf('user')];
       const previous = node.get(endpointType, names)!.resources.get(clusterOf('cart'));
       publish('10.1.1.2', '10.2.1.1');
-      for (let i = 2; i < behind; i++) publish('10.1.1.2', `10.2.${1 + (i % 9)}.1`);
+      for (let i = 2; i < contextsBehind; i++) publish('10.1.1.2', `10.2.${1 + (i % 9)}.1`);
       node.typesToPush(publish('10.1.1.2', '10.2.77.1'), [clusterType, endpointType]);
-      const fresh = new Mesh();
-      fresh.apply(service('cart', ['10.1.1.2']), service('user', ['10.2.77.1']));
-      const [now, right] = [node, fresh.connect()].map((one) => one.get(endpointType, names)!.resources);
-      for (const name of names) expect(now!.get(name)!.version).toBe(right!.get(name)!.version);
+      const freshMesh = new Mesh();
+      freshMesh.apply(service('cart', ['10.1.1.2']), service('user', ['10.2.77.1']));
+      const [now, expected] = [node, freshMesh.connect()].map((one) => one.get(endpointType, names)!.resources);
+      for (const name of names) expect(now!.get(name)!.version).toBe(expected!.get(name)!.version);
       expect(now!.get(clusterOf('cart'))!.version).not.toBe(previous!.version);
     },
   );
@@ -155,10 +155,10 @@ describe('EncodedCache', () => {
   it('encodes endpoints once for all proxies of a workload', () => {
     const first = mesh.connect('10.0.0.1').get(endpointType, names)!.resources;
     const encodings = mesh.encodings;
-    const second = mesh.connect('10.0.0.2').get(endpointType, names)!.resources;
+    const secondResources = mesh.connect('10.0.0.2').get(endpointType, names)!.resources;
     expect(mesh.encodings).toBe(encodings);
     // The map is the same object, so that the ADS server detects equal lists without comparing them.
-    expect(second).toBe(first);
+    expect(secondResources).toBe(first);
     expect(mesh.connect('10.0.0.3').get(endpointType, [names[0]!])!.resources.get(names[0]!)).toBe(
       first.get(names[0]!),
     );
@@ -172,11 +172,11 @@ describe('EncodedCache', () => {
   });
 
   it('returns different resources to proxies that see different services', () => {
-    const here = mesh.connect('10.0.0.1');
-    const there = mesh.connect('10.0.0.2', { NAMESPACE: 'other', LABELS: {} });
-    here.get(clusterType, '*');
+    const localNode = mesh.connect('10.0.0.1');
+    const otherNode = mesh.connect('10.0.0.2', { NAMESPACE: 'other', LABELS: {} });
+    localNode.get(clusterType, '*');
     const { misses } = mesh.cache.counts;
-    there.get(clusterType, '*');
+    otherNode.get(clusterType, '*');
     expect(mesh.cache.counts.misses).toBe(misses);
   });
 
@@ -186,32 +186,32 @@ describe('EncodedCache', () => {
     const encodings = mesh.encodings;
     const change = mesh.apply(service('cart', ['10.1.1.1', '10.1.1.2']), service('user', ['10.2.1.1']));
     node.typesToPush(change, [endpointType]);
-    const after = node.get(endpointType, names)!.resources;
+    const resourcesAfter = node.get(endpointType, names)!.resources;
     expect(mesh.encodings).toBe(encodings + 1);
-    expect(after.get(names[1]!)).toBe(previous.get(names[1]!));
-    expect(endpointsIn(after.get(names[0]!))).toBe(2);
+    expect(resourcesAfter.get(names[1]!)).toBe(previous.get(names[1]!));
+    expect(endpointsIn(resourcesAfter.get(names[0]!))).toBe(2);
   });
 
   it('keeps the encoded bytes of resources that a change does not affect', () => {
     const node = mesh.connect();
     const previous = node.get(clusterType, '*')!.resources;
     node.typesToPush(mesh.apply(service('cart', ['10.1.1.1'], 81), service('user', ['10.2.1.1'])), [clusterType]);
-    const after = node.get(clusterType, '*')!.resources;
-    expect(after.get(clusterOf('user'))).toBe(previous.get(clusterOf('user')));
-    expect(after.has('outbound|81||cart.example.com')).toBe(true);
+    const resourcesAfter = node.get(clusterType, '*')!.resources;
+    expect(resourcesAfter.get(clusterOf('user'))).toBe(previous.get(clusterOf('user')));
+    expect(resourcesAfter.has('outbound|81||cart.example.com')).toBe(true);
   });
 
   it('returns the endpoints of a service that is created after they were requested', () => {
     const node = mesh.connect();
-    const late = [clusterOf('late')];
-    expect(endpointsIn(node.get(endpointType, late)!.resources.get(late[0]!))).toBe(0);
+    const lateNames = [clusterOf('late')];
+    expect(endpointsIn(node.get(endpointType, lateNames)!.resources.get(lateNames[0]!))).toBe(0);
     const change = mesh.apply(
       service('cart', ['10.1.1.1']),
       service('user', ['10.2.1.1']),
       service('late', ['10.3.1.1']),
     );
     node.typesToPush(change, [endpointType]);
-    expect(endpointsIn(node.get(endpointType, late)!.resources.get(late[0]!))).toBe(1);
+    expect(endpointsIn(node.get(endpointType, lateNames)!.resources.get(lateNames[0]!))).toBe(1);
   });
 
   it('caches nothing if its limit is 0', () => {

@@ -7,7 +7,7 @@ import { MeshResources } from './mesh-resources.ts';
 
 const strict = givenObject('PeerAuthentication', 'a', 'own', { mtls: 'STRICT' });
 const lax = givenObject('PeerAuthentication', 'a', 'own', { mtls: 'PERMISSIVE' });
-const forced: ResourceChange = { version: '', forced: true, configs: new Set() };
+const forcedChange: ResourceChange = { version: '', forced: true, configs: new Set() };
 
 describe('a node that must use mutual TLS without certificates', () => {
   it('causes a warning when it connects, and again only if the problem recurs after its resolution', () => {
@@ -19,26 +19,26 @@ describe('a node that must use mutual TLS without certificates', () => {
       warn: (node, message) => warnings.push(`${node}: ${message}`),
     });
     const connect = (id: string, metadata: object) => {
-      const opened = resources.open({
+      const openedNode = resources.open({
         id: `sidecar~10.0.0.1~${id}.a~a.svc.cluster.local`,
         cluster: '',
         metadata: { ...metadata },
       });
-      if ('error' in opened) throw new Error(opened.error);
-      return opened.resources;
+      if ('error' in openedNode) throw new Error(openedNode.error);
+      return openedNode.resources;
     };
     connect('with', { NAMESPACE: 'a', ISTIO_VERSION: '1.30.0' });
     expect(warnings).toEqual([]);
 
-    const bare = connect('bare', { NAMESPACE: 'a' });
+    const bareNode = connect('bare', { NAMESPACE: 'a' });
     expect(warnings).toEqual([expect.stringMatching(/bare\.a.*: PeerAuthentication a\/own requires mutual TLS/)]);
-    bare.typesToPush(forced, []);
+    bareNode.typesToPush(forcedChange, []);
     expect(warnings).toHaveLength(1);
 
     world.put(lax);
-    bare.typesToPush(forced, []);
+    bareNode.typesToPush(forcedChange, []);
     world.put(strict);
-    bare.typesToPush(forced, []);
+    bareNode.typesToPush(forcedChange, []);
     expect(warnings).toHaveLength(2);
   });
 });
@@ -55,15 +55,15 @@ describe('a node with Wasm configuration', () => {
       cache: new EncodedCache({ maxEntries: 0 }),
       warn: (_, message) => warnings.push(message),
     });
-    const opened = resources.open({
+    const openedNode = resources.open({
       id: 'sidecar~10.0.0.1~web.a~a.svc.cluster.local',
       cluster: '',
       metadata: { NAMESPACE: 'a' },
       ...(envoy && { envoy }),
     });
-    if ('error' in opened) throw new Error(opened.error);
+    if ('error' in openedNode) throw new Error(openedNode.error);
     // A push without a relevant change does not warn again.
-    opened.resources.typesToPush(forced, []);
+    openedNode.resources.typesToPush(forcedChange, []);
     return warnings;
   }
 

@@ -71,7 +71,7 @@ function costOf(world: GivenWorld, nodes: readonly MeshNode[], change: () => Res
       lists.add(node.get(type, requestedNames(type))!.resources);
     }
   }
-  const differing = [...types].flatMap((type) =>
+  const differingResources = [...types].flatMap((type) =>
     [...nodes[0]!.get(type, requestedNames(type))!.resources].filter(
       ([name, one]) => previous.get(type)!.get(name) !== one,
     ),
@@ -81,7 +81,7 @@ function costOf(world: GivenWorld, nodes: readonly MeshNode[], change: () => Res
     encoded: world.encodings - counts.encoded,
     types: [...types],
     lists: lists.size,
-    differing: differing.length,
+    differing: differingResources.length,
   };
 }
 
@@ -123,17 +123,17 @@ describe(`a push to ${sidecars} sidecars of the same shape`, () => {
 
   it('builds each resource once while sidecars are served from two contexts', () => {
     const change = world.put(serviceEntry(3, '10.1.1.3'));
-    const late = nodes[0]!;
+    const lateNode = nodes[0]!;
     for (const node of nodes.slice(1)) {
       node.typesToPush(change, watched);
       node.get(endpointType, names);
     }
     const { misses } = world.cache.counts;
-    const old = late.get(endpointType, names)!;
+    const oldList = lateNode.get(endpointType, names)!;
     expect(world.cache.counts.misses).toBe(misses);
-    late.typesToPush(change, watched);
-    expect(late.get(endpointType, names)!.resources).not.toBe(old.resources);
-    expect(late.get(endpointType, names)!.resources).toBe(nodes[1]!.get(endpointType, names)!.resources);
+    lateNode.typesToPush(change, watched);
+    expect(lateNode.get(endpointType, names)!.resources).not.toBe(oldList.resources);
+    expect(lateNode.get(endpointType, names)!.resources).toBe(nodes[1]!.get(endpointType, names)!.resources);
   });
 });
 
@@ -151,16 +151,16 @@ describe('sidecars of different shapes', () => {
 describe('an EncodedCache that is too small', () => {
   it('returns all resources and stays within its limit', () => {
     const indexes = Array.from({ length: services }, (_, index) => index);
-    const small = new GivenWorld(
+    const smallWorld = new GivenWorld(
       indexes.map((index) => serviceEntry(index)),
       10,
     );
-    const large = worldOf().world;
-    const node = small.connect('10.9.0.1');
+    const largeWorld = worldOf().world;
+    const node = smallWorld.connect('10.9.0.1');
     takeAll([node]);
-    expect(small.cache.size).toBe(10);
-    expect(small.cache.counts.evictions).toBeGreaterThan(0);
-    const other = large.connect('10.9.0.1').get(endpointType, names)!.resources;
+    expect(smallWorld.cache.size).toBe(10);
+    expect(smallWorld.cache.counts.evictions).toBeGreaterThan(0);
+    const other = largeWorld.connect('10.9.0.1').get(endpointType, names)!.resources;
     expect([...node.get(endpointType, names)!.resources].map(([name, { version }]) => [name, version])).toEqual(
       [...other].map(([name, { version }]) => [name, version]),
     );

@@ -29,6 +29,6 @@ test.each([
     clusterName: 'c',
     endpoints: structuredClone(endpoints) as never,
   });
-  const encoded = encodeResource(ClusterLoadAssignmentSchema, assignment, 'c');
-  expect(resourceReferences.isEmptyAssignment(encoded)).toBe(expected);
+  const encodedAssignment = encodeResource(ClusterLoadAssignmentSchema, assignment, 'c');
+  expect(resourceReferences.isEmptyAssignment(encodedAssignment)).toBe(expected);
 });

@@ -20,31 +20,31 @@ function secret(namespace: string, name: string): Config {
 
 const names = ['kubernetes://one', 'kubernetes://two', 'kubernetes://shop/one'];
 
-function served(node: MeshNode, requestedNames: readonly string[] = names): Map<string, string> {
+function secretVersions(node: MeshNode, requestedNames: readonly string[] = names): Map<string, string> {
   return new Map([...node.get(secretType, requestedNames)!.resources].map(([name, { version }]) => [name, version]));
 }
 
 describe('Secrets of a namespace', () => {
   const world = new GivenWorld([secret('edge', 'one'), secret('edge', 'two'), secret('shop', 'one')]);
   const gateway = (identity?: string): MeshNode => {
-    const opened = world.resources.open({
+    const openedNode = world.resources.open({
       id: 'router~10.9.0.1~front.edge~edge.svc.cluster.local',
       cluster: 'front',
       metadata: { NAMESPACE: 'edge' },
       ...(identity !== undefined && { verifiedIdentity: identity }),
     });
-    if ('error' in opened) throw new Error(opened.error);
-    return opened.resources as MeshNode;
+    if ('error' in openedNode) throw new Error(openedNode.error);
+    return openedNode.resources as MeshNode;
   };
 
   it('are served to gateways with a verified identity of the same namespace', () => {
-    expect([...served(gateway('spiffe://cluster.local/ns/edge/sa/front')).keys()]).toEqual(names.slice(0, 2));
+    expect([...secretVersions(gateway('spiffe://cluster.local/ns/edge/sa/front')).keys()]).toEqual(names.slice(0, 2));
   });
 
   it('are served to no other clients', () => {
-    expect(served(gateway()).size).toBe(0);
-    expect(served(gateway('spiffe://cluster.local/ns/shop/sa/front')).size).toBe(0);
-    expect(served(gateway('somebody')).size).toBe(0);
+    expect(secretVersions(gateway()).size).toBe(0);
+    expect(secretVersions(gateway('spiffe://cluster.local/ns/shop/sa/front')).size).toBe(0);
+    expect(secretVersions(gateway('somebody')).size).toBe(0);
   });
 });
 
@@ -53,21 +53,21 @@ describe('a changed Secret', () => {
     const world = new GivenWorld([secret('edge', 'one'), secret('edge', 'two')]);
     const edge = world.connect('10.9.0.1', { namespace: 'edge', type: 'router', secrets: true });
     const shop = world.connect('10.9.0.2', { namespace: 'shop', type: 'router', secrets: true });
-    const previous = served(edge);
-    served(shop);
+    const previous = secretVersions(edge);
+    secretVersions(shop);
     const encodingsBefore = world.encodings;
     const change = world.put(secret('edge', 'one'));
     expect(shop.typesToPush(change, [clusterType, secretType])).toEqual([]);
     expect(edge.typesToPush(change, [clusterType, secretType])).toEqual([secretType]);
-    const after = served(edge);
-    expect(after.get('kubernetes://one')).not.toBe(previous.get('kubernetes://one'));
-    expect(after.get('kubernetes://two')).toBe(previous.get('kubernetes://two'));
+    const versionsAfter = secretVersions(edge);
+    expect(versionsAfter.get('kubernetes://one')).not.toBe(previous.get('kubernetes://one'));
+    expect(versionsAfter.get('kubernetes://two')).toBe(previous.get('kubernetes://two'));
     expect(world.encodings - encodingsBefore).toBe(1);
   });
 });
 
 describe('CA certificates', () => {
-  const [first, second] = [createAuthority('first'), createAuthority('second')];
+  const [first, secondAuthority] = [createAuthority('first'), createAuthority('second')];
   const roots = (authority: typeof first): object => ({ 'ca.crt': authority.certificate });
   const inSecret = (name: string, authority: typeof first): Config =>
     givenObject('Secret', 'edge', name, { type: 'Opaque', data: {}, stringData: roots(authority) });
@@ -79,18 +79,22 @@ describe('CA certificates', () => {
 
   it('change with their ConfigMap, or with a Secret that contains only CA certificates', () => {
     const world = new GivenWorld([inConfigMap(first), inSecret('web', first)]);
-    const about = { namespace: 'edge', type: 'router', secrets: true } as const;
-    const node = world.connect('10.9.0.1', about);
+    const gatewayFields = { namespace: 'edge', type: 'router', secrets: true } as const;
+    const node = world.connect('10.9.0.1', gatewayFields);
     const names = ['configmap://ca-cacert', 'kubernetes://web-cacert'];
     const previous = names.map((name) => versionOf(node, name));
-    const changed = [inConfigMap(second), inSecret('web-cacert', second)];
-    const after = changed.map((config, index) => {
+    const changedObjects = [inConfigMap(secondAuthority), inSecret('web-cacert', secondAuthority)];
+    const versionsAfter = changedObjects.map((config, index) => {
       expect(node.typesToPush(world.put(config), [secretType])).toEqual([secretType]);
       return versionOf(node, names[index]!);
     });
-    const rebuilt = new GivenWorld([inConfigMap(second), inSecret('web', first), inSecret('web-cacert', second)]);
-    expect(after).toEqual(names.map((name) => versionOf(rebuilt.connect('10.9.0.1', about), name)));
-    for (const index of [0, 1]) expect(after[index]).not.toBe(previous[index]);
+    const rebuilt = new GivenWorld([
+      inConfigMap(secondAuthority),
+      inSecret('web', first),
+      inSecret('web-cacert', secondAuthority),
+    ]);
+    expect(versionsAfter).toEqual(names.map((name) => versionOf(rebuilt.connect('10.9.0.1', gatewayFields), name)));
+    for (const index of [0, 1]) expect(versionsAfter[index]).not.toBe(previous[index]);
   });
 });
 
@@ -145,15 +149,15 @@ describe('access to Secrets', () => {
   const requestedAccounts: string[][] = [];
   access.watch((accounts) => requestedAccounts.push(accounts));
   const resources = new MeshResources({ context: () => world.state.context, cache: world.cache, secretAccess: access });
-  const gateway = (about: object): MeshNode => {
-    const opened = resources.open({
+  const gateway = (nodeFields: object): MeshNode => {
+    const openedNode = resources.open({
       id: 'router~10.9.0.1~front.edge~edge.svc.cluster.local',
       cluster: 'front',
       metadata: { NAMESPACE: 'edge' },
-      ...about,
+      ...nodeFields,
     });
-    if ('error' in opened) throw new Error(opened.error);
-    return opened.resources as MeshNode;
+    if ('error' in openedNode) throw new Error(openedNode.error);
+    return openedNode.resources as MeshNode;
   };
   const namesOf = (node: MeshNode): string[] => [...node.get(secretType, requestedNames)!.resources.keys()];
   const verifiedIdentity = 'spiffe://cluster.local/ns/edge/sa/front';
@@ -174,14 +178,14 @@ describe('access to Secrets', () => {
     const references: string[][] = [];
     const onCredentialsNeeded = (_: object, requestedAccounts: readonly { kind: string; name: string }[]): void =>
       void references.push(requestedAccounts.map(({ kind, name }) => `${kind} ${name}`));
-    const waiting = new MeshResources({
+    const waitingNode = new MeshResources({
       ...{ context: () => world.state.context, cache: world.cache, secretAccess: access, onCredentialsNeeded },
     }).open({
       ...{ id: 'router~10.9.0.1~front.edge~edge.svc.cluster.local', cluster: 'front', verifiedIdentity },
       metadata: { NAMESPACE: 'edge' },
     });
-    if ('error' in waiting) throw new Error(waiting.error);
-    const node = waiting.resources as MeshNode;
+    if ('error' in waitingNode) throw new Error(waitingNode.error);
+    const node = waitingNode.resources as MeshNode;
     const names = ['kubernetes://one', 'kubernetes://other/one'];
     expect(node.get(secretType, names)).toBeUndefined();
     // Until then, Secrets of the node's own namespace are read.
@@ -213,14 +217,14 @@ describe('access to Secrets', () => {
   });
 
   it('ends with the last proxy of an account, and ignores a late decision', () => {
-    const [first, second] = [gateway({ verifiedIdentity }), gateway({ verifiedIdentity })];
+    const [first, secondGateway] = [gateway({ verifiedIdentity }), gateway({ verifiedIdentity })];
     namesOf(first);
-    namesOf(second);
+    namesOf(secondGateway);
     access.setAllowed('edge/front', true);
     first.close();
-    expect(namesOf(second)).toEqual(requestedNames);
-    second.close();
-    expect(namesOf(second)).toEqual([requestedNames[0]]);
+    expect(namesOf(secondGateway)).toEqual(requestedNames);
+    secondGateway.close();
+    expect(namesOf(secondGateway)).toEqual([requestedNames[0]]);
     access.setAllowed('edge/front', true);
     expect(namesOf(gateway({ verifiedIdentity }))).toEqual([requestedNames[0]]);
   });
@@ -241,14 +245,14 @@ describe('a Secret of another namespace', () => {
       to: [{ group: '', kind: 'Secret', ...to }],
     });
   const withdrawn = { 'ReferenceGrant/certs/grant': undefined };
-  const about = { namespace: 'edge', type: 'router', secrets: true } as const;
+  const gatewayFields = { namespace: 'edge', type: 'router', secrets: true } as const;
   const namesOf = (node: MeshNode, requestedNames: readonly string[] = [name]): string[] => [
     ...node.get(secretType, requestedNames)!.resources.keys(),
   ];
 
   it('is served to a gateway while a ReferenceGrant permits it for the Gateways of that namespace', () => {
     const world = new GivenWorld([secret('certs', 'web')]);
-    const edge = world.connect('10.9.0.1', about);
+    const edge = world.connect('10.9.0.1', gatewayFields);
     const requestedNames = [name];
     expect(namesOf(edge, requestedNames)).toEqual([]);
     expect(edge.typesToPush(world.put(grant()), [clusterType, secretType])).toEqual([secretType]);
@@ -259,21 +263,21 @@ describe('a Secret of another namespace', () => {
 
   it('is pushed after a change only to gateways with a grant', () => {
     const world = new GivenWorld([secret('certs', 'web'), grant({ name: 'web' })]);
-    const edge = world.connect('10.9.0.1', about);
-    const shop = world.connect('10.9.0.2', { ...about, namespace: 'shop' });
-    const previous = served(edge, [name]).get(name);
+    const edge = world.connect('10.9.0.1', gatewayFields);
+    const shop = world.connect('10.9.0.2', { ...gatewayFields, namespace: 'shop' });
+    const previous = secretVersions(edge, [name]).get(name);
     expect(namesOf(shop)).toEqual([]);
     const change = world.put(secret('certs', 'web'));
     expect(shop.typesToPush(change, [secretType])).toEqual([]);
     expect(edge.typesToPush(change, [secretType])).toEqual([secretType]);
-    expect(served(edge, [name]).get(name)).not.toBe(previous);
+    expect(secretVersions(edge, [name]).get(name)).not.toBe(previous);
   });
 
   it('is not served to sidecars or to gateways of other namespaces', () => {
     const world = new GivenWorld([secret('certs', 'web'), grant()]);
-    expect(namesOf(world.connect('10.9.0.1', { ...about, type: 'sidecar' }))).toEqual([]);
-    expect(namesOf(world.connect('10.9.0.2', { ...about, namespace: 'shop' }))).toEqual([]);
-    expect(namesOf(world.connect('10.9.0.3', { ...about, secrets: false }))).toEqual([]);
+    expect(namesOf(world.connect('10.9.0.1', { ...gatewayFields, type: 'sidecar' }))).toEqual([]);
+    expect(namesOf(world.connect('10.9.0.2', { ...gatewayFields, namespace: 'shop' }))).toEqual([]);
+    expect(namesOf(world.connect('10.9.0.3', { ...gatewayFields, secrets: false }))).toEqual([]);
   });
 
   it('includes the CA certificates of a separate object only if the grant covers that object', () => {
@@ -283,7 +287,7 @@ describe('a Secret of another namespace', () => {
       });
     const requestedNames = ['kubernetes://certs/web-cacert'];
     const world = new GivenWorld([roots('web'), grant({ name: 'web' })]);
-    const edge = world.connect('10.9.0.1', about);
+    const edge = world.connect('10.9.0.1', gatewayFields);
     expect(namesOf(edge, requestedNames)).toEqual(requestedNames);
     expect(edge.typesToPush(world.put(roots('web-cacert')), [secretType])).toEqual([secretType]);
     expect(namesOf(edge, requestedNames)).toEqual([]);

@@ -5,13 +5,13 @@ import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts
 import type { Config } from '../../model/config/config.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
 
-const [few, many] = [20, 80];
+const [smallCount, largeCount] = [20, 80];
 /** Maximum exponent of the number of operations. */
 const maxExponent = 1.2;
 const services = 10;
 
-const times = <T>(size: number, make: (index: number) => T): T[] =>
-  Array.from({ length: size }, (_, index) => make(index));
+const times = <T>(size: number, build: (index: number) => T): T[] =>
+  Array.from({ length: size }, (_, index) => build(index));
 const host = (index: number): string => `s${index % services}.test`;
 
 function service(index: number): Config {
@@ -93,17 +93,17 @@ function serve(size: number, kind: string): void {
   };
   for (const node of nodes) for (const one of types) node.get(one, requestedNames(one));
   const change = world.put(object(0, 1));
-  const concerned = nodes.filter((node) => {
-    const pushed = node.typesToPush(change, types);
-    for (const one of pushed) node.get(one, requestedNames(one));
-    return pushed.length > 0;
+  const affectedNodes = nodes.filter((node) => {
+    const pushedTypes = node.typesToPush(change, types);
+    for (const one of pushedTypes) node.get(one, requestedNames(one));
+    return pushedTypes.length > 0;
   });
-  expect(concerned).toContain(nodes[0]);
+  expect(affectedNodes).toContain(nodes[0]);
 }
 
 describe('workloads and the objects that select them', () => {
   it.each(Object.keys(kinds))('have a linear total cost for %s', (kind) => {
-    const { exponent, tooFast } = growthOfWork((size) => countedWork(() => serve(size, kind)), few, many);
+    const { exponent, tooFast } = growthOfWork((size) => countedWork(() => serve(size, kind)), smallCount, largeCount);
     expect(tooFast).toEqual([]);
     expect(exponent).toBeLessThan(maxExponent);
   });

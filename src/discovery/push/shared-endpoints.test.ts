@@ -30,7 +30,7 @@ function clustersOf(node: MeshNode): unknown {
 }
 
 /** Types that are pushed when a Kubernetes service loses its only endpoint while a ServiceEntry has the same host. */
-function pushedBeside(resolution: string) {
+function typesPushedWithEntry(resolution: string) {
   const other = entry(resolution);
   const world = new GivenWorld([service, slice(true), other]);
   const node = world.connect('10.9.0.2');
@@ -42,14 +42,14 @@ function pushedBeside(resolution: string) {
 
 describe('endpoints of a host in two registries', () => {
   it('are pushed with clusters if one service uses DNS, because its clusters contain the endpoints', () => {
-    const { types, before: previous, now, rebuilt } = pushedBeside('DNS');
+    const { types, before: previous, now, rebuilt } = typesPushedWithEntry('DNS');
     expect(types).toContain(clusterType);
     expect(now).toEqual(rebuilt);
     expect(now).not.toEqual(previous);
   });
 
   it('are pushed without clusters if both services have static endpoints', () => {
-    const { types, before: previous, now, rebuilt } = pushedBeside('STATIC');
+    const { types, before: previous, now, rebuilt } = typesPushedWithEntry('STATIC');
     expect(types).toEqual([endpointType]);
     expect([now, rebuilt]).toEqual([previous, previous]);
   });

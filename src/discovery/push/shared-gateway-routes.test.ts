@@ -5,18 +5,18 @@ import { countedWork, sumOf } from '../../../test/harness/counted-work.ts';
 import type { Config } from '../../model/config/config.ts';
 import { routeType } from '../../networking/index.ts';
 
-const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
+const times = <T>(count: number, build: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => build(i));
 const serviceHost = (index: number): string => `s${index}.a.test`;
 const routeName = (index: number): string => `https.443.https-${index}.front.edge`;
 
-const service = (index: number, namespace = 'a', more: object = {}): Config =>
+const service = (index: number, namespace = 'a', extraSpec: object = {}): Config =>
   givenObject('ServiceEntry', namespace, `s${index}`, {
     hosts: [serviceHost(index)],
     ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
     location: 'MESH_INTERNAL',
     resolution: 'STATIC',
     endpoints: [{ address: '10.1.0.1' }],
-    ...more,
+    ...extraSpec,
   });
 const gatewayOf = (hosts: number): Config => {
   const servers = times(hosts, (index) => ({
@@ -26,19 +26,19 @@ const gatewayOf = (hosts: number): Config => {
   }));
   return givenObject('Gateway', 'edge', 'front', { selector: { app: 'gateway' }, servers }, 1);
 };
-const virtualService = (index: number, timeoutMs = 1, more: object = {}, match?: object): Config => {
+const virtualService = (index: number, timeoutMs = 1, extraSpec: object = {}, match?: object): Config => {
   const route = [{ destination: { host: serviceHost(index) } }];
   const http = [{ timeoutMs, route, ...(match && { match: [match] }) }];
   return givenObject('VirtualService', 'edge', `v${index}`, {
     ...{ hosts: [`h${index}.test`], gateways: ['edge/front'], http },
-    ...more,
+    ...extraSpec,
   });
 };
-const hashing = (namespace: string, index: number, more: object = {}): Config =>
+const hashing = (namespace: string, index: number, extraSpec: object = {}): Config =>
   givenObject('DestinationRule', namespace, 'hashing', {
     host: serviceHost(index),
     trafficPolicy: { loadBalancer: { consistentHash: { useSourceIp: true } } },
-    ...more,
+    ...extraSpec,
   });
 
 const objectsOf = (hosts: number): Config[] => [
@@ -51,17 +51,17 @@ const objectsOf = (hosts: number): Config[] => [
 const gateways = (count: number): GivenNodeOptions[] =>
   times(count, (index) => ({ namespace: `ns-${index >> 1}`, labels: { app: 'gateway', ownGateway: `${index}` } }));
 
-function served(world: GivenWorld, all: readonly GivenNodeOptions[], hosts: number) {
-  const nodes = all.map((about, index) => world.connect(`10.9.0.${index}`, { type: 'router', ...about }));
+function connectGateways(world: GivenWorld, all: readonly GivenNodeOptions[], hosts: number) {
+  const nodes = all.map((nodeOptions, index) => world.connect(`10.9.0.${index}`, { type: 'router', ...nodeOptions }));
   const names = times(hosts, routeName);
-  const take = () => nodes.map((node) => node.get(routeType, names)!.resources);
-  return { nodes, take };
+  const readRoutes = () => nodes.map((node) => node.get(routeType, names)!.resources);
+  return { nodes, take: readRoutes };
 }
 
 describe('routes of gateways', () => {
   it('are built and encoded once for all labels and namespaces, even after a change', () => {
     const world = new GivenWorld(objectsOf(3));
-    const { nodes, take } = served(world, gateways(6), 3);
+    const { nodes, take } = connectGateways(world, gateways(6), 3);
     expect(new Set(take()).size).toBe(1);
     expect(world.encodings).toBe(3);
     const change = world.put(virtualService(1, 2));
@@ -73,7 +73,7 @@ describe('routes of gateways', () => {
   const ownGateway = { namespace: 'ns-0', labels: { app: 'gateway', ownGateway: 'yes' } };
   const other = { namespace: 'ns-9', labels: { app: 'gateway' } };
   const leader = { app: 'gateway', ownGateway: 'yes' };
-  const older = givenObject('Gateway', 'edge', 'more', {
+  const olderGateway = givenObject('Gateway', 'edge', 'more', {
     selector: { ownGateway: 'yes' },
     servers: [
       { port: { number: 443, name: 'more', protocol: 'HTTPS' }, hosts: ['*/h0.test'], tls: { mode: 'SIMPLE' } },
@@ -91,14 +91,14 @@ describe('routes of gateways', () => {
     'a rule of its namespace about a host that it leads to': [hashing('ns-0', 0)],
     'a rule of the namespace for chosen workloads': [hashing('ns-0', 0, { workloadSelector: leader })],
     'a service that its namespace alone sees': [service(0, 'ns-0', { exportTo: ['.'] }), hashing('ns-0', 0)],
-    'an older Gateway object with one of the hosts': [older],
+    'an older Gateway object with one of the hosts': [olderGateway],
     'an EnvoyFilter of its namespace': [filter],
   };
   it.each(Object.entries(differences))('are separate for gateways that differ because of %s', (_, objects) => {
     const world = new GivenWorld(objectsOf(2));
-    const { nodes, take } = served(world, [ownGateway, other], 2);
-    const [first, second] = take();
-    expect(first).toBe(second);
+    const { nodes, take } = connectGateways(world, [ownGateway, other], 2);
+    const [first, secondRoutes] = take();
+    expect(first).toBe(secondRoutes);
     for (const object of objects) {
       const change = world.put(object);
       for (const node of nodes) node.typesToPush(change, [routeType]);
@@ -109,14 +109,14 @@ describe('routes of gateways', () => {
 
   it('are empty for a gateway that must not bind the port, even if other gateways with the same labels have routes', () => {
     const unprivileged = { ...ownGateway, metadata: { UNPRIVILEGED_POD: 'true' } };
-    const [bound, unbound] = served(new GivenWorld(objectsOf(1)), [ownGateway, unprivileged], 1).take();
+    const [bound, unbound] = connectGateways(new GivenWorld(objectsOf(1)), [ownGateway, unprivileged], 1).take();
     expect(bound).not.toBe(unbound);
     expect(unbound!.get(routeName(0))!.version).not.toBe(bound!.get(routeName(0))!.version);
   });
 
   it("are shared if the namespaces' services differ only in services that are not destinations", () => {
     const world = new GivenWorld([...objectsOf(2), service(7)]);
-    const { nodes, take } = served(world, [ownGateway, other], 2);
+    const { nodes, take } = connectGateways(world, [ownGateway, other], 2);
     take();
     const change = world.put(hashing('ns-0', 7), service(8, 'ns-0', { exportTo: ['.'] }));
     for (const node of nodes) node.typesToPush(change, [routeType]);
@@ -127,17 +127,17 @@ describe('routes of gateways', () => {
   it('cost the same for each further gateway, however many hosts there are', () => {
     const callsFor = (count: number, hosts: number): number => {
       const world = new GivenWorld(objectsOf(hosts));
-      const { nodes, take } = served(world, gateways(count), hosts);
+      const { nodes, take } = connectGateways(world, gateways(count), hosts);
       take();
       const change = world.put(virtualService(1, 2));
-      const counted = countedWork(() => {
+      const callCounts = countedWork(() => {
         for (const node of nodes) node.typesToPush(change, [routeType]);
         take();
       });
-      return sumOf(counted);
+      return sumOf(callCounts);
     };
-    const more = (hosts: number): number => (callsFor(24, hosts) - callsFor(4, hosts)) / 20;
-    const [few, many] = [more(20), more(160)];
-    expect(many).toBeLessThan(few * 1.5);
+    const callsPerGateway = (hosts: number): number => (callsFor(24, hosts) - callsFor(4, hosts)) / 20;
+    const [fewCalls, manyCalls] = [callsPerGateway(20), callsPerGateway(160)];
+    expect(manyCalls).toBeLessThan(fewCalls * 1.5);
   });
 });

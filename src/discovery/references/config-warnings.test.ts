@@ -44,7 +44,7 @@ function shortOf(object: string): string {
 }
 
 /** @param gateway labels of a connected gateway */
-function served(yaml: string, { gateway, hasProvider }: Pick<FaultyObjects, 'gateway' | 'hasProvider'>): Found[] {
+function findingsOf(yaml: string, { gateway, hasProvider }: Pick<FaultyObjects, 'gateway' | 'hasProvider'>): Found[] {
   const plane = givenPlane(yaml, hasProvider ? { meshConfig: meshConfigOfFaults } : {});
   if (gateway !== undefined) {
     const metadata = { NAMESPACE: 'shop', LABELS: gateway };
@@ -53,25 +53,25 @@ function served(yaml: string, { gateway, hasProvider }: Pick<FaultyObjects, 'gat
     plane.connect({ id, cluster: 'edge', metadata, verifiedIdentity }, []);
     for (const node of plane.resources.nodes) node.get(listenerType, '*');
   }
-  const found = diagnosticsOf(plane.state, plane.resources.nodes).pilot_config_warnings ?? {};
-  const short = (key: string): string => key.replace(/\/.*\//, '/');
-  const ofObjects = Object.values(found).filter(({ objects }) => !objects![0]?.startsWith('MeshConfig/'));
-  return ofObjects.map(({ code = '', objects = [], field = '', other }) => ({
-    ...{ code, object: short(objects[0]!), field },
-    other: other && short(other.object),
+  const warnings = diagnosticsOf(plane.state, plane.resources.nodes).pilot_config_warnings ?? {};
+  const shortKey = (key: string): string => key.replace(/\/.*\//, '/');
+  const objectWarnings = Object.values(warnings).filter(({ objects }) => !objects![0]?.startsWith('MeshConfig/'));
+  return objectWarnings.map(({ code = '', objects = [], field = '', other }) => ({
+    ...{ code, object: shortKey(objects[0]!), field },
+    other: other && shortKey(other.object),
   }));
 }
 
 it.each(faultyObjects)('validate and push_status report $code at both locations: $fault', async (row) => {
   const { code, yaml, object, field, other, gateway, hasProvider } = row;
   const expected = { code, object, field, other };
-  const [warning, ...more] = await validated(yaml, row);
-  expect(more).toEqual([]);
+  const [warning, ...otherWarnings] = await validated(yaml, row);
+  expect(otherWarnings).toEqual([]);
   expect(warning).toMatchObject(expected);
   expect(lineOf(yaml, warning!.line)).toBeLessThanOrEqual(warning!.line);
   if (other !== undefined) expect(warning!.otherLine).toBeGreaterThan(0);
-  expect(served(yaml, row)).toEqual([expected]);
-  if (gateway !== undefined) expect(served(yaml, { ...(hasProvider && { hasProvider }) })).toEqual([]);
+  expect(findingsOf(yaml, row)).toEqual([expected]);
+  if (gateway !== undefined) expect(findingsOf(yaml, { ...(hasProvider && { hasProvider }) })).toEqual([]);
 
   /** First line of the document that contains this line. */
   function lineOf(text: string, line: number): number {
@@ -81,20 +81,20 @@ it.each(faultyObjects)('validate and push_status report $code at both locations:
 
 it.each(faultyObjects)(
   'validate and push_status do not report $code after the fault is corrected',
-  async ({ fix: [wrong, right], yaml, ...row }) => {
-    expect(yaml).toContain(wrong);
-    const mended = yaml.replace(wrong, right);
-    expect(await validated(mended, row)).toEqual([]);
-    expect(served(mended, row)).toEqual([]);
+  async ({ fix: [wrongText, rightText], yaml, ...row }) => {
+    expect(yaml).toContain(wrongText);
+    const correctedYaml = yaml.replace(wrongText, rightText);
+    expect(await validated(correctedYaml, row)).toEqual([]);
+    expect(findingsOf(correctedYaml, row)).toEqual([]);
   },
 );
 
 it('validate reports every kind of fault in one directory, and no other problems', async () => {
-  const found = await validated(faultyObjects.map(({ yaml }) => yaml).join(''), { hasProvider: true });
+  const validatedFaults = await validated(faultyObjects.map(({ yaml }) => yaml).join(''), { hasProvider: true });
   const expected = faultyObjects.map(({ code, object, field, other }) => ({ code, object, field, other }));
-  const rows = found.map(({ code, object, field, other }) => ({ code, object, field, other }));
-  const sorted = (all: readonly Found[]) => all.map((one) => JSON.stringify(one)).sort();
-  expect(sorted(rows)).toEqual(sorted(expected as Found[]));
+  const rows = validatedFaults.map(({ code, object, field, other }) => ({ code, object, field, other }));
+  const sortedTexts = (all: readonly Found[]) => all.map((one) => JSON.stringify(one)).sort();
+  expect(sortedTexts(rows)).toEqual(sortedTexts(expected as Found[]));
 });
 
 it('warning codes each have a test and a row in docs/config-analysis.md', () => {

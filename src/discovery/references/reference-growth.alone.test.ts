@@ -11,7 +11,7 @@ import { buildServiceRegistry } from '../../model/services/service-registry.ts';
 import { findConfigWarnings } from './find-config-warnings.ts';
 import { ObjectsOfFiles } from './known-objects.ts';
 
-const [few, many] = [100, 400];
+const [smallCount, largeCount] = [100, 400];
 /** Maximum exponent of the growth of counted operations. */
 const maxExponent = 1.2;
 
@@ -21,14 +21,14 @@ const mesh = {
 };
 
 const ports = [{ number: 80, name: 'http', protocol: 'HTTP' }];
-const entry = (index: number, more: object = {}): Config =>
+const entry = (index: number, extraSpec: object = {}): Config =>
   givenObject('ServiceEntry', 'shop', `s${index}`, {
     ...{ hosts: [`s${index}.test`], location: 'MESH_INTERNAL', resolution: 'STATIC', ports },
     endpoints: [{ address: '10.1.0.1', labels: { version: `v${index}` }, network: `n${index % 3}` }],
-    ...more,
+    ...extraSpec,
   });
-const to = (index: number, more: object = {}): object => ({
-  route: [{ destination: { host: `s${index}.test`, ...more } }],
+const to = (index: number, extraDestination: object = {}): object => ({
+  route: [{ destination: { host: `s${index}.test`, ...extraDestination } }],
 });
 const routes = (index: number, spec: object): Config => givenObject('VirtualService', 'shop', `v${index}`, spec);
 const rule = (index: number, spec: object): Config => givenObject('DestinationRule', 'shop', `r${index}`, spec);
@@ -163,15 +163,15 @@ it.each(cases)('the cost of reference checks grows linearly with the number of o
     (size) => {
       const objects = Array.from({ length: size }, (_, index) => objectsOf(index, size)).flat();
       const configs = configSetOf(objects);
-      const about = { version: '1', mesh, domain: 'cluster.local', features: defaultFeatures };
-      const context = buildPushContext({ ...about, configs, ...buildServiceRegistry(configs) });
-      const known = new ObjectsOfFiles(configs, true);
+      const contextFields = { version: '1', mesh, domain: 'cluster.local', features: defaultFeatures };
+      const context = buildPushContext({ ...contextFields, configs, ...buildServiceRegistry(configs) });
+      const knownObjects = new ObjectsOfFiles(configs, true);
       // The first run excludes what the push context computes on first use.
-      Array.from(findConfigWarnings(context, configs, known));
-      return countedWork(() => void Array.from(findConfigWarnings(context, configs, known)));
+      Array.from(findConfigWarnings(context, configs, knownObjects));
+      return countedWork(() => void Array.from(findConfigWarnings(context, configs, knownObjects)));
     },
-    few,
-    many,
+    smallCount,
+    largeCount,
     maxExponent,
   );
   expect(growth.tooFast).toEqual([]);

@@ -29,7 +29,7 @@ interface Left {
 }
 
 /** An election duty, a clock, Leases by name, and deleted objects. */
-function given(entries: KubernetesObject[], { words, unrelatedLeases = 0 }: Left = {}) {
+function createDuty(entries: KubernetesObject[], { words, unrelatedLeases = 0 }: Left = {}) {
   const clock = { now: 0 };
   const unrelated = Array.from({ length: unrelatedLeases }, (_, i): [string, string] => [`cilium-${i}`, '1']);
   const leases = new Map<string, string>();
@@ -53,7 +53,7 @@ function given(entries: KubernetesObject[], { words, unrelatedLeases = 0 }: Left
     ...(words && { records: words }),
     ...{ namespace: 'istio-system', identity: me, leaseMs: 15_000, graceMs: 10_000, now: () => clock.now },
   });
-  const gate = {
+  const writeGate = {
     write: async ({ name, ...order }: WriteOrder) => {
       if (script.refusal !== undefined) throw script.refusal;
       deleted.push(`${name} ${'version' in order ? order.version : ''}`);
@@ -64,7 +64,7 @@ function given(entries: KubernetesObject[], { words, unrelatedLeases = 0 }: Left
   } as unknown as WriteGate;
   const runAt = (ms: number, { anew } = run) => {
     clock.now = ms;
-    return duty.writeDue({ anew }, gate);
+    return duty.writeDue({ anew }, writeGate);
   };
   return { duty, leases, deleted, script, runAt };
 }
@@ -72,7 +72,7 @@ function given(entries: KubernetesObject[], { words, unrelatedLeases = 0 }: Left
 const leaseOf = (identity: string): string => presenceLeaseOf(identity)!;
 
 it('entries of a running replica are kept however long it runs', async () => {
-  const world = given([entry('vm-1', other)]);
+  const world = createDuty([entry('vm-1', other)]);
   for (let i = 0; i < 20; i++) {
     world.leases.set(leaseOf(other), `${i}`);
     await world.runAt(i * 10_000);
@@ -81,7 +81,7 @@ it('entries of a running replica are kept however long it runs', async () => {
 });
 
 it('entries of a running replica are kept however many unrelated Leases exist', async () => {
-  const world = given([entry('vm-1', other)], { unrelatedLeases: 1_200 });
+  const world = createDuty([entry('vm-1', other)], { unrelatedLeases: 1_200 });
   for (let i = 0; i < 20; i++) {
     world.leases.set(leaseOf(other), `${i}`);
     expect(await world.runAt(i * 10_000)).toEqual({ written: 0, failed: 0, reason: '' });
@@ -90,7 +90,7 @@ it('entries of a running replica are kept however many unrelated Leases exist', 
 });
 
 it('entries of all replicas are kept if the list of Leases is incomplete', async () => {
-  const world = given([entry('vm-1', other)], { unrelatedLeases: 10_001 });
+  const world = createDuty([entry('vm-1', other)], { unrelatedLeases: 10_001 });
   for (const ms of [0, 50_000]) {
     expect(await world.runAt(ms)).toMatchObject({ failed: 1, reason: expect.stringContaining('more than 10000') });
   }
@@ -98,7 +98,7 @@ it('entries of all replicas are kept if the list of Leases is incomplete', async
 });
 
 it('entries of a replica with an unchanged Lease are deleted after the Lease duration and grace period, followed by the Lease', async () => {
-  const world = given([entry('vm-1', other), entry('vm-2', other)]);
+  const world = createDuty([entry('vm-1', other), entry('vm-2', other)]);
   world.leases.set(leaseOf(other), '7');
   await world.runAt(0);
   await world.runAt(24_999);
@@ -112,7 +112,7 @@ it('entries of many invented replicas in one namespace do not delay deletions in
     const controller = `istiod-x_${(0x33333333 + i).toString(16)}`;
     return entry(`flood-${i}`, controller, 'vm', 'mallory');
   });
-  const world = given([...invented, entry('vm-1', other, 'vm', 'bank')]);
+  const world = createDuty([...invented, entry('vm-1', other, 'vm', 'bank')]);
   await world.runAt(0);
   await world.runAt(25_000);
   expect(world.deleted.length).toBe(200);
@@ -120,7 +120,7 @@ it('entries of many invented replicas in one namespace do not delay deletions in
 });
 
 it('entries of a replica without a Lease are deleted after the time that a starting replica has to create its Lease', async () => {
-  const world = given([entry('vm-1', other)]);
+  const world = createDuty([entry('vm-1', other)]);
   await world.runAt(0);
   await world.runAt(24_999);
   world.leases.set(leaseOf(other), '1');
@@ -137,7 +137,7 @@ it.each([
   ['a failed list', { fails: true, anew: false }],
   ['a lost term', { fails: false, anew: true }],
 ])('time before %s is not counted, because no replica could renew its Lease', async (_, { fails, anew }) => {
-  const world = given([entry('vm-1', other)]);
+  const world = createDuty([entry('vm-1', other)]);
   world.leases.set(leaseOf(other), '7');
   await world.runAt(0, { ...run, anew: true });
   if (fails) {
@@ -162,7 +162,7 @@ it("entries of this replica, of Istio's replicas and of users are kept", async (
     entry('of-nobody', undefined),
   ];
   entries[2] = { metadata: { ...entries[2]!.metadata, annotations: { 'istio.io/workloadController': other } } };
-  const world = given(entries);
+  const world = createDuty(entries);
   world.leases.set(leaseOf(me), '1');
   for (const ms of [0, 50_000, 100_000]) await world.runAt(ms);
   expect(world.deleted).toEqual([]);
@@ -172,14 +172,14 @@ describe('the deletion of an orphaned entry', () => {
   const status = (code: number) => ({ kind: 'status', code, reason: '', message: 'no', causes: [] }) as const;
 
   it('is not retried if a workload has claimed the entry again', async () => {
-    const world = given([entry('vm-1', other)]);
+    const world = createDuty([entry('vm-1', other)]);
     await world.runAt(0);
     world.script.refusal = new ApiError(status(409));
     expect(await world.runAt(30_000)).toEqual({ written: 0, failed: 0, reason: '' });
   });
 
   it('is retried if the deletion or reading the Leases fails', async () => {
-    const world = given([entry('vm-1', other)]);
+    const world = createDuty([entry('vm-1', other)]);
     world.script.unlisted = true;
     expect(await world.runAt(0)).toEqual({ written: 0, failed: 1, reason: 'no answer' });
     world.script.unlisted = false;
@@ -191,7 +191,7 @@ describe('the deletion of an orphaned entry', () => {
 
 it('the deletion of orphaned entries is due while other replicas have entries', async () => {
   const entries = [entry('mine', me)];
-  const { duty, runAt } = given(entries);
+  const { duty, runAt } = createDuty(entries);
   let dueCount = 0;
   duty.watch(() => void dueCount++);
   duty.check();
@@ -206,19 +206,23 @@ it('the deletion of orphaned entries is due while other replicas have entries', 
 it('records of an exited replica are ended even if it has no entries, and those of a running replica are kept', async () => {
   const third = 'istiod-c_33333333';
   const leases = new Set([other, third].map(leaseOf));
-  const ended: string[] = [];
-  const { duty, leases: there, runAt } = given([], { words: { leases, ended: (lease) => void ended.push(lease) } });
-  there.set(leaseOf(other), '7');
+  const endedLeases: string[] = [];
+  const {
+    duty,
+    leases: leaseStore,
+    runAt,
+  } = createDuty([], { words: { leases, ended: (lease) => void endedLeases.push(lease) } });
+  leaseStore.set(leaseOf(other), '7');
   duty.check();
   expect(duty.isDue).toBe(true);
   for (const [index, ms] of [0, 24_999].entries()) {
-    there.set(leaseOf(third), `${index}`);
+    leaseStore.set(leaseOf(third), `${index}`);
     await runAt(ms);
   }
-  expect(ended).toEqual([]);
-  there.set(leaseOf(third), '2');
+  expect(endedLeases).toEqual([]);
+  leaseStore.set(leaseOf(third), '2');
   await runAt(25_000);
-  expect(ended).toEqual([leaseOf(other)]);
+  expect(endedLeases).toEqual([leaseOf(other)]);
 });
 
 it("the name of a replica's Lease is derived only from its identity", () => {

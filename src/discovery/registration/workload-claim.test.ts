@@ -11,14 +11,14 @@ import {
 const identity = 'spiffe://cluster.local/ns/shop/sa/vm';
 
 function node(
-  { ip = '10.0.0.1', ...reported }: Record<string, unknown> = {},
-  shown: string | null = identity,
+  { ip = '10.0.0.1', ...reportedMetadata }: Record<string, unknown> = {},
+  shownIdentity: string | null = identity,
 ): NodeIdentity {
   return {
     id: `sidecar~${ip}~vm.shop~shop.svc.cluster.local`,
     cluster: 'vm',
-    metadata: { NAMESPACE: 'shop', AUTO_REGISTER_GROUP: 'vm', ...reported },
-    ...(shown !== null && { verifiedIdentity: shown }),
+    metadata: { NAMESPACE: 'shop', AUTO_REGISTER_GROUP: 'vm', ...reportedMetadata },
+    ...(shownIdentity !== null && { verifiedIdentity: shownIdentity }),
   };
 }
 
@@ -52,8 +52,8 @@ describe('a client without a verified identity in the namespace', () => {
     ['an identity of a namespace with a similar name', 'spiffe://cluster.local/ns/shop2/sa/vm'],
     ['a SPIFFE ID that is not that of a workload', 'spiffe://cluster.local/shop/vm'],
     ['a text that is not a SPIFFE ID', 'shop'],
-  ])('is rejected with %s', (_, shown) => {
-    expect(code(node({}, shown))).toBe('PERMISSION_DENIED');
+  ])('is rejected with %s', (_, shownIdentity) => {
+    expect(code(node({}, shownIdentity))).toBe('PERMISSION_DENIED');
   });
 
   it('is rejected even if identity checks are disabled, unless its only identity is in the namespace', () => {
@@ -92,8 +92,8 @@ describe('an invalid claim', () => {
     ['a network name with a path', { NETWORK: '../../secrets' }],
     ['labels above the size limit', { LABELS: { a: 'x'.repeat(20_000) } }],
     ['labels of a wrong type', { LABELS: ['a'] }],
-  ])('is rejected for %s', (_, reported) => {
-    expect(code(node(reported))).toBe('INVALID_ARGUMENT');
+  ])('is rejected for %s', (_, reportedMetadata) => {
+    expect(code(node(reportedMetadata))).toBe('INVALID_ARGUMENT');
   });
 });
 

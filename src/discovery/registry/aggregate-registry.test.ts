@@ -12,14 +12,14 @@ metadata: {name: web, namespace: shop}
 spec: {type: LoadBalancer, clusterIP: 10.9.0.1, externalIPs: [7.0.0.1], ports: [{name: http, port: 80}]}
 `).registry.services;
 
-const inCluster = (id: string, about: Partial<Service> = {}): Service => ({
+const inCluster = (id: string, overrides: Partial<Service> = {}): Service => ({
   ...web!,
   clusterVIPs: { [id]: [`10.9.0.${id.length}`] },
   attributes: { type: 'LoadBalancer', externalAddresses: { [id]: [`7.0.0.${id.length}`] } },
-  ...about,
+  ...overrides,
 });
 
-function given() {
+function createAggregate() {
   const shards = new EndpointShards();
   const updates: RegistryUpdates = new RegistryUpdates(shards, () => aggregate);
   const aggregate: AggregateRegistry = new AggregateRegistry('home', updates);
@@ -34,7 +34,7 @@ function given() {
 
 describe('an aggregate of registries', () => {
   it('queries Kubernetes registries first, starting with its own cluster, then others in the order in which they were added', () => {
-    const { aggregate, registryOf } = given();
+    const { aggregate, registryOf } = createAggregate();
     registryOf('External', 'home');
     registryOf('Kubernetes', 'away');
     registryOf('Mock', 'm');
@@ -48,7 +48,7 @@ describe('an aggregate of registries', () => {
   });
 
   it('merges a host of several clusters, with the addresses in each cluster', () => {
-    const { aggregate, registryOf } = given();
+    const { aggregate, registryOf } = createAggregate();
     registryOf('Kubernetes', 'far', inCluster('far', { ports: [], serviceAccounts: ['b'] }));
     registryOf('Kubernetes', 'home', inCluster('home', { serviceAccounts: ['a'] }));
     const services = aggregate.services();
@@ -63,7 +63,7 @@ describe('an aggregate of registries', () => {
   });
 
   it('lists a host of several other registries separately, and returns the first one when queried by hostname', () => {
-    const { aggregate, registryOf } = given();
+    const { aggregate, registryOf } = createAggregate();
     registryOf('External', 'home', { ...web!, registry: 'External', labels: { from: 'first' } });
     registryOf('Mock', 'm', { ...web!, registry: 'Mock' });
     expect(aggregate.services()).toHaveLength(2);
@@ -71,7 +71,7 @@ describe('an aggregate of registries', () => {
   });
 
   it('looks up a proxy only in the cluster that the proxy reports', () => {
-    const { aggregate, registryOf } = given();
+    const { aggregate, registryOf } = createAggregate();
     const endpoint: Endpoint = {
       ...{ address: '10.0.0.1', port: 8080, servicePortName: 'http', labels: {}, serviceAccount: '', network: '' },
       ...{ locality: '', clusterId: 'away', weight: 0, tlsMode: 'disabled', namespace: 'shop', workloadName: '' },
@@ -85,18 +85,18 @@ describe('an aggregate of registries', () => {
   });
 
   it('rejects a second registry with the same provider and cluster', () => {
-    const { registryOf } = given();
+    const { registryOf } = createAggregate();
     registryOf('Kubernetes', 'home');
     expect(() => registryOf('Kubernetes', 'home')).toThrow('already');
   });
 
   it('stops a removed registry and removes its endpoints', () => {
-    const { aggregate, registryOf, updates } = given();
-    const away = registryOf('Kubernetes', 'away', web!);
+    const { aggregate, registryOf, updates } = createAggregate();
+    const remoteRegistry = registryOf('Kubernetes', 'away', web!);
     aggregate.run();
     expect(aggregate.hasSynced()).toBe(true);
     updates.take();
     aggregate.removeRegistry('Kubernetes', 'away');
-    expect([updates.take().forced, aggregate.services(), away.hasSynced()]).toEqual([true, [], false]);
+    expect([updates.take().forced, aggregate.services(), remoteRegistry.hasSynced()]).toEqual([true, [], false]);
   });
 });

@@ -4,7 +4,7 @@ import type { NameResolution } from '../../../machines/discovery/registry/gatewa
 import { gatewayNamesWithEffects } from './gateway-names.effects.ts';
 import { GatewayNames, mergeDnsResults, resolveByDns } from './gateway-names.ts';
 
-function given() {
+function createNames() {
   const tracked: string[][] = [];
   let changes = 0;
   const names = new GatewayNames(() => changes++);
@@ -12,12 +12,12 @@ function given() {
   return { names, tracked, forget, changes: () => changes };
 }
 
-const found = (address: string, ttl: number) => ({ status: 'fulfilled', value: [{ address, ttl }] }) as const;
-const failed = (reason: string) => ({ status: 'rejected', reason: new Error(reason) }) as const;
+const resolvedAddress = (address: string, ttl: number) => ({ status: 'fulfilled', value: [{ address, ttl }] }) as const;
+const failedLookup = (reason: string) => ({ status: 'rejected', reason: new Error(reason) }) as const;
 
 describe('host names of network gateways', () => {
   it('have no addresses until these are set, which counts as a change', () => {
-    const { names, tracked, changes } = given();
+    const { names, tracked, changes } = createNames();
     names.track(new Set(['gw']));
     expect([names.addressesOf('gw'), tracked]).toEqual([[], [['gw']]]);
     names.setAddresses('gw', ['1.1.1.1']);
@@ -25,7 +25,7 @@ describe('host names of network gateways', () => {
   });
 
   it('are reported to listeners only when they change', () => {
-    const { names, tracked, forget } = given();
+    const { names, tracked, forget } = createNames();
     names.track(new Set(['a', 'b']));
     names.track(new Set(['b', 'a']));
     names.track(new Set(['a', 'c']));
@@ -38,7 +38,7 @@ describe('host names of network gateways', () => {
   });
 
   it('are dropped with their addresses when they are no longer tracked, and ignore late responses', () => {
-    const { names, changes } = given();
+    const { names, changes } = createNames();
     names.track(new Set(['gw']));
     names.setAddresses('gw', ['1.1.1.1']);
     names.track(new Set(['other']));
@@ -47,7 +47,7 @@ describe('host names of network gateways', () => {
   });
 
   it('are resolved by their chart when they are tracked', async () => {
-    const { names } = given();
+    const { names } = createNames();
     const resolvedNames: string[] = [];
     const result: NameResolution = { outcome: 'resolved', addresses: ['1.1.1.1'], timeToLiveMs: 30_000 };
     const chart = createActor(
@@ -66,17 +66,21 @@ describe('host names of network gateways', () => {
 
 describe('a DNS result', () => {
   it('contains distinct, sorted addresses of both families and the shortest TTL', () => {
-    expect(mergeDnsResults([found('2.2.2.2', 90), found('1::1', 60)])).toEqual({
+    expect(mergeDnsResults([resolvedAddress('2.2.2.2', 90), resolvedAddress('1::1', 60)])).toEqual({
       outcome: 'resolved',
       addresses: ['1::1', '2.2.2.2'],
       timeToLiveMs: 60_000,
     });
-    expect(mergeDnsResults([found('2.2.2.2', 90), found('2.2.2.2', 90)])).toMatchObject({ addresses: ['2.2.2.2'] });
+    expect(mergeDnsResults([resolvedAddress('2.2.2.2', 90), resolvedAddress('2.2.2.2', 90)])).toMatchObject({
+      addresses: ['2.2.2.2'],
+    });
   });
 
   it('is successful if one address family succeeds, and contains both reasons if both fail', () => {
-    expect(mergeDnsResults([failed('SERVFAIL'), found('1::1', 60)])).toMatchObject({ addresses: ['1::1'] });
-    expect(mergeDnsResults([failed('ETIMEOUT a'), failed('ENOTFOUND b')])).toEqual({
+    expect(mergeDnsResults([failedLookup('SERVFAIL'), resolvedAddress('1::1', 60)])).toMatchObject({
+      addresses: ['1::1'],
+    });
+    expect(mergeDnsResults([failedLookup('ETIMEOUT a'), failedLookup('ENOTFOUND b')])).toEqual({
       outcome: 'failed',
       reason: 'ETIMEOUT a; ENOTFOUND b',
     });

@@ -12,31 +12,37 @@ import {
 import type { FollowedObjects } from './followed-objects.ts';
 import { type ChangedConfigObject, MeshRegistries } from './mesh-registries.ts';
 
-const object = (kind: string, namespace: string, name: string, spec: unknown, about: Partial<Config> = {}): Config => ({
+const object = (
+  kind: string,
+  namespace: string,
+  name: string,
+  spec: unknown,
+  overrides: Partial<Config> = {},
+): Config => ({
   ...{ kind, apiVersion: 'v1', name, namespace, labels: {}, annotations: {}, resourceVersion: '1' },
   ...{ creationTimestamp: 0, spec },
-  ...about,
+  ...overrides,
 });
 
 const label = fc.constantFrom('a', 'b');
 const labels = fc.record({ app: label });
 const name = fc.constantFrom('one', 'two', 'three');
 const namespace = fc.constantFrom('shop', 'bank');
-const address = fc.integer({ min: 1, max: 6 }).map((part) => `10.0.0.${part}`);
+const address = fc.integer({ min: 1, max: 6 }).map((octet) => `10.0.0.${octet}`);
 
 const kubernetesPort = { name: 'http', port: 80, protocol: 'TCP', targetPort: 'web' };
 
-const service = fc.record({ namespace, name, app: fc.option(label), headless: fc.boolean() }).map((given) =>
-  object('Service', given.namespace, given.name, {
+const service = fc.record({ namespace, name, app: fc.option(label), headless: fc.boolean() }).map((fields) =>
+  object('Service', fields.namespace, fields.name, {
     spec: {
       ...{
         type: 'ClusterIP',
-        clusterIP: given.headless ? 'None' : '10.9.9.9',
+        clusterIP: fields.headless ? 'None' : '10.9.9.9',
         clusterIPs: [],
         ports: [kubernetesPort],
       },
       ...{ externalName: '', externalIPs: [], internalTrafficPolicy: 'Cluster', publishNotReadyAddresses: false },
-      ...(given.app !== null && { selector: { app: given.app } }),
+      ...(fields.app !== null && { selector: { app: fields.app } }),
     },
     status: { loadBalancer: { ingress: [] } },
   }),
@@ -44,85 +50,87 @@ const service = fc.record({ namespace, name, app: fc.option(label), headless: fc
 
 const slice = fc
   .record({ namespace, name, service: name, addresses: fc.array(address), pod: fc.option(name), ready: fc.boolean() })
-  .map((given) =>
+  .map((fields) =>
     object(
       'EndpointSlice',
-      given.namespace,
-      given.name,
+      fields.namespace,
+      fields.name,
       {
         addressType: 'IPv4',
         ports: [{ name: 'http', port: 8080, protocol: 'TCP' }],
-        endpoints: given.addresses.map((ip) => ({
-          ...{ addresses: [ip], conditions: { ready: given.ready }, nodeName: 'n1' },
-          ...(given.pod !== null && { targetRef: { kind: 'Pod', name: given.pod, namespace: '' } }),
+        endpoints: fields.addresses.map((ip) => ({
+          ...{ addresses: [ip], conditions: { ready: fields.ready }, nodeName: 'n1' },
+          ...(fields.pod !== null && { targetRef: { kind: 'Pod', name: fields.pod, namespace: '' } }),
         })),
       },
-      { labels: { 'kubernetes.io/service-name': given.service } },
+      { labels: { 'kubernetes.io/service-name': fields.service } },
     ),
   );
 
-const pod = fc.record({ namespace, name, labels, ip: address, node: fc.constantFrom('n1', 'n2') }).map((given) =>
+const pod = fc.record({ namespace, name, labels, ip: address, node: fc.constantFrom('n1', 'n2') }).map((fields) =>
   object(
     'Pod',
-    given.namespace,
-    given.name,
+    fields.namespace,
+    fields.name,
     {
       spec: {
-        ...{ nodeName: given.node, serviceAccountName: '', hostname: '', subdomain: '' },
+        ...{ nodeName: fields.node, serviceAccountName: '', hostname: '', subdomain: '' },
         containers: [{ ports: [{ name: 'web', containerPort: 8080, protocol: 'TCP' }] }],
         initContainers: [],
       },
-      status: { phase: 'Running', podIP: given.ip, podIPs: [], conditions: [] },
+      status: { phase: 'Running', podIP: fields.ip, podIPs: [], conditions: [] },
     },
-    { labels: given.labels },
+    { labels: fields.labels },
   ),
 );
 
-const node = fc.record({ name: fc.constantFrom('n1', 'n2'), region: label }).map((given) =>
+const node = fc.record({ name: fc.constantFrom('n1', 'n2'), region: label }).map((fields) =>
   object(
     'Node',
     '',
-    given.name,
+    fields.name,
     { status: { addresses: [] } },
     {
-      labels: { 'topology.kubernetes.io/region': given.region },
+      labels: { 'topology.kubernetes.io/region': fields.region },
     },
   ),
 );
 
 const area = fc
   .record({ name: fc.constantFrom('shop', 'istio-system'), network: fc.option(label), mesh: label })
-  .map((given) =>
+  .map((fields) =>
     object(
       'Namespace',
       '',
-      given.name,
+      fields.name,
       {},
       {
-        labels: { mesh: given.mesh, ...(given.network !== null && { 'topology.istio.io/network': given.network }) },
+        labels: { mesh: fields.mesh, ...(fields.network !== null && { 'topology.istio.io/network': fields.network }) },
       },
     ),
   );
 
 const serviceEntry = fc
   .record({ namespace, name, host: fc.constantFrom('x.y', 'y.z'), app: fc.option(label), ip: address, age: fc.nat(2) })
-  .map(({ app, ...given }) =>
+  .map(({ app, ...fields }) =>
     object(
       'ServiceEntry',
-      given.namespace,
-      given.name,
+      fields.namespace,
+      fields.name,
       {
-        ...{ hosts: [given.host], location: 'MESH_INTERNAL', resolution: 'STATIC' },
+        ...{ hosts: [fields.host], location: 'MESH_INTERNAL', resolution: 'STATIC' },
         ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
-        ...(app === null ? { endpoints: [{ address: given.ip }] } : { workloadSelector: { labels: { app } } }),
+        ...(app === null ? { endpoints: [{ address: fields.ip }] } : { workloadSelector: { labels: { app } } }),
       },
-      { creationTimestamp: given.age },
+      { creationTimestamp: fields.age },
     ),
   );
 
 const workloadEntry = fc
   .record({ namespace, name, labels, ip: address })
-  .map((given) => object('WorkloadEntry', given.namespace, given.name, { address: given.ip, labels: given.labels }));
+  .map((fields) =>
+    object('WorkloadEntry', fields.namespace, fields.name, { address: fields.ip, labels: fields.labels }),
+  );
 
 const anyObject = fc.oneof(service, slice, pod, node, area, serviceEntry, workloadEntry);
 /** Adds, changes or deletes an object. */
@@ -130,8 +138,8 @@ const step = fc.record({ object: anyObject, isDeleted: fc.boolean() });
 
 /** All results of queries to a registry. */
 function queryAll({ services, endpoints, workloads, gateways }: ServiceRegistry): unknown {
-  const proxies = [1, 2, 3, 4, 5, 6].map((part) =>
-    givenProxy({ ip: `10.0.0.${part}`, namespace: 'shop', labels: { app: 'a' } }),
+  const proxies = [1, 2, 3, 4, 5, 6].map((octet) =>
+    givenProxy({ ip: `10.0.0.${octet}`, namespace: 'shop', labels: { app: 'a' } }),
   );
   return {
     services: services.map(({ exportTo, ...service }) => ({ ...service, exportTo: [...exportTo] })),
@@ -154,12 +162,12 @@ describe('registries that receive changes incrementally', () => {
   it.each<[string, Partial<RegistryOptions>]>([
     ['all namespaces', {}],
     ['selected namespaces', { discoverySelectors: [{ matchLabels: { mesh: 'a' } }] }],
-  ])('equal registries that receive everything together, with %s', (_, about) => {
-    const options = { ...defaultRegistryOptions, ...about };
+  ])('equal registries that receive everything together, with %s', (_, overrides) => {
+    const options = { ...defaultRegistryOptions, ...overrides };
     fc.assert(
       fc.property(fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { maxLength: 12 }), (batches) => {
-        const grown = new MeshRegistries(options);
-        grown.load(new Map());
+        const incremental = new MeshRegistries(options);
+        incremental.load(new Map());
         const objects = new Map<string, Config>();
         for (const batch of batches) {
           const changes: ChangedConfigObject[] = batch.map(({ object, isDeleted }) => {
@@ -168,25 +176,25 @@ describe('registries that receive changes incrementally', () => {
             else objects.set(key, object);
             return { key, event: isDeleted ? 'delete' : 'update' };
           });
-          const previous = grown.snapshot;
-          const remembered = JSON.stringify(queryAll(previous));
-          grown.apply(changes, new Map(objects));
-          expect(JSON.stringify(queryAll(previous))).toBe(remembered);
+          const previous = incremental.snapshot;
+          const previousQueries = JSON.stringify(queryAll(previous));
+          incremental.apply(changes, new Map(objects));
+          expect(JSON.stringify(queryAll(previous))).toBe(previousQueries);
           // The push contains all changes.
-          const { forced, services, endpoints } = grown.take();
-          const reported = new Set([...services, ...endpoints]);
-          const untold = differing(previous, grown.snapshot).filter(
-            (key) => !reported.has(key) && !reported.has(key.replace('Endpoints/', 'ServiceEntry/')),
+          const { forced, services, endpoints } = incremental.take();
+          const reportedKeys = new Set([...services, ...endpoints]);
+          const untold = differingKeys(previous, incremental.snapshot).filter(
+            (key) => !reportedKeys.has(key) && !reportedKeys.has(key.replace('Endpoints/', 'ServiceEntry/')),
           );
           expect(forced ? [] : untold).toEqual([]);
         }
         const rebuilt = new MeshRegistries(options);
         rebuilt.load(objects);
-        expect(queryAll(grown.snapshot)).toEqual(queryAll(rebuilt.snapshot));
+        expect(queryAll(incremental.snapshot)).toEqual(queryAll(rebuilt.snapshot));
         // The model has the expected state for the same objects, without a registry.
         if (options.discoverySelectors.length > 0) return;
-        const byModel = buildServiceRegistry(configSetOf([...objects.values()]), options);
-        expect(queryAll(grown.snapshot)).toEqual(queryAll(byModel));
+        const rebuiltRegistry = buildServiceRegistry(configSetOf([...objects.values()]), options);
+        expect(queryAll(incremental.snapshot)).toEqual(queryAll(rebuiltRegistry));
       }),
       { numRuns: 300 },
     );
@@ -196,13 +204,13 @@ describe('registries that receive changes incrementally', () => {
 /** Objects of a watched cluster, set by the test. */
 class GivenCluster implements FollowedObjects {
   readonly objects = new Map<string, Config>();
-  readonly #unread = new Set<string>();
+  readonly #unreadKeys = new Set<string>();
   readonly #listeners: (() => void)[] = [];
 
   put(key: string, config: Config | undefined): void {
     if (config === undefined) this.objects.delete(key);
     else this.objects.set(key, config);
-    this.#unread.add(key);
+    this.#unreadKeys.add(key);
     for (const listener of this.#listeners) listener();
   }
 
@@ -211,8 +219,8 @@ class GivenCluster implements FollowedObjects {
   }
 
   *reading() {
-    const changes = [...this.#unread].map((key) => ({ key, current: this.objects.get(key) }));
-    this.#unread.clear();
+    const changes = [...this.#unreadKeys].map((key) => ({ key, current: this.objects.get(key) }));
+    this.#unreadKeys.clear();
     yield;
     return { changes, problems: [], recovered: [] };
   }
@@ -227,7 +235,7 @@ class GivenCluster implements FollowedObjects {
   }
 }
 
-const ofCluster: ReadonlySet<string> = new Set(['EndpointSlice', 'Pod', 'Node']);
+const clusterKinds: ReadonlySet<string> = new Set(['EndpointSlice', 'Pod', 'Node']);
 
 describe('registries of a watched cluster', () => {
   it('equal registries that read all objects from configuration, and configuration takes precedence', () => {
@@ -238,29 +246,29 @@ describe('registries of a watched cluster', () => {
     fc.assert(
       fc.property(fc.array(fc.array(move, { minLength: 1, maxLength: 4 }), { maxLength: 12 }), (batches) => {
         const cluster = new GivenCluster();
-        const grown = new MeshRegistries(options, { cluster, ...limits });
-        grown.load(new Map());
-        const configured = new Map<string, Config>();
+        const incremental = new MeshRegistries(options, { cluster, ...limits });
+        incremental.load(new Map());
+        const configuredObjects = new Map<string, Config>();
         for (const batch of batches) {
           const changes: ChangedConfigObject[] = [];
           for (const { object, goes, isInFile, remakes } of batch) {
             const key = configKeyText(object);
-            if (ofCluster.has(object.kind) && !isInFile) cluster.put(key, goes ? undefined : object);
+            if (clusterKinds.has(object.kind) && !isInFile) cluster.put(key, goes ? undefined : object);
             else {
-              if (goes) configured.delete(key);
-              else configured.set(key, object);
+              if (goes) configuredObjects.delete(key);
+              else configuredObjects.set(key, object);
               changes.push({ key, event: goes ? 'delete' : 'update' });
             }
-            if (remakes === 0) grown.rebuild();
+            if (remakes === 0) incremental.rebuild();
           }
-          grown.apply(changes, new Map(configured));
+          incremental.apply(changes, new Map(configuredObjects));
         }
         const rebuilt = new MeshRegistries(options, limits);
-        rebuilt.load(new Map([...cluster.objects, ...configured]));
-        expect(queryAll(grown.snapshot)).toEqual(queryAll(rebuilt.snapshot));
-        expect(grown.objects.limitedCount).toBe(rebuilt.objects.limitedCount);
+        rebuilt.load(new Map([...cluster.objects, ...configuredObjects]));
+        expect(queryAll(incremental.snapshot)).toEqual(queryAll(rebuilt.snapshot));
+        expect(incremental.objects.limitedCount).toBe(rebuilt.objects.limitedCount);
         const names = ({ pods, nodes }: MeshRegistries['workloads']) => [...pods, ...nodes].map(configKeyText).sort();
-        expect(names(grown.workloads)).toEqual(names(rebuilt.workloads));
+        expect(names(incremental.workloads)).toEqual(names(rebuilt.workloads));
       }),
       { numRuns: 300 },
     );
@@ -268,7 +276,7 @@ describe('registries of a watched cluster', () => {
 
   it('restore the endpoints of an unchanged slice when it is within the limit again', () => {
     const cluster = new GivenCluster();
-    const grown = new MeshRegistries(defaultRegistryOptions, { cluster, maxEndpointsPerNamespace: 3 });
+    const incremental = new MeshRegistries(defaultRegistryOptions, { cluster, maxEndpointsPerNamespace: 3 });
     const web = object('Service', 'shop', 'web', {
       spec: {
         ...{ type: 'ClusterIP', clusterIP: '10.9.9.9', clusterIPs: [], ports: [kubernetesPort], externalName: '' },
@@ -276,7 +284,7 @@ describe('registries of a watched cluster', () => {
       },
       status: { loadBalancer: { ingress: [] } },
     });
-    const configured = new Map([['Service/shop/web', web]]);
+    const configuredObjects = new Map([['Service/shop/web', web]]);
     const sliceOf = (name: string, age: number, addresses: readonly string[]) =>
       object(
         'EndpointSlice',
@@ -289,20 +297,22 @@ describe('registries of a watched cluster', () => {
         { labels: { 'kubernetes.io/service-name': 'web' }, creationTimestamp: age },
       );
     const addresses = () =>
-      (grown.snapshot.endpoints.get('web.shop.svc.cluster.local')?.get('shop') ?? []).map(({ address }) => address);
-    grown.load(configured);
+      (incremental.snapshot.endpoints.get('web.shop.svc.cluster.local')?.get('shop') ?? []).map(
+        ({ address }) => address,
+      );
+    incremental.load(configuredObjects);
     cluster.put('EndpointSlice/shop/old', sliceOf('old', 1, ['10.0.0.1', '10.0.0.2']));
     cluster.put('EndpointSlice/shop/young', sliceOf('young', 2, ['10.0.0.3', '10.0.0.4']));
-    grown.apply([], configured);
+    incremental.apply([], configuredObjects);
     expect(addresses()).toEqual(['10.0.0.1', '10.0.0.2']);
     cluster.put('EndpointSlice/shop/old', sliceOf('old', 1, ['10.0.0.1']));
-    grown.apply([], configured);
+    incremental.apply([], configuredObjects);
     expect(addresses()).toEqual(['10.0.0.1', '10.0.0.3', '10.0.0.4']);
   });
 
   it('report changes and each limited object once, including objects that a slice of the cluster puts above the limit', () => {
     const cluster = new GivenCluster();
-    const grown = new MeshRegistries(defaultRegistryOptions, { cluster, maxEndpointsPerNamespace: 2 });
+    const incremental = new MeshRegistries(defaultRegistryOptions, { cluster, maxEndpointsPerNamespace: 2 });
     const entry = object(
       'ServiceEntry',
       'shop',
@@ -313,10 +323,10 @@ describe('registries of a watched cluster', () => {
       },
       { creationTimestamp: 9 },
     );
-    const configured = new Map([['ServiceEntry/shop/young', entry]]);
-    const endpoints = () => grown.snapshot.endpoints.get('x.y')?.get('shop')?.length ?? 0;
-    grown.load(configured);
-    grown.objects.takeReport();
+    const configuredObjects = new Map([['ServiceEntry/shop/young', entry]]);
+    const endpoints = () => incremental.snapshot.endpoints.get('x.y')?.get('shop')?.length ?? 0;
+    incremental.load(configuredObjects);
+    incremental.objects.takeReport();
     expect(endpoints()).toBe(1);
     const slice = (count: number) =>
       object('EndpointSlice', 'shop', 'web-1', {
@@ -324,21 +334,23 @@ describe('registries of a watched cluster', () => {
         endpoints: Array.from({ length: count }, (_, index) => ({ addresses: [`10.0.1.${index}`], conditions: {} })),
       });
     cluster.put('EndpointSlice/shop/web-1', slice(2));
-    grown.apply([], configured);
+    incremental.apply([], configuredObjects);
     expect(endpoints()).toBe(0);
-    const { problems, events, limits } = grown.objects.takeReport();
+    const { problems, events, limits } = incremental.objects.takeReport();
     expect(problems).toMatchObject([{ code: 'LIMIT_EXCEEDED', object: 'ServiceEntry shop/young' }]);
     expect(events).toEqual([{ key: 'EndpointSlice/shop/web-1', event: 'add' }]);
-    expect(limits.map(([key, limited]) => [key, limited !== undefined])).toEqual([['ServiceEntry/shop/young', true]]);
-    grown.rebuild();
-    expect([endpoints(), grown.objects.takeReport()]).toEqual([
+    expect(limits.map(([key, limitedProblem]) => [key, limitedProblem !== undefined])).toEqual([
+      ['ServiceEntry/shop/young', true],
+    ]);
+    incremental.rebuild();
+    expect([endpoints(), incremental.objects.takeReport()]).toEqual([
       0,
       { problems: [], recovered: [], events: [], limits: [] },
     ]);
     cluster.put('EndpointSlice/shop/web-1', slice(1));
-    grown.apply([], configured);
+    incremental.apply([], configuredObjects);
     expect(endpoints()).toBe(1);
-    expect(grown.objects.takeReport()).toMatchObject({
+    expect(incremental.objects.takeReport()).toMatchObject({
       problems: [],
       limits: [['ServiceEntry/shop/young', undefined]],
     });
@@ -346,7 +358,7 @@ describe('registries of a watched cluster', () => {
 });
 
 /** Keys that a push between two states must contain: services and healthy endpoints. */
-function differing(previous: ServiceRegistry, now: ServiceRegistry): string[] {
+function differingKeys(previous: ServiceRegistry, now: ServiceRegistry): string[] {
   const view = ({ services, endpoints }: ServiceRegistry): Map<string, string> => {
     const texts = new Map<string, string>();
     for (const service of services) {
@@ -366,6 +378,8 @@ function differing(previous: ServiceRegistry, now: ServiceRegistry): string[] {
     }
     return texts;
   };
-  const [old, present] = [view(previous), view(now)];
-  return [...new Set([...old.keys(), ...present.keys()])].filter((key) => old.get(key) !== present.get(key));
+  const [previousView, present] = [view(previous), view(now)];
+  return [...new Set([...previousView.keys(), ...present.keys()])].filter(
+    (key) => previousView.get(key) !== present.get(key),
+  );
 }

@@ -33,22 +33,22 @@ spec:
   ports: [{number: 80, name: http, protocol: HTTP}]
 `).registry.services;
 
-function given(env: NodeJS.ProcessEnv = {}): { plane: ControlPlane; registry: () => SlowRegistry } {
-  let created: SlowRegistry | undefined;
-  const make = (updates: XdsUpdater): SlowRegistry => {
-    created = new SlowRegistry({ provider: 'Consul', cluster: 'dc1' }, updates);
-    return created;
+function startPlane(env: NodeJS.ProcessEnv = {}): { plane: ControlPlane; registry: () => SlowRegistry } {
+  let createdRegistry: SlowRegistry | undefined;
+  const createRegistry = (updates: XdsUpdater): SlowRegistry => {
+    createdRegistry = new SlowRegistry({ provider: 'Consul', cluster: 'dc1' }, updates);
+    return createdRegistry;
   };
-  const registries: RegistryOffers = (offered) => {
-    offered([{ provider: 'Consul', clusterId: 'dc1', create: make }]);
+  const registries: RegistryOffers = (onOffers) => {
+    onOffers([{ provider: 'Consul', clusterId: 'dc1', create: createRegistry }]);
     return () => {};
   };
   const plane = new ControlPlane({}, {}, () => {}, env, { registries });
-  return { plane, registry: () => created! };
+  return { plane, registry: () => createdRegistry! };
 }
 
 test('a change that originates in a registry is pushed', async () => {
-  const { plane, registry } = given();
+  const { plane, registry } = startPlane();
   await eventually('it runs', () => registry() !== undefined);
   registry().list();
   await plane.ready();
@@ -61,7 +61,7 @@ test('a change that originates in a registry is pushed', async () => {
 });
 
 test('the control plane waits for the first list of a registry at start and reports this', async () => {
-  const { plane, registry } = given();
+  const { plane, registry } = startPlane();
   const waits = 'not ready: syncing registries, waiting for registry Consul/dc1\n';
   const ready = async () => (await plane.get('/ready').catch(() => ({ text: '' }))).text === waits;
   await eventually('it says what it waits for', ready);
@@ -73,7 +73,7 @@ test('the control plane waits for the first list of a registry at start and repo
 });
 
 test('the control plane starts without a list that is late, and applies it later', async () => {
-  const { plane, registry } = given({ PILOT_REMOTE_CLUSTER_TIMEOUT: '300ms' });
+  const { plane, registry } = startPlane({ PILOT_REMOTE_CLUSTER_TIMEOUT: '300ms' });
   await plane.ready();
   expect(linesOf(plane.lines, 'services.synced.missing', { registries: 'Consul/dc1' })).toHaveLength(1);
   const { stream, clusters } = await plane.subscribe();

@@ -59,9 +59,9 @@ class ObjectsDriver {
     });
     if (problems.length > 0) throw new Error(text(problems));
     const now = new Map(configs.map((config) => [`${config.kind}/${config.namespace}/${config.name}`, config]));
-    const removed = [...this.#objects.keys()].filter((key) => !now.has(key));
+    const removedKeys = [...this.#objects.keys()].filter((key) => !now.has(key));
     const changes: ConfigObjectChange<Config>[] = [
-      ...removed.map((key) => ({ key: parseConfigKey(key), current: undefined })),
+      ...removedKeys.map((key) => ({ key: parseConfigKey(key), current: undefined })),
       ...[...now].map(([key, current]) => ({ key: parseConfigKey(key), current })),
     ];
     this.#objects = now;

@@ -87,10 +87,10 @@ function registriesOf(): { load(yaml: string): string[]; readonly mesh: MeshRegi
 }
 
 /** Keys in the push for a change from `previous` to `after`. */
-function changes(previous: string, after: string): string[] {
+function changes(previous: string, next: string): string[] {
   const registries = registriesOf();
   registries.load(previous);
-  return registries.load(after);
+  return registries.load(next);
 }
 
 describe('a push of registry changes', () => {
@@ -113,22 +113,21 @@ describe('a push of registry changes', () => {
     ['a new service', '', entry('a')],
     ['a removed service', entry('a'), ''],
     ['a changed port', entry('a'), entry('a', { port: 81 })],
-  ])('contains the service and its object for %s', (_, previous, after) => {
-    expect(changes(previous + entry('z'), after + entry('z'))).toEqual([
-      'ServiceEntry/shop/a.b',
-      'ServiceEntry/shop/a',
-    ]);
+  ])('contains the service and its object for %s', (_, previous, next) => {
+    expect(changes(previous + entry('z'), next + entry('z'))).toEqual(['ServiceEntry/shop/a.b', 'ServiceEntry/shop/a']);
   });
 
   it('contains the endpoints that a WorkloadEntry changes, and nothing if no service selects the WorkloadEntry', () => {
-    const selecting = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
-    expect(changes(selecting + workload('1.1.1.1'), selecting + workload('1.1.1.2'))).toEqual(['Endpoints/shop/a.b']);
+    const selectingEntry = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
+    expect(changes(selectingEntry + workload('1.1.1.1'), selectingEntry + workload('1.1.1.2'))).toEqual([
+      'Endpoints/shop/a.b',
+    ]);
     expect(changes(entry('a') + workload('1.1.1.1'), entry('a') + workload('1.1.1.2'))).toEqual([]);
   });
 
   it('contains the service if only its selector differs', () => {
-    const selecting = (app: string): string => entry('a', { more: `workloadSelector: {labels: {app: ${app}}}` });
-    expect(changes(selecting('x'), selecting('y'))).toEqual(['ServiceEntry/shop/a.b']);
+    const selectingEntry = (app: string): string => entry('a', { more: `workloadSelector: {labels: {app: ${app}}}` });
+    expect(changes(selectingEntry('x'), selectingEntry('y'))).toEqual(['ServiceEntry/shop/a.b']);
   });
 
   it('contains the service if pods of a headless service with a TCP port change, because each pod has a listener', () => {
@@ -146,9 +145,11 @@ describe('a push of registry changes', () => {
 
   it('contains the service if its first pod accepts mutual TLS, because this changes its clusters', () => {
     const [service = ''] = headless('http', '').split('---\napiVersion: discovery');
-    const selecting = service.replace('clusterIP', 'selector: {app: web}, clusterIP');
+    const selectingService = service.replace('clusterIP', 'selector: {app: web}, clusterIP');
     const first = workload('10.0.0.1').replace('labels', 'serviceAccount: sa, labels');
-    expect(changes(selecting, selecting + first)).toEqual(['ServiceEntry/shop/db.shop.svc.cluster.local']);
+    expect(changes(selectingService, selectingService + first)).toEqual([
+      'ServiceEntry/shop/db.shop.svc.cluster.local',
+    ]);
   });
 
   it.each([
@@ -159,10 +160,10 @@ describe('a push of registry changes', () => {
       ['ServiceEntry/shop/HOST', 'ServiceEntry/shop/other'],
     ],
     ['only endpoints if EDS contains them', 'STATIC', ['Endpoints/shop/HOST']],
-  ])('contains, if a ServiceEntry has the same host as a Kubernetes service, %s', (_, resolution, named) => {
+  ])('contains, if a ServiceEntry has the same host as a Kubernetes service, %s', (_, resolution, changedNames) => {
     const host = 'db.shop.svc.cluster.local';
     const other = entry('other', { host, resolution, port: 443 });
-    const keys = named.map((key) => key.replace('HOST', host));
+    const keys = changedNames.map((key) => key.replace('HOST', host));
     expect(changes(other + clustered('10.0.0.1'), other + clustered('10.0.0.2'))).toEqual(keys);
   });
 
@@ -190,7 +191,7 @@ describe('a push of registry changes', () => {
     registries.load(entry('a', { more: at('1.1.1.1') }));
     const service = { ...registries.mesh.snapshot.services[0]!, registry: 'Kubernetes' };
     const [endpoint] = registries.mesh.snapshot.endpoints.get('a.b')!.get('shop')!;
-    const offered = registries.mesh.offer([
+    const withdraw = registries.mesh.offer([
       {
         ...{ provider: 'Kubernetes', clusterId: 'remote' },
         create: (updates) => {
@@ -210,7 +211,7 @@ describe('a push of registry changes', () => {
     expect(addresses()).toEqual(['1.1.1.1', '9.9.9.9']);
     registries.mesh.take();
     stop();
-    registries.mesh.keepOnly(offered.map(({ registry }) => registry).filter((name) => name !== 'Kubernetes/remote'));
+    registries.mesh.keepOnly(withdraw.map(({ registry }) => registry).filter((name) => name !== 'Kubernetes/remote'));
     expect(registries.mesh.take().forced).toBe(true);
     expect(addresses()).toEqual(['1.1.1.1']);
     expect(registries.mesh.snapshot.services).toHaveLength(1);
@@ -220,14 +221,14 @@ describe('a push of registry changes', () => {
 describe('the registries of a mesh', () => {
   it('select workloads from each other', () => {
     const registries = registriesOf();
-    const selecting = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
+    const selectingEntry = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
     const service = `---
 apiVersion: v1
 kind: Service
 metadata: {name: db, namespace: shop}
 spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}]}
 `;
-    registries.load(selecting + service + pod('web') + workload('10.1.0.1'));
+    registries.load(selectingEntry + service + pod('web') + workload('10.1.0.1'));
     const addresses = (host: string): unknown =>
       registries.mesh.snapshot.endpoints
         .get(host)
@@ -235,7 +236,7 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
         ?.map(({ address }) => address);
     expect(addresses('a.b')).toEqual(['10.0.0.1', '10.1.0.1']);
     expect(addresses('db.shop.svc.cluster.local')).toEqual(['10.1.0.1']);
-    expect(registries.load(selecting + service + pod('other'))).toEqual(
+    expect(registries.load(selectingEntry + service + pod('other'))).toEqual(
       expect.arrayContaining(['Endpoints/shop/a.b', 'Endpoints/shop/db.shop.svc.cluster.local']),
     );
     expect(addresses('a.b')).toEqual([]);
@@ -263,17 +264,17 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
   });
 
   it('resolve the host names of network gateways', () => {
-    let changed = 0;
+    let changeCount = 0;
     const networks = {
       networks: { west: { endpoints: [], gateways: [{ address: 'gw.example.com', port: 15443 }] } },
     };
-    const mesh = new MeshRegistries({ ...defaultRegistryOptions, networks }, { gatewaysResolved: () => changed++ });
+    const mesh = new MeshRegistries({ ...defaultRegistryOptions, networks }, { gatewaysResolved: () => changeCount++ });
     mesh.load(new Map());
     expect(mesh.snapshot.gateways.all).toEqual([]);
     mesh.take();
     mesh.gatewayNames.setAddresses('gw.example.com', ['7.7.7.7']);
     expect(mesh.snapshot.gateways.to('west', 'x')).toMatchObject([{ address: '7.7.7.7', port: 15443 }]);
-    expect([changed, mesh.take().forced]).toEqual([1, true]);
+    expect([changeCount, mesh.take().forced]).toEqual([1, true]);
     mesh.stop();
   });
 });

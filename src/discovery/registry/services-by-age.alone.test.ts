@@ -21,17 +21,17 @@ describe('ServicesByAge', () => {
     });
     fc.assert(
       fc.property(fc.array(change, { maxLength: 20 }), (changes) => {
-        const named = new Map<string, Service[]>();
+        const servicesByName = new Map<string, Service[]>();
         const services = new ServicesByAge();
         for (const { hostname, ages, turned } of changes) {
           // The same services in another order.
           const now = turned
-            ? (named.get(hostname) ?? []).toReversed()
+            ? (servicesByName.get(hostname) ?? []).toReversed()
             : ages.map((creationTime) => service(hostname, creationTime));
-          named.set(hostname, now);
+          servicesByName.set(hostname, now);
           services.setNamed({ hostname, namespace }, now);
-          const sorted = [...named.values()].flat().sort(byServiceAge);
-          expect(services.items.map((one) => sorted.indexOf(one))).toEqual(sorted.map((_, i) => i));
+          const sortedServices = [...servicesByName.values()].flat().sort(byServiceAge);
+          expect(services.items.map((one) => sortedServices.indexOf(one))).toEqual(sortedServices.map((_, i) => i));
         }
       }),
     );
@@ -55,11 +55,11 @@ describe('editing one of 1,000 services', () => {
     registries.load(objects);
     const key = `ServiceEntry/${namespace}/s617`;
     objects.set(key, entry(617, 81));
-    const counted = countedWork(() => registries.apply([{ key, event: 'update' }], objects));
+    const callCounts = countedWork(() => registries.apply([{ key, event: 'update' }], objects));
     const { services } = registries.snapshot;
     expect(services.find(({ hostname }) => hostname === 's617.example.com')?.ports[0]?.number).toBe(81);
     expect(services.toSorted(byServiceAge).every((one, i) => one === services[i])).toBe(true);
-    const comparisons = [...counted].find(([operation]) => operation.startsWith('byServiceAge '))?.[1];
+    const comparisons = [...callCounts].find(([operation]) => operation.startsWith('byServiceAge '))?.[1];
     expect(comparisons).toBeGreaterThan(1);
     expect(comparisons).toBeLessThan(100);
   });

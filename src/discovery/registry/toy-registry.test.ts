@@ -118,12 +118,12 @@ interface World {
   offer(...offers: readonly RegistryOffer[]): void;
 }
 
-async function given(env: NodeJS.ProcessEnv, ...first: readonly RegistryOffer[]): Promise<World> {
+async function startWorld(env: NodeJS.ProcessEnv, ...first: readonly RegistryOffer[]): Promise<World> {
   let offer: World['offer'] = () => {};
   const plane = new ControlPlane({}, {}, () => {}, env, {
-    registries: (offered) => {
-      offer = (...offers) => offered(offers);
-      offered(first);
+    registries: (onOffers) => {
+      offer = (...offers) => onOffers(offers);
+      onOffers(first);
       return () => {};
     },
   });
@@ -158,7 +158,7 @@ const actorsOf = ({ records }: ControlPlane): string[] =>
   records.flatMap((record) => (record.kind === 'spawn' && /^registry-\d+$/.test(record.actor) ? [record.actor] : []));
 
 test('a registry that is added at run time has its own actor, and its services are pushed', async () => {
-  const { plane, offer } = await given({});
+  const { plane, offer } = await startWorld({});
   const previous = actorsOf(plane).length;
   const { stream, clusters } = await plane.subscribe();
   stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -173,7 +173,7 @@ test('a registry that is added at run time has its own actor, and its services a
 test('a change in the catalog is pushed, and only as endpoints if only an address changed', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
-  const { plane } = await given({}, offerOf(catalogue));
+  const { plane } = await startWorld({}, offerOf(catalogue));
   const { next } = await watching(plane);
   expect(await next()).toEqual(['10.1.1.1']);
   catalogue.publish({ cart: ['10.1.1.1', '10.1.1.2'] });
@@ -182,22 +182,22 @@ test('a change in the catalog is pushed, and only as endpoints if only an addres
 });
 
 test('a registry that replaces another becomes active when it has listed everything, so that no endpoint is removed', async () => {
-  const [first, second] = [new Catalogue(), new Catalogue()];
+  const [first, secondCatalogue] = [new Catalogue(), new Catalogue()];
   first.publish({ cart: ['10.1.1.1'], gone: ['10.9.9.9'] });
-  const { plane, offer } = await given({}, offerOf(first));
+  const { plane, offer } = await startWorld({}, offerOf(first));
   const { stream, next } = await watching(plane);
   expect(await next()).toEqual(['10.1.1.1']);
-  offer(offerOf(second, '2'));
+  offer(offerOf(secondCatalogue, '2'));
   await eventually(
     'the second runs, and the first does not',
-    () => second.clients.size === 1 && first.clients.size === 0,
+    () => secondCatalogue.clients.size === 1 && first.clients.size === 0,
   );
   expect(await stream.unexpected()).toEqual([]);
   expect((await plane.subscribe()).clusters).toEqual(expect.arrayContaining([cart, 'outbound|80||gone.toy']));
-  second.publish({ cart: ['10.2.2.2'] });
+  secondCatalogue.publish({ cart: ['10.2.2.2'] });
   expect(await next()).toEqual(['10.2.2.2']);
   expect((await plane.subscribe()).clusters).not.toContain('outbound|80||gone.toy');
-  second.publish({ cart: ['10.2.2.2', '10.2.2.3'] });
+  secondCatalogue.publish({ cart: ['10.2.2.2', '10.2.2.3'] });
   expect(await next()).toEqual(['10.2.2.2', '10.2.2.3']);
   expect(plane.deviations()).toEqual([]);
 });
@@ -205,15 +205,15 @@ test('a registry that replaces another becomes active when it has listed everyth
 test('a registry that syncs immediately, without a notification, can replace another', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
-  const { plane, offer } = await given({}, offerOf(catalogue));
+  const { plane, offer } = await startWorld({}, offerOf(catalogue));
   const { next } = await watching(plane);
   expect(await next()).toEqual(['10.1.1.1']);
-  const make = (updates: XdsUpdater): MemoryRegistry => {
+  const createRegistry = (updates: XdsUpdater): MemoryRegistry => {
     const registry = new MemoryRegistry(toy, updates);
     registry.putService(serviceOf('cart'), [endpointOf('10.2.2.2')]);
     return registry;
   };
-  offer({ ...{ provider: toy.provider, clusterId: toy.cluster, revision: '2' }, create: make });
+  offer({ ...{ provider: toy.provider, clusterId: toy.cluster, revision: '2' }, create: createRegistry });
   expect(await next()).toEqual(['10.2.2.2']);
   expect(plane.deviations()).toEqual([]);
 });
@@ -221,7 +221,7 @@ test('a registry that syncs immediately, without a notification, can replace ano
 test('a failed registry keeps its content, is recreated after 1 s, and continues', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
-  const { plane } = await given({}, offerOf(catalogue));
+  const { plane } = await startWorld({}, offerOf(catalogue));
   const { stream, next } = await watching(plane);
   expect(await next()).toEqual(['10.1.1.1']);
   catalogue.breakDown();
@@ -244,7 +244,7 @@ test('a failed registry keeps its content, is recreated after 1 s, and continues
 test('a removed registry is removed with its endpoints and services', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
-  const { plane, offer } = await given({}, offerOf(catalogue));
+  const { plane, offer } = await startWorld({}, offerOf(catalogue));
   const { stream, clusters } = await plane.subscribe();
   expect(clusters).toContain(cart);
   stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -257,7 +257,7 @@ test('a removed registry is removed with its endpoints and services', async () =
 test('an unresponsive registry does not delay other services, and its own services are served when it recovers', async () => {
   const catalogue = new Catalogue();
   catalogue.refuses = true;
-  const { plane } = await given({ PILOT_REMOTE_CLUSTER_TIMEOUT: '300ms' }, offerOf(catalogue));
+  const { plane } = await startWorld({ PILOT_REMOTE_CLUSTER_TIMEOUT: '300ms' }, offerOf(catalogue));
   expect(linesOf(plane.lines, 'services.synced.missing', { registries: 'Toy/one' })).toHaveLength(1);
   const { stream, clusters } = await plane.subscribe();
   stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });

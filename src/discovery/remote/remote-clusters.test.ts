@@ -9,14 +9,14 @@ import { ObjectStore } from '../kubernetes/store/object-store.ts';
 import { RemoteClusters } from './remote-clusters.effects.ts';
 
 /** Secrets that define clusters, set by the test. */
-function givenClusters() {
+function createClusters() {
   const store = new ObjectStore();
-  let changed = (): void => {};
+  let notifyChanged = (): void => {};
   const remotes = new RemoteClusters({
     secrets: {
       store,
       onChanged: (listener) => {
-        changed = listener;
+        notifyChanged = listener;
       },
     },
     ...{ ownCluster: 'own', settings: () => defaultRegistryOptions, log: createLogger({ write: () => {} }) },
@@ -31,12 +31,12 @@ function givenClusters() {
         Object.entries(kubeconfigs).map(([id, text]) => [id, Buffer.from(text).toString('base64')]),
       );
       store.apply({ type: 'MODIFIED', object: { ...object, data } });
-      changed();
+      notifyChanged();
     },
   };
 }
 
-async function givenServer(name: string) {
+async function startServer(name: string) {
   const server = await scriptedApiServer((stream, path) => {
     if (path.includes('tokenreviews')) respondJson(stream, { metadata: { name } });
     else respondJson(stream, {}, { ':status': 503 });
@@ -56,18 +56,18 @@ async function givenServer(name: string) {
 }
 
 it('requests to a remote cluster use its active kubeconfig, and end when no Secret defines the cluster any longer', async () => {
-  const { remotes, setSecrets } = givenClusters();
+  const { remotes, setSecrets } = createClusters();
   const requestTo = async (cluster: string): Promise<string | undefined> => {
     const order = { method: 'POST', resource: tokenReviews, body: {} } as const;
     return (await remotes.serverOf(cluster)?.request(order, new AbortController().signal))?.metadata.name;
   };
   expect(await requestTo('c2')).toBeUndefined();
-  setSecrets({ c2: await givenServer('two'), c3: await givenServer('three') });
+  setSecrets({ c2: await startServer('two'), c3: await startServer('three') });
   expect(await requestTo('c2')).toBe('two');
   expect(await requestTo('c3')).toBe('three');
   expect(await requestTo('own')).toBeUndefined();
   // The previous kubeconfig was never active, so nothing was read with it.
-  setSecrets({ c2: await givenServer('another') });
+  setSecrets({ c2: await startServer('another') });
   await eventually('it is the other one', async () => (await requestTo('c2')) === 'another');
   expect(await requestTo('c3')).toBeUndefined();
 });

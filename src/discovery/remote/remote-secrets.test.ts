@@ -63,21 +63,21 @@ it.each([
     'must be YAML',
   ],
   ['['.repeat(60_000), 'must be YAML'],
-])('an invalid kubeconfig is rejected without affecting other keys (%#)', (text, why) => {
+])('an invalid kubeconfig is rejected without affecting other keys (%#)', (text, reason) => {
   const { clusters, refused, problems } = namedClusters([secret('s', { a: text, b: kubeconfig() })], '');
   expect([[...clusters.keys()], [...refused]]).toEqual([['b'], ['a']]);
-  expect(problems).toEqual([expect.stringContaining(`Secret istio-system/s: a: ${why}`)]);
+  expect(problems).toEqual([expect.stringContaining(`Secret istio-system/s: a: ${reason}`)]);
   expect(problems.join()).not.toContain('secret-token');
 });
 
 it('the number of remote clusters is limited, and invalid data is ignored', () => {
-  const many = Object.fromEntries(
+  const manyKubeconfigs = Object.fromEntries(
     Array.from({ length: maxRemoteClusters + 2 }, (_, n) => [`c${1_000 + n}`, kubeconfig()]),
   );
-  const { clusters, problems } = namedClusters([secret('s', many)], '');
+  const { clusters, problems } = namedClusters([secret('s', manyKubeconfigs)], '');
   expect([clusters.size, problems.length]).toEqual([maxRemoteClusters, 2]);
-  const odd = [{ metadata: { name: 'odd' }, data: [] }, { metadata: { name: 'none' } }];
-  expect(namedClusters(odd, '')).toMatchObject({ problems: [] });
+  const oddSecrets = [{ metadata: { name: 'odd' }, data: [] }, { metadata: { name: 'none' } }];
+  expect(namedClusters(oddSecrets, '')).toMatchObject({ problems: [] });
   expect(namedClusters([{ metadata: { name: 'odd' }, data: { a: 7 } }], '').problems).toEqual([
     'Secret /odd: a: must be a kubeconfig, is empty [API_CREDENTIALS_INVALID]',
   ]);

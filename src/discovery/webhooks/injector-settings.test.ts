@@ -11,16 +11,16 @@ interface Given {
   readonly set: (data: unknown) => void;
 }
 
-function given(data: unknown): Given {
+function createSettings(data: unknown): Given {
   let current = data;
-  let changed = (): void => {};
+  let notifyChanged = (): void => {};
   const lines: Given['lines'] = [];
   const log = (event: string, fields: object = {}): void => void lines.push({ event, fields: { ...fields } });
   const settings = new InjectorSettings({
     configMap: {
       ...{ place: 'mesh/istio-sidecar-injector', data: () => current, known: new Promise(() => {}) },
-      onChanged: (follow) => {
-        changed = follow;
+      onChanged: (listener) => {
+        notifyChanged = listener;
       },
     },
     revision: 'canary',
@@ -28,14 +28,14 @@ function given(data: unknown): Given {
   });
   const set = (next: unknown): void => {
     current = next;
-    changed();
+    notifyChanged();
   };
   set(data);
   return { settings, lines, set };
 }
 
 test('injector settings consist of both keys, and a change applies immediately', () => {
-  const { settings, lines, set } = given({ values, config: 'policy: disabled' });
+  const { settings, lines, set } = createSettings({ values, config: 'policy: disabled' });
   expect(settings.current).toMatchObject({
     right: { revision: 'canary', config: { policy: 'disabled' }, values: { hub: 'example.com' } },
   });
@@ -45,10 +45,10 @@ test('injector settings consist of both keys, and a change applies immediately',
 });
 
 test('invalid injector settings keep the last valid content, and each error is logged once with field and code', () => {
-  const { settings, lines, set } = given({ values });
-  const bad = { values: '{"global": {"hub": 1, "tag": "1"}}', config: 'policy: [1]' };
-  set(bad);
-  set({ ...bad });
+  const { settings, lines, set } = createSettings({ values });
+  const invalidData = { values: '{"global": {"hub": 1, "tag": "1"}}', config: 'policy: [1]' };
+  set(invalidData);
+  set({ ...invalidData });
   expect(settings.current).toMatchObject({ right: { values: { hub: 'example.com' } } });
   expect(lines.slice(1).map(({ event, fields }) => [event, fields.field])).toEqual([
     ['injection.settingsRejected', 'config: policy'],
@@ -58,7 +58,7 @@ test('invalid injector settings keep the last valid content, and each error is l
 });
 
 test('missing injector settings are reported with the ConfigMap and the key', () => {
-  const { settings, set, lines } = given({ config: 'policy: enabled' });
+  const { settings, set, lines } = createSettings({ config: 'policy: enabled' });
   expect(settings.current).toEqual(E.left(expect.stringMatching(/ConfigMap mesh\/istio-sidecar-injector .*values: /)));
   set(undefined);
   expect(settings.current).toEqual(E.left(expect.stringContaining('mesh/istio-sidecar-injector')));
@@ -66,7 +66,7 @@ test('missing injector settings are reported with the ConfigMap and the key', ()
 });
 
 test('injection is unavailable after the ConfigMap is removed', () => {
-  const { settings, set } = given({ values });
+  const { settings, set } = createSettings({ values });
   set(undefined);
   expect(E.isLeft(settings.current)).toBe(true);
 });

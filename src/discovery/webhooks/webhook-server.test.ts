@@ -18,7 +18,7 @@ import { InjectionReviews } from './injection-reviews.ts';
 import { WebhookServer, WebhookServerCounts, type WebhookServerLimits } from './webhook-server.ts';
 
 const authority = createAuthority();
-const issued = (): TlsOptions => {
+const issueTlsOptions = (): TlsOptions => {
   const { certificate, privateKey } = authority.issue(['127.0.0.1']);
   return { cert: certificate, key: privateKey, ca: authority.certificate, requestCert: true, minVersion: 'TLSv1.2' };
 };
@@ -54,9 +54,9 @@ async function start(
   let changeTls: (options: TlsOptions) => void = () => {};
   const server = new WebhookServer({
     ...{ address: { host: '127.0.0.1', port: 0 }, counts, limits },
-    followTls: (changed) => {
-      changeTls = changed;
-      changed(issued());
+    followTls: (listener) => {
+      changeTls = listener;
+      listener(issueTlsOptions());
       return () => {};
     },
     webhooks: {
@@ -76,12 +76,12 @@ async function start(
     headers = { 'content-type': 'application/json' },
     method = 'POST',
   ) => {
-    const sent = request({ host: '127.0.0.1', port, path, method, headers, ca: authority.certificate, agent });
-    sent.end(body);
-    const [response] = await once(sent, 'response');
-    const pieces: Buffer[] = [];
-    for await (const piece of response) pieces.push(piece as Buffer);
-    return { status: response.statusCode, headers: response.headers, text: Buffer.concat(pieces).toString() };
+    const clientRequest = request({ host: '127.0.0.1', port, path, method, headers, ca: authority.certificate, agent });
+    clientRequest.end(body);
+    const [response] = await once(clientRequest, 'response');
+    const chunks: Buffer[] = [];
+    for await (const chunk of response) chunks.push(chunk as Buffer);
+    return { status: response.statusCode, headers: response.headers, text: Buffer.concat(chunks).toString() };
   };
   return { port, counts, reviews, faults, changeTls: (options) => changeTls(options), post };
 }
@@ -125,10 +125,13 @@ test('an Istio object is reviewed on /validate', async () => {
 test('control characters reach the API server unchanged', async () => {
   const { post } = await start();
   const command = ['sh', '-c', 'printf "\u001b[31m\u0085"'];
-  const sent = { ...pod, spec: { containers: [{ name: 'app', image: 'app', command, args: command }] } };
-  const rejected = { ...sent, metadata: { name: 'p', annotations: { 'sidecar.istio.io/proxyCPU': 'a\u0007b' } } };
-  expect(responseIn(await post('/inject', JSON.stringify(review(sent)))).allowed).toBe(true);
-  expect(responseIn(await post('/inject', JSON.stringify(review(rejected)))).allowed).toBe(false);
+  const controlCharPod = { ...pod, spec: { containers: [{ name: 'app', image: 'app', command, args: command }] } };
+  const rejectedPod = {
+    ...controlCharPod,
+    metadata: { name: 'p', annotations: { 'sidecar.istio.io/proxyCPU': 'a\u0007b' } },
+  };
+  expect(responseIn(await post('/inject', JSON.stringify(review(controlCharPod)))).allowed).toBe(true);
+  expect(responseIn(await post('/inject', JSON.stringify(review(rejectedPod)))).allowed).toBe(false);
 });
 
 test.each<[string, number, string, string, Record<string, string>, string?]>([
@@ -161,21 +164,23 @@ test('a body without a length is read up to the size limit', async () => {
 
 test('bodies from one address share a limit, and release their bytes when done', async () => {
   const { port, post, counts } = await start({ maxBytesPerAddress: 1_000 });
-  const slow = connect({ host: '127.0.0.1', port, ca: authority.certificate });
-  onTestFinished(() => void slow.destroy());
-  slow.write('POST /inject HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2000\r\n\r\n');
-  slow.write('x'.repeat(900));
+  const slowSocket = connect({ host: '127.0.0.1', port, ca: authority.certificate });
+  onTestFinished(() => void slowSocket.destroy());
+  slowSocket.write(
+    'POST /inject HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2000\r\n\r\n',
+  );
+  slowSocket.write('x'.repeat(900));
   await eventually('the other body is limited', async () => (await post('/inject', 'x'.repeat(200))).status === 503);
   expect(counts.refused.get(503)).toBe(1);
-  slow.destroy();
+  slowSocket.destroy();
   await eventually('it is released', async () => (await post('/inject', 'x'.repeat(200))).status === 200);
 });
 
 test('a body that is not JSON, nested too deeply or not a review is rejected with an empty uid', async () => {
   const { post, faults } = await start();
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
-  const nested = JSON.stringify(review({ ...pod, x: JSON.parse(`${'['.repeat(200)}${']'.repeat(200)}`) }));
-  for (const body of ['{', 'null', '[]', deep, nested, JSON.stringify({ ...review(pod), kind: 'Pod' })]) {
+  const nestedReview = JSON.stringify(review({ ...pod, x: JSON.parse(`${'['.repeat(200)}${']'.repeat(200)}`) }));
+  for (const body of ['{', 'null', '[]', deep, nestedReview, JSON.stringify({ ...review(pod), kind: 'Pod' })]) {
     const response = await post('/inject', body);
     expect(response.status).toBe(200);
     expect(responseIn(response)).toMatchObject({ uid: '', allowed: false });
@@ -233,7 +238,7 @@ test('a renewed certificate is presented to the next connection', async () => {
     return serialNumber;
   };
   const connectionsBefore = await serial();
-  changeTls(issued());
+  changeTls(issueTlsOptions());
   expect(await serial()).not.toBe(connectionsBefore);
 });
 
@@ -253,9 +258,9 @@ test('a TLS 1.1 client is rejected', async () => {
 test('a client that does not complete its handshake or request is disconnected', async () => {
   const { port } = await start({ headersMs: 200, requestMs: 300, checkMs: 50 });
   const { connect: connectTcp } = await import('node:net');
-  const silent = connectTcp({ host: '127.0.0.1', port });
-  const slow = connect({ host: '127.0.0.1', port, ca: authority.certificate });
-  for (const socket of [silent, slow]) socket.on('error', () => {}).resume();
-  slow.write('POST /inject HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{');
-  await Promise.all([silent, slow].map((socket) => once(socket, 'close')));
+  const silentSocket = connectTcp({ host: '127.0.0.1', port });
+  const slowSocket = connect({ host: '127.0.0.1', port, ca: authority.certificate });
+  for (const socket of [silentSocket, slowSocket]) socket.on('error', () => {}).resume();
+  slowSocket.write('POST /inject HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{');
+  await Promise.all([silentSocket, slowSocket].map((socket) => once(socket, 'close')));
 });

@@ -56,7 +56,7 @@ const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promi
         plaintext: (await server.listen('127.0.0.1:0')).port,
         secure: (await server.listen('127.0.0.1:0', port.credentials)).port,
       };
-      const kept = (client: AdsTestClient): AdsTestClient => {
+      const closeAtEnd = (client: AdsTestClient): AdsTestClient => {
         endings.unshift(() => client.close());
         return client;
       };
@@ -65,13 +65,13 @@ const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promi
         warnings,
         authority,
         securePort: ports.secure,
-        plaintext: () => kept(new AdsTestClient(ports.plaintext)),
+        plaintext: () => closeAtEnd(new AdsTestClient(ports.plaintext)),
         secure(names = [], issuer = authority) {
           const ownKey = names.length === 0 ? undefined : issuer.issue(names);
           const [key, chain] =
             ownKey === undefined ? [null, null] : [ownKey.privateKey, ownKey.certificate].map(Buffer.from);
           const root = Buffer.from(authority.certificate);
-          return kept(new AdsTestClient(ports.secure, credentials.createSsl(root, key, chain)));
+          return closeAtEnd(new AdsTestClient(ports.secure, credentials.createSsl(root, key, chain)));
         },
         trust: (...authorities) => port.trust(authorities),
         addresses: () => server.connections().map(({ peer }) => peer),
@@ -85,9 +85,9 @@ const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promi
 function portOf(authority: CertificateAuthority) {
   const { certificate, privateKey, serialNumber } = authority.issue(['127.0.0.1']);
   const [chain, key] = [Buffer.from(certificate), Buffer.from(privateKey)];
-  const shown = { chain, key, serialNumber, notAfter: new Date() };
+  const certificateFields = { chain, key, serialNumber, notAfter: new Date() };
   const trusting = (authorities: readonly Root[]) => ({
-    ...shown,
+    ...certificateFields,
     ca: Buffer.from(authorities.map((one) => one.certificate).join('\n')),
   });
   const choices = { cipherSuites: [], minVersion: 'TLSv1.2' } as const;
@@ -163,16 +163,16 @@ describe('the secure xDS port', () => {
   test.for([['authorization'], ['clusterid'], ['x-forwarded-client-cert']])(
     'rejects a stream with two %s headers before authentication',
     async ([name], { start, onTestFinished }) => {
-      const shown: (readonly string[])[] = [];
+      const seenValues: (readonly string[])[] = [];
       const authenticate: Authenticator['authenticate'] = ({ metadata }) => {
-        shown.push(metadata(name!));
+        seenValues.push(metadata(name!));
         return { failure: 'unknown' };
       };
       const world = await start({ authenticators: [{ name: 'token', authenticate }] });
       const raw = new RawHttp2(world.securePort, { tls: true });
       onTestFinished(() => raw.close());
       await raw.begin();
-      const open = (stream: number, ...values: string[]) =>
+      const openStream = (stream: number, ...values: string[]) =>
         raw.send(
           frame(
             'headers',
@@ -184,12 +184,12 @@ describe('the secure xDS port', () => {
             ),
           ),
         );
-      open(1, 'Bearer one', 'Bearer two');
+      openStream(1, 'Bearer one', 'Bearer two');
       await eventuallyHolds(() => expect(raw.got.get(frameTypes.headers)).toBe(1));
-      expect(shown).toEqual([]);
-      open(3, 'Bearer one');
+      expect(seenValues).toEqual([]);
+      openStream(3, 'Bearer one');
       await eventuallyHolds(() => expect(raw.got.get(frameTypes.headers)).toBe(2));
-      expect(shown).toEqual([['Bearer one']]);
+      expect(seenValues).toEqual([['Bearer one']]);
     },
   );
 
@@ -233,17 +233,17 @@ function deepAuthority(key = keyOf()): Root & Issues {
   const root: Issuer = { certificate: readCertificate(issueRoot(key, subject, lifetime)), privateKey: key };
   const privateKey = keyOf();
   const name = { ...subject, commonName: 'between' };
-  const below = readCertificate(issueIntermediate(root, createPublicKey(privateKey), name, lifetime));
+  const intermediate = readCertificate(issueIntermediate(root, createPublicKey(privateKey), name, lifetime));
   return {
     certificate: root.certificate.pem,
     issue(uris) {
       const ownKey = keyOf();
       const names = { uris, dns: [], ips: [] };
       const leaf = readCertificate(
-        issueLeaf({ certificate: below, privateKey }, createPublicKey(ownKey), names, lifetime),
+        issueLeaf({ certificate: intermediate, privateKey }, createPublicKey(ownKey), names, lifetime),
       );
       return {
-        certificate: leaf.pem + below.pem,
+        certificate: leaf.pem + intermediate.pem,
         privateKey: ownKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
         serialNumber: leaf.serialNumber,
       };
@@ -251,7 +251,7 @@ function deepAuthority(key = keyOf()): Root & Issues {
   };
 }
 
-function begun(client: AdsTestClient) {
+function subscribe(client: AdsTestClient) {
   const stream = client.sotw();
   stream.send({ node, typeUrl: clusterType });
   return stream;
@@ -261,20 +261,20 @@ describe('the secure xDS port for a root that is no longer trusted', () => {
   test('rejects requests on existing connections until the root is trusted again', async ({ start }) => {
     const world = await start();
     const next = createAuthority('next');
-    const [old, later] = [world.secure([shop]), world.secure([shop], next)];
-    const first = begun(old);
+    const [oldClient, newClient] = [world.secure([shop]), world.secure([shop], next)];
+    const first = subscribe(oldClient);
     await first.next();
     world.trust(world.authority, next);
-    await begun(old).next();
-    await begun(later).next();
+    await subscribe(oldClient).next();
+    await subscribe(newClient).next();
     world.trust(next);
-    expect(await begun(old).ended).toMatchObject({ code: code.unavailable });
-    await begun(later).next();
+    expect(await subscribe(oldClient).ended).toMatchObject({ code: code.unavailable });
+    await subscribe(newClient).next();
     // Existing streams stay open, as in Istio.
     first.send({ typeUrl: secretType, resourceNames: ['key'] });
     await first.next();
     world.trust(next, world.authority);
-    await begun(world.secure([shop])).next();
+    await subscribe(world.secure([shop])).next();
   });
 
   test('accepts clients with an intermediate of another root', async ({ start }) => {
@@ -282,15 +282,15 @@ describe('the secure xDS port for a root that is no longer trusted', () => {
     const next = deepAuthority();
     world.trust(world.authority, next);
     const client = world.secure([shop], next);
-    const first = begun(client);
+    const first = subscribe(client);
     await first.next();
     world.trust(next);
-    await begun(client).next();
+    await subscribe(client).next();
     first.send({ typeUrl: secretType, resourceNames: ['key'] });
     await first.next();
     expect(world.identities()).toEqual([shop, shop]);
     world.trust(world.authority);
-    expect(await begun(client).ended).toMatchObject({ code: code.unavailable });
+    expect(await subscribe(client).ended).toMatchObject({ code: code.unavailable });
   });
 
   test('keeps connections if the root is renewed with the same key', async ({ start }) => {
@@ -298,9 +298,9 @@ describe('the secure xDS port for a root that is no longer trusted', () => {
     const key = keyOf();
     world.trust(deepAuthority(key));
     const client = world.secure([shop], deepAuthority(key));
-    await begun(client).next();
+    await subscribe(client).next();
     world.trust(deepAuthority(key));
-    await begun(client).next();
+    await subscribe(client).next();
     expect(new Set(world.addresses()).size).toBe(1);
   });
 });

@@ -50,11 +50,11 @@ describe('a new xDS stream', () => {
     const world = await serve({ limits: { streamsPerSecond: 1 } });
     const client = world.client();
     await subscribed(client);
-    const waiting = client.sotw();
-    const refused = client.sotw();
-    expect(await refused.ended).toMatchObject({ code: code.resourceExhausted });
-    waiting.send({ node, typeUrl: clusterType });
-    await waiting.next();
+    const waitingStream = client.sotw();
+    const refusedStream = client.sotw();
+    expect(await refusedStream.ended).toMatchObject({ code: code.resourceExhausted });
+    waitingStream.send({ node, typeUrl: clusterType });
+    await waitingStream.next();
   });
 
   test('ends with RESOURCE_EXHAUSTED after an oversized request, without affecting other streams', async ({
@@ -113,11 +113,11 @@ describe('a push by the xDS server', () => {
   test('is sent to other clients even if a client never reads the response that it was sent (row 25)', async ({
     serve,
   }) => {
-    const sent = vi.fn();
+    const onResponseSent = vi.fn();
     // Long enough that rounds never exceed the ACK timeout.
-    const world = await serve({ observer: { responseSent: sent }, limits: { ackTimeoutMs: 60_000 } });
-    const stuck = await subscribed(world.client());
-    stuck.stopReading();
+    const world = await serve({ observer: { responseSent: onResponseSent }, limits: { ackTimeoutMs: 60_000 } });
+    const stalledStream = await subscribed(world.client());
+    stalledStream.stopReading();
     const otherStreams = [await subscribed(world.client()), await subscribed(world.client())];
     for (let round = 0; round < 20; round++) {
       world.source.set(clusterType, 'big', 3_000_000);
@@ -125,8 +125,8 @@ describe('a push by the xDS server', () => {
       for (const other of otherStreams) expect((await other.next()).resources).toHaveLength(2);
     }
     // These are 3 first responses, 20 pushes to two clients, and one to the client that does not read.
-    expect(sent).toHaveBeenCalledTimes(3 + 2 * 20 + 1);
-    stuck.cancel();
+    expect(onResponseSent).toHaveBeenCalledTimes(3 + 2 * 20 + 1);
+    stalledStream.cancel();
   });
 
   test('is reported when complete', async ({ serve }) => {
@@ -232,29 +232,29 @@ describe('closing xDS streams', () => {
   });
 
   test('a drain rejects a stream that waits for admission with UNAVAILABLE', async ({ serve }) => {
-    let arrived = 0;
+    let arrivedCount = 0;
     let drained: Promise<void> | undefined;
     const isReady = (): boolean => {
-      if (++arrived === 2) queueMicrotask(() => (drained = world.server.drain(60_000)));
+      if (++arrivedCount === 2) queueMicrotask(() => (drained = world.server.drain(60_000)));
       return true;
     };
     const world: Awaited<ReturnType<GiveServer>> = await serve({ limits: { streamsPerSecond: 1 }, isReady });
-    const served = await subscribed(world.client());
-    const waiting = world.client().sotw();
-    expect(await waiting.ended).toMatchObject({
+    const servedStream = await subscribed(world.client());
+    const waitingStream = world.client().sotw();
+    expect(await waitingStream.ended).toMatchObject({
       code: code.unavailable,
       details: expect.stringContaining('[SERVER_SHUTTING_DOWN]'),
     });
-    expect((await served.ended).code).toBe(code.ok);
+    expect((await servedStream.ended).code).toBe(code.ok);
     await drained;
   });
 
   test('a drain takes no longer than its budget, even if clients do not respond', async ({ serve }) => {
     const world = await serve();
     world.source.set(clusterType, 'big', 3_000_000);
-    const stuck = world.client().sotw();
-    stuck.stopReading();
-    stuck.send({ node, typeUrl: clusterType });
+    const stalledStream = world.client().sotw();
+    stalledStream.stopReading();
+    stalledStream.send({ node, typeUrl: clusterType });
     await eventuallyHolds(() => expect(world.server.connections()).toHaveLength(1));
     expect(await msWithoutQueueing([process.pid], () => world.server.drain(300))).toBeLessThan(600);
   });

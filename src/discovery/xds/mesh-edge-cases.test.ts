@@ -77,7 +77,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       });
       const cache = new EncodedCache({ encode: encodeGenerated, maxEntries: 1_000 });
       const source = new MeshResources({ context: () => state.context, cache });
-      state.onPublished((published) => source.published(published));
+      state.onPublished((publishedState) => source.published(publishedState));
       const server: AdsServer = createAdsServer({ source, logger: silentLogger });
       const { port } = await server.listen('127.0.0.1:0');
       endings.push(() => server.close());
@@ -91,24 +91,24 @@ for (const protocol of ['state of the world', 'delta'] as const) {
           const { configs } = readConfigFile('mesh.yaml', documents.join('---\n'), { creationTimestamp: 0 });
           directory.snapshot = new ConfigSnapshot(configs);
           const { changedServices, changedEndpoints } = state.computeServices();
-          const changed = [...changedServices, ...changedEndpoints];
-          const forced = state.context === undefined;
-          const { version } = state.publishContext({ forced, changed });
-          if (changed.length > 0) server.push({ version, forced, configs: new Set(changed) });
+          const changedKeys = [...changedServices, ...changedEndpoints];
+          const isForced = state.context === undefined;
+          const { version } = state.publishContext({ forced: isForced, changed: changedKeys });
+          if (changedKeys.length > 0) server.push({ version, forced: isForced, configs: new Set(changedKeys) });
         },
         sidecar,
         async served() {
-          const served = sidecar();
-          await take(served, clusterType, []);
-          await take(served, endpointType, [cluster('cart'), cluster('user')]);
-          await take(served, listenerType, []);
-          await take(served, routeType, ['80']);
+          const servedSidecar = sidecar();
+          await requestAndAck(servedSidecar, clusterType, []);
+          await requestAndAck(servedSidecar, endpointType, [cluster('cart'), cluster('user')]);
+          await requestAndAck(servedSidecar, listenerType, []);
+          await requestAndAck(servedSidecar, routeType, ['80']);
           await eventuallyHolds(() =>
             expect(
               server.connections()[0]?.watches.every(({ nonceSent, nonceAcked }) => nonceSent === nonceAcked),
             ).toBe(true),
           );
-          return served;
+          return servedSidecar;
         },
       });
       for (const end of endings) end();
@@ -131,8 +131,8 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       world.apply(cart, user);
       const sidecar = await world.served();
       world.apply(cart, user, service('fresh', [{ address: '10.3.1.1' }]));
-      const seen = await upTo(sidecar, clusterType);
-      expect(seen.names).toContain(cluster('fresh'));
+      const response = await upTo(sidecar, clusterType);
+      expect(response.names).toContain(cluster('fresh'));
       const all = [cluster('cart'), cluster('user'), cluster('fresh')];
       sidecar.requestNames(endpointType, protocol === 'delta' ? [cluster('fresh')] : all);
       const endpoints = await upTo(sidecar, endpointType, ({ names }) => names.includes(cluster('fresh')));
@@ -150,10 +150,10 @@ for (const protocol of ['state of the world', 'delta'] as const) {
         user,
         mutualTls,
       );
-      const seen = [await sidecar.next(), await sidecar.next()];
-      expect(seen.map(({ typeUrl }) => typeUrl)).toEqual([clusterType, endpointType]);
-      expect(seen[0]!.names).toContain(cluster('cart'));
-      expect(seen[1]!.names).toContain(cluster('cart'));
+      const responses = [await sidecar.next(), await sidecar.next()];
+      expect(responses.map(({ typeUrl }) => typeUrl)).toEqual([clusterType, endpointType]);
+      expect(responses[0]!.names).toContain(cluster('cart'));
+      expect(responses[1]!.names).toContain(cluster('cart'));
     });
 
     test('an unchanged configuration is not pushed (row 18)', async ({ world }) => {
@@ -166,10 +166,10 @@ for (const protocol of ['state of the world', 'delta'] as const) {
     test("a service outside a Sidecar's scope is not pushed to the proxies of that Sidecar (row 19)", async ({
       world,
     }) => {
-      const elsewhere = (address: string): string => service('far', [{ address }], 'elsewhere');
-      world.apply(cart, user, onlyOwnNamespace, elsewhere('10.4.1.1'));
+      const serviceElsewhere = (address: string): string => service('far', [{ address }], 'elsewhere');
+      world.apply(cart, user, onlyOwnNamespace, serviceElsewhere('10.4.1.1'));
       const sidecar = await world.served();
-      world.apply(cart, user, onlyOwnNamespace, elsewhere('10.4.1.2'));
+      world.apply(cart, user, onlyOwnNamespace, serviceElsewhere('10.4.1.2'));
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
@@ -185,7 +185,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
 }
 
 /** Requests a type and acknowledges the response. */
-async function take(sidecar: ProtocolSidecar, typeUrl: string, names: readonly string[]): Promise<void> {
+async function requestAndAck(sidecar: ProtocolSidecar, typeUrl: string, names: readonly string[]): Promise<void> {
   sidecar.requestNames(typeUrl, names);
   sidecar.ack(await upTo(sidecar, typeUrl), names);
 }
@@ -196,7 +196,7 @@ async function upTo(
   suits: (seen: AdsResponse) => boolean = () => true,
 ): Promise<AdsResponse> {
   for (;;) {
-    const seen = await sidecar.next();
-    if (seen.typeUrl === typeUrl && suits(seen)) return seen;
+    const response = await sidecar.next();
+    if (response.typeUrl === typeUrl && suits(response)) return response;
   }
 }

@@ -88,9 +88,9 @@ test('the xDS server responds to a debug request with the nonce of another strea
   const { nonce } = await first.next();
   first.send({ typeUrl: syncz, responseNonce: nonce });
   expect(await first.unexpected()).toEqual([]);
-  const second = client.sotw();
-  second.send({ node, typeUrl: syncz, responseNonce: nonce });
-  expect((await second.next()).typeUrl).toBe(syncz);
+  const secondStream = client.sotw();
+  secondStream.send({ node, typeUrl: syncz, responseNonce: nonce });
+  expect((await secondStream.next()).typeUrl).toBe(syncz);
 });
 
 test('the xDS server ends the stream if a client lacks permission for a debug request', async ({ start }) => {

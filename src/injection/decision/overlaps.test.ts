@@ -15,14 +15,14 @@ test('configurations of different revisions and tags do not overlap', () => {
 });
 
 test('two configurations of the default revision overlap, and the labels that both select are reported', () => {
-  const left = configurationOf('istio-sidecar-injector', '');
-  const right = configurationOf('istio-revision-tag-default', 'default');
-  const [overlap, ...rest] = overlapsOf([left, right]);
-  expect(rest).toEqual([]);
+  const sidecarInjector = configurationOf('istio-sidecar-injector', '');
+  const revisionTag = configurationOf('istio-revision-tag-default', 'default');
+  const [overlap, ...otherOverlaps] = overlapsOf([sidecarInjector, revisionTag]);
+  expect(otherOverlaps).toEqual([]);
   expect(overlap!.configurations).toEqual(['istio-revision-tag-default', 'istio-sidecar-injector']);
-  for (const { entries } of [left, right])
+  for (const { entries } of [sidecarInjector, revisionTag])
     expect(callingEntries(entries, overlap!.namespaceLabels, overlap!.podLabels).length).toBeGreaterThan(0);
-  expect(callingConfigurations([left, right], overlap!.namespaceLabels, overlap!.podLabels)).toEqual(
+  expect(callingConfigurations([sidecarInjector, revisionTag], overlap!.namespaceLabels, overlap!.podLabels)).toEqual(
     overlap!.configurations,
   );
 });
@@ -51,8 +51,9 @@ test('common labels of two selectors are found if and only if they exist', () =>
   );
   fc.assert(
     fc.property(selector, selector, (a, b) => {
-      const found = commonLabels(a, b);
-      if (found !== undefined) expect(selectsLabels(a, found) && selectsLabels(b, found)).toBe(true);
+      const sharedLabels = commonLabels(a, b);
+      if (sharedLabels !== undefined)
+        expect(selectsLabels(a, sharedLabels) && selectsLabels(b, sharedLabels)).toBe(true);
       else expect(all.some((labels) => selectsLabels(a, labels) && selectsLabels(b, labels))).toBe(false);
     }),
     { numRuns: 1_000 },

@@ -165,8 +165,8 @@ test("parameters cannot change an object's namespace, name or owner, or select p
   const built = objects({}, { deployment: hostile + pods, service: hostile, serviceAccount: hostile });
   const plain = objects();
   for (const kind of ['deployment', 'service', 'serviceAccount'] as const) {
-    const { apiVersion, kind: is, metadata } = built[kind]!;
-    expect([apiVersion, is, metadata]).toEqual([plain[kind]!.apiVersion, plain[kind]!.kind, identity]);
+    const { apiVersion, kind: builtKind, metadata } = built[kind]!;
+    expect([apiVersion, builtKind, metadata]).toEqual([plain[kind]!.apiVersion, plain[kind]!.kind, identity]);
   }
   expect(built.deployment.spec).toMatchObject({
     selector: (plain.deployment.spec as Json).selector,
@@ -181,11 +181,11 @@ test('parameters that remove all fields preserve the identity of an object', () 
 });
 
 test('errors name the annotation of the Gateway or the key in the ConfigMap', () => {
-  const long = 'a'.repeat(64);
+  const longName = 'a'.repeat(64);
   expect(
     errors(
       {
-        name: long,
+        name: longName,
         annotations: {
           'gateway.istio.io/name-override': 'a.b',
           'gateway.istio.io/service-account': 'A',

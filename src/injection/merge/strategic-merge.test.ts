@@ -21,7 +21,7 @@ const pod = {
 };
 
 test("items of a list with a merge key are merged, with the patch's items first", () => {
-  const merged = mergePod(pod, {
+  const mergedPod = mergePod(pod, {
     spec: {
       containers: [
         { name: 'proxy' },
@@ -38,7 +38,7 @@ test("items of a list with a merge key are merged, with the patch's items first"
       tolerations: [{ key: 't' }],
     },
   });
-  expect(merged.spec).toEqual({
+  expect(mergedPod.spec).toEqual({
     containers: [
       { name: 'proxy' },
       {

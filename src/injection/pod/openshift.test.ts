@@ -24,6 +24,6 @@ test.each([
   ['new nodes', undefined, ['v1.33.4-gke.1', '2.0'], true],
   ['an unknown set of nodes', undefined, [], true],
   ['an invalid version', undefined, ['unknown'], false],
-])('NativeSidecars are detected for %s (§2.1)', (_, ofPod, ofAll, expected) => {
-  expect(supportsNativeSidecars(ofPod, ofAll)).toBe(expected);
+])('NativeSidecars are detected for %s (§2.1)', (_, podVersion, nodeVersions, expected) => {
+  expect(supportsNativeSidecars(podVersion, nodeVersions)).toBe(expected);
 });

@@ -85,13 +85,13 @@ test('a probe of a named port is unchanged if the container does not declare the
 });
 
 test('probes are redirected to the port in the annotation, even if the pod is injected again (§4.1)', () => {
-  const once = injected(
+  const injectedOnce = injected(
     appPod({ 'status.sidecar.istio.io/port': '18000' }, probe({ httpGet: { port: 80, path: '/r' } })),
   );
-  expect(containerOf(once, 'app').readinessProbe).toMatchObject({ httpGet: { port: 18000 } });
-  const twice = injected(once);
-  expect(probesOf(twice)).toEqual({ '/app-health/app/readyz': { httpGet: { port: 80, path: '/r' } } });
-  expect(twice).toEqual(once);
+  expect(containerOf(injectedOnce, 'app').readinessProbe).toMatchObject({ httpGet: { port: 18000 } });
+  const injectedTwice = injected(injectedOnce);
+  expect(probesOf(injectedTwice)).toEqual({ '/app-health/app/readyz': { httpGet: { port: 80, path: '/r' } } });
+  expect(injectedTwice).toEqual(injectedOnce);
 });
 
 test("a probe has the agent's scheme and host in the pod, and the original ones in the agent's settings (§4.1)", () => {
@@ -110,9 +110,12 @@ test('a probe that names the status port is unchanged (§4.1)', () => {
 });
 
 test('injecting again also redirects the probes of containers that were added later (§4.1)', () => {
-  const once = injected(appPod({}, probe({ httpGet: { port: 80 } })));
-  const later = { name: 'later', livenessProbe: { tcpSocket: { port: 90 } } };
-  const pod = injected({ ...once, spec: { ...once.spec, containers: [...once.spec.containers, later] } });
+  const injectedOnce = injected(appPod({}, probe({ httpGet: { port: 80 } })));
+  const addedContainer = { name: 'later', livenessProbe: { tcpSocket: { port: 90 } } };
+  const pod = injected({
+    ...injectedOnce,
+    spec: { ...injectedOnce.spec, containers: [...injectedOnce.spec.containers, addedContainer] },
+  });
   expect(probesOf(pod)).toEqual({
     '/app-health/app/readyz': { httpGet: { port: 80 } },
     '/app-health/later/livez': { tcpSocket: { port: 90 } },
@@ -125,10 +128,16 @@ test('application metrics are merged for any spelling of the annotations unless 
     scrape: 'maybe',
     port: '9090',
   });
-  const refused = injected(appPod({ 'prometheus.io/scrape': 'false', 'prometheus.io/port': '9090' }));
-  expect(refused.metadata.annotations).toMatchObject({ 'prometheus.io/port': '9090', 'prometheus.io/scrape': 'false' });
-  const ours = injected(appPod({ 'prometheus.io/port': '15020', 'prometheus.io/path': '/own' }));
-  expect(ours.metadata.annotations).toMatchObject({ 'prometheus.io/port': '15020', 'prometheus.io/path': '/own' });
+  const unscrapedPod = injected(appPod({ 'prometheus.io/scrape': 'false', 'prometheus.io/port': '9090' }));
+  expect(unscrapedPod.metadata.annotations).toMatchObject({
+    'prometheus.io/port': '9090',
+    'prometheus.io/scrape': 'false',
+  });
+  const ownMetricsPod = injected(appPod({ 'prometheus.io/port': '15020', 'prometheus.io/path': '/own' }));
+  expect(ownMetricsPod.metadata.annotations).toMatchObject({
+    'prometheus.io/port': '15020',
+    'prometheus.io/path': '/own',
+  });
 });
 
 test.each([15_000, 15_001, 15_004, 15_006, 15_008, 15_021, 15_053, 15_090])(
@@ -176,10 +185,10 @@ test('arguments of a user-written istio-proxy replace the generated ones, variab
 });
 
 test('user-written fields are saved only at the first injection (§4.3)', () => {
-  const once = injected(withProxy({ args: ['own'] }));
-  const saved = once.metadata.annotations!['proxy.istio.io/overrides'];
-  expect(JSON.parse(saved!)).toEqual({ containers: [{ name: 'istio-proxy', args: ['own'] }] });
-  expect(injected(once, { tag: '2.0' }).metadata.annotations!['proxy.istio.io/overrides']).toBe(saved);
+  const injectedOnce = injected(withProxy({ args: ['own'] }));
+  const savedOverrides = injectedOnce.metadata.annotations!['proxy.istio.io/overrides'];
+  expect(JSON.parse(savedOverrides!)).toEqual({ containers: [{ name: 'istio-proxy', args: ['own'] }] });
+  expect(injected(injectedOnce, { tag: '2.0' }).metadata.annotations!['proxy.istio.io/overrides']).toBe(savedOverrides);
 });
 
 test('redirection and its validation exclude the user of a user-written istio-proxy unless it is root (§4.3)', () => {
@@ -203,9 +212,9 @@ test('a user-written istio-proxy always runs as root with TPROXY (§4.3, istio#5
 });
 
 test('a user of istio-proxy is ignored if an application container runs as the same user (§4.3, istio#52614)', () => {
-  const same = { securityContext: { runAsUser: 1_000_620_000 } };
+  const sameUser = { securityContext: { runAsUser: 1_000_620_000 } };
   const identity = { proxyUid: 1_000_629_999, proxyGid: 1_000_629_999 };
-  const pod = injected(withProxy(same, same), {}, identity);
+  const pod = injected(withProxy(sameUser, sameUser), {}, identity);
   expect(containerOf(pod).securityContext).toMatchObject({ runAsUser: 1_000_629_999 });
   expect(flagOf(pod, '-u')).toBe('1000629999');
   expect(containerOf(pod, 'app').securityContext).toEqual({ runAsUser: 1_000_620_000 });
@@ -219,10 +228,13 @@ test('fields of a user-written istio-init override those of the template (§4.3)
 });
 
 test('changed settings apply to an injected pod, and fields from other webhooks are kept (§4.5)', () => {
-  const once = injected(appPod());
+  const injectedOnce = injected(appPod());
   const sidecar = { name: 'logger', image: 'l:1' };
-  const changed = { ...once, spec: { ...once.spec, containers: [...once.spec.containers, sidecar] } };
-  const pod = injected(changed, { tag: '2.0', nativeSidecars: false });
+  const changedPod = {
+    ...injectedOnce,
+    spec: { ...injectedOnce.spec, containers: [...injectedOnce.spec.containers, sidecar] },
+  };
+  const pod = injected(changedPod, { tag: '2.0', nativeSidecars: false });
   expect(containerOf(pod).image).toBe('example.com/mesh/proxyv2:2.0');
   expect(pod.spec.containers.map(({ name }) => name)).toEqual(['app', 'logger', 'istio-proxy']);
   expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(['istio-init']);
@@ -230,12 +242,12 @@ test('changed settings apply to an injected pod, and fields from other webhooks 
 
 test('metrics annotations from an earlier injector are removed only if they name the status port (§4.5)', () => {
   const status = JSON.stringify({ containers: ['istio-proxy'], revision: 'default' });
-  const ofIstio = (port: string) => ({
+  const istioAnnotations = (port: string) => ({
     'sidecar.istio.io/status': status,
     ...{ 'prometheus.io/port': port, 'prometheus.io/path': '/stats/prometheus', 'prometheus.io/scrape': 'true' },
   });
-  const again = injected(withProxy({ image: 'old' }, {}, ofIstio('15020')));
-  expect(environmentOf(again)).not.toHaveProperty('ISTIO_PROMETHEUS_ANNOTATIONS');
-  const proxyPart = injected(withProxy({ image: 'old' }, {}, ofIstio('9090')));
+  const injectedAgain = injected(withProxy({ image: 'old' }, {}, istioAnnotations('15020')));
+  expect(environmentOf(injectedAgain)).not.toHaveProperty('ISTIO_PROMETHEUS_ANNOTATIONS');
+  const proxyPart = injected(withProxy({ image: 'old' }, {}, istioAnnotations('9090')));
   expect(JSON.parse(String(environmentOf(proxyPart).ISTIO_PROMETHEUS_ANNOTATIONS))).toMatchObject({ port: '9090' });
 });

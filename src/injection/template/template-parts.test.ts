@@ -237,8 +237,8 @@ test('volumes and mounts from annotations are added with their names (§3.2)', (
 test('fields of the pod are unchanged if the sidecar does not need them (§3.2)', () => {
   const fields = ['dnsPolicy', 'dnsConfig', 'hostAliases', 'terminationGracePeriodSeconds'];
   expect(fields.filter((field) => field in injected(appPod()).spec)).toEqual([]);
-  const written = { dnsPolicy: 'None', terminationGracePeriodSeconds: 7, containers: [{ name: 'app' }] };
-  expect(injected({ spec: written }).spec).toMatchObject({ dnsPolicy: 'None', terminationGracePeriodSeconds: 7 });
+  const podSpec = { dnsPolicy: 'None', terminationGracePeriodSeconds: 7, containers: [{ name: 'app' }] };
+  expect(injected({ spec: podSpec }).spec).toMatchObject({ dnsPolicy: 'None', terminationGracePeriodSeconds: 7 });
 });
 
 test("pull secrets from the values are merged by name with the pod's (§3.2)", () => {
@@ -297,8 +297,8 @@ test('invalid annotations are all listed in one message, and nothing is rendered
     ...injectionRequest(appPod()).settings,
     config: { ...defaultInjectionConfig, defaultTemplates: ['unknown'] },
   };
-  const invalid = { ...annotation('proxyCPU', 'x'), ...annotation('logLevel', 'x') };
-  expect(errorsOf(appPod(invalid), {}, { settings })).toHaveLength(2);
+  const invalidAnnotations = { ...annotation('proxyCPU', 'x'), ...annotation('logLevel', 'x') };
+  expect(errorsOf(appPod(invalidAnnotations), {}, { settings })).toHaveLength(2);
 });
 
 test('annotations from the settings are added unless the pod already has them (§3.4)', () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FairQueue, type ShareKey } from './fair-queue.ts';
 
-function taken(queue: FairQueue<string>, count = Number.POSITIVE_INFINITY): string[] {
+function takeItems(queue: FairQueue<string>, count = Number.POSITIVE_INFINITY): string[] {
   const items: string[] = [];
   while (items.length < count) {
     const item = queue.next();
@@ -18,7 +18,7 @@ describe('FairQueue', () => {
     for (const item of ['m/a/1', 'm/a/2', 'm/a/3', 'm/b/1', 'm/b/2', 'bank/pay/1', 'bank/pay/2', 'shop/x/1']) {
       queue.add(item, item.split('/').slice(0, 2));
     }
-    expect(taken(queue)).toEqual([
+    expect(takeItems(queue)).toEqual([
       ...['m/a/1', 'bank/pay/1', 'shop/x/1'],
       ...['m/b/1', 'bank/pay/2', 'm/a/2', 'm/b/2', 'm/a/3'],
     ]);
@@ -27,9 +27,9 @@ describe('FairQueue', () => {
   it('serves a new namespace after one item of each other namespace, however long their queues are', () => {
     const queue = new FairQueue<string>({ maxItems: 10_000 });
     for (let i = 0; i < 5_000; i++) queue.add(`mallory ${i}`, ['mallory', `account-${i}`]);
-    taken(queue, 3);
+    takeItems(queue, 3);
     queue.add('bank', ['bank', 'default']);
-    expect(taken(queue, 2)).toContain('bank');
+    expect(takeItems(queue, 2)).toContain('bank');
   });
 
   it('rejects an item of the largest account in the largest namespace when full', () => {
@@ -75,7 +75,7 @@ describe('FairQueue', () => {
     for (const item of ['a1', 'a2', 'b1']) queue.add(item, [item[0]!]);
     expect([queue.next((item) => item !== 'a1'), queue.next((item) => item !== 'a1')]).toEqual(['a2', 'b1']);
     expect(queue.next((item) => item !== 'a1')).toBeUndefined();
-    expect(taken(queue)).toEqual(['a1']);
+    expect(takeItems(queue)).toEqual(['a1']);
   });
 });
 
@@ -96,12 +96,12 @@ describe('FairQueue after any sequence of additions and removals', () => {
           } else {
             keys.set(item, [arrival.namespace, arrival.account]);
             const isAccepted = queue.accepts([arrival.namespace, arrival.account]);
-            const rejected = queue.add(item, [arrival.namespace, arrival.account]);
-            expect(rejected !== item).toBe(isAccepted);
-            if (rejected !== undefined) {
+            const rejectedItem = queue.add(item, [arrival.namespace, arrival.account]);
+            expect(rejectedItem !== item).toBe(isAccepted);
+            if (rejectedItem !== undefined) {
               const maxCount = Math.max(...['a', 'b', 'c'].map(countOf));
-              expect(countOf(keys.get(rejected)![0]!)).toBe(maxCount);
-              keys.delete(rejected);
+              expect(countOf(keys.get(rejectedItem)![0]!)).toBe(maxCount);
+              keys.delete(rejectedItem);
             }
           }
           expect([...queue.items()].toSorted()).toEqual([...keys.keys()].toSorted());
@@ -117,14 +117,17 @@ describe('FairQueue after any sequence of additions and removals', () => {
       fc.property(fc.array(arrival, { minLength: 1, maxLength: 60 }), (arrivals) => {
         const queue = new FairQueue<number>({ maxItems: 100 });
         arrivals.forEach(({ namespace, account }, item) => void queue.add(item, [namespace, account]));
-        const served: string[] = [];
-        for (let item = queue.next(); item !== undefined; item = queue.next()) served.push(arrivals[item]!.namespace);
-        for (const namespace of new Set(served)) {
-          const last = served.lastIndexOf(namespace);
-          for (const other of new Set(served)) {
-            const until = served.slice(0, last + 1);
-            const [ofNamespace, ofOther] = [namespace, other].map((one) => until.filter((name) => name === one).length);
-            expect(ofOther!).toBeLessThanOrEqual(ofNamespace! + 1);
+        const servedNamespaces: string[] = [];
+        for (let item = queue.next(); item !== undefined; item = queue.next())
+          servedNamespaces.push(arrivals[item]!.namespace);
+        for (const namespace of new Set(servedNamespaces)) {
+          const last = servedNamespaces.lastIndexOf(namespace);
+          for (const other of new Set(servedNamespaces)) {
+            const servedPrefix = servedNamespaces.slice(0, last + 1);
+            const [servedOfNamespace, servedOfOther] = [namespace, other].map(
+              (one) => servedPrefix.filter((name) => name === one).length,
+            );
+            expect(servedOfOther!).toBeLessThanOrEqual(servedOfNamespace! + 1);
           }
         }
       }),

@@ -2,30 +2,30 @@ import { describe, expect, it } from 'vitest';
 import { FairTasks } from './fair-tasks.ts';
 
 /** Creates tasks that end on request; `begun` lists their names in start order. */
-function given(options: ConstructorParameters<typeof FairTasks>[0]) {
+function createTasks(options: ConstructorParameters<typeof FairTasks>[0]) {
   const tasks = new FairTasks(options);
-  const begun: string[] = [];
-  const ends = new Map<string, () => void>();
+  const startedTasks: string[] = [];
+  const finishTask = new Map<string, () => void>();
   const start = (name: string, rank = 0, signal?: AbortSignal) =>
     tasks.do<string>(
       {
         ...{ key: [name.split(' ')[0]!], rank },
-        run: async (settle) => {
-          begun.push(name);
-          await new Promise<void>((resolve) => ends.set(name, resolve));
-          settle('done');
+        run: async (resolveTask) => {
+          startedTasks.push(name);
+          await new Promise<void>((resolve) => finishTask.set(name, resolve));
+          resolveTask('done');
         },
-        reject: (waiting) => `rejected, ${waiting} wait`,
+        reject: (waitingCount) => `rejected, ${waitingCount} wait`,
         cancelled: () => 'cancelled',
       },
       signal,
     );
-  return { tasks, begun, start, end: (name: string) => ends.get(name)!() };
+  return { tasks, begun: startedTasks, start, end: (name: string) => finishTask.get(name)!() };
 }
 
 describe('FairTasks', () => {
   it('runs a limited number of tasks concurrently, and starts a task of another key next', async () => {
-    const { begun, start, end } = given({ maxRunning: 2, maxWaiting: 10 });
+    const { begun, start, end } = createTasks({ maxRunning: 2, maxWaiting: 10 });
     const first = start('mallory 1');
     for (const name of ['mallory 2', 'mallory 3', 'mallory 4', 'bank 1']) void start(name);
     expect(begun).toEqual(['mallory 1', 'mallory 2']);
@@ -37,25 +37,25 @@ describe('FairTasks', () => {
   });
 
   it('reserves a slot for a new key while tasks of another key fill the other slots', () => {
-    const { begun, start } = given({ maxRunning: 3, maxRunningOfKey: 2, maxWaiting: 10 });
+    const { begun, start } = createTasks({ maxRunning: 3, maxRunningOfKey: 2, maxWaiting: 10 });
     for (const name of ['mallory 1', 'mallory 2', 'mallory 3', 'bank 1']) void start(name);
     expect(begun).toEqual(['mallory 1', 'mallory 2', 'bank 1']);
   });
 
   it('rejects tasks of the largest key if the queue is full', async () => {
-    const { start } = given({ maxRunning: 1, maxWaiting: 2 });
-    const [, , second] = ['mallory 1', 'mallory 2', 'mallory 3'].map((name) => start(name));
+    const { start } = createTasks({ maxRunning: 1, maxWaiting: 2 });
+    const [, , secondTask] = ['mallory 1', 'mallory 2', 'mallory 3'].map((name) => start(name));
     void start('bank 1');
-    expect(await second).toBe('rejected, 2 wait');
+    expect(await secondTask).toBe('rejected, 2 wait');
   });
 
   it('does not start tasks whose signal was aborted', async () => {
-    const { begun, start, end } = given({ maxRunning: 1, maxWaiting: 2 });
+    const { begun, start, end } = createTasks({ maxRunning: 1, maxWaiting: 2 });
     const caller = new AbortController();
     const first = start('a');
-    const second = start('b', 0, caller.signal);
+    const secondTask = start('b', 0, caller.signal);
     caller.abort();
-    expect(await second).toBe('cancelled');
+    expect(await secondTask).toBe('cancelled');
     end('a');
     await first;
     expect(begun).toEqual(['a']);
@@ -63,7 +63,7 @@ describe('FairTasks', () => {
   });
 
   it('runs tasks of one key by rank, and continues after a failed task', async () => {
-    const { tasks, begun, start, end } = given({ maxRunning: 1, maxWaiting: 9 });
+    const { tasks, begun, start, end } = createTasks({ maxRunning: 1, maxWaiting: 9 });
     const failing = tasks.do({ key: ['a'], run: () => Promise.reject(new Error('broken')), reject: () => undefined });
     for (const [name, rank] of [
       ['a late', 2],

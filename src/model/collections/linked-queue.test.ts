@@ -7,7 +7,7 @@ class Item implements LinkedItem<Item> {
   newer: Item | undefined;
 }
 
-function listed(queue: LinkedQueue<Item>): readonly Item[] {
+function itemsIn(queue: LinkedQueue<Item>): readonly Item[] {
   const items: Item[] = [];
   for (let item = queue.oldest; item !== undefined; item = item.newer) items.push(item);
   return items;
@@ -29,7 +29,7 @@ test('LinkedQueue keeps insertion order when items are removed and added again',
           model.push(item);
         }
         expect(queue.oldest).toBe(model[0]);
-        expect(listed(queue).map((one) => items.indexOf(one))).toEqual(model.map((one) => items.indexOf(one)));
+        expect(itemsIn(queue).map((one) => items.indexOf(one))).toEqual(model.map((one) => items.indexOf(one)));
         expect(model.every((one, at) => one.older === model[at - 1])).toBe(true);
       }
     }),
@@ -42,7 +42,7 @@ test('LinkedQueue equals a new queue after it is cleared', () => {
   queue.clear();
   const item = new Item();
   queue.add(item);
-  expect(listed(queue)).toEqual([item]);
+  expect(itemsIn(queue)).toEqual([item]);
   queue.remove(item);
   expect(queue.oldest).toBeUndefined();
 });

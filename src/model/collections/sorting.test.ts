@@ -5,29 +5,29 @@ import { sorting } from './sorting.ts';
 
 const items = fc.array(fc.integer({ min: 0, max: 99 }), { maxLength: 3_000, size: 'max' }).map((keys) =>
   // The index distinguishes items that compare as equal.
-  keys.map((key, place) => ({ key, place })),
+  keys.map((key, index) => ({ key, place: index })),
 );
-const byKey = (a: { key: number }, b: { key: number }): number => a.key - b.key;
+const compareKey = (a: { key: number }, b: { key: number }): number => a.key - b.key;
 
 it('sorting is stable like that of an array, and does not modify the array', () => {
   fc.assert(
-    fc.property(items, (given) => {
-      const copy = [...given];
-      expect(atOnce(sorting(given, byKey))).toEqual(copy.toSorted(byKey));
-      expect(given).toEqual(copy);
+    fc.property(items, (drawnItems) => {
+      const copy = [...drawnItems];
+      expect(atOnce(sorting(drawnItems, compareKey))).toEqual(copy.toSorted(compareKey));
+      expect(drawnItems).toEqual(copy);
     }),
     { numRuns: 50 },
   );
 });
 
 it('sorting yields after every few hundred items during sort and merge', () => {
-  const given = Array.from({ length: 10_000 }, (_, place) => ({ key: (place * 7_919) % 10_000, place }));
+  const keyedItems = Array.from({ length: 10_000 }, (_, index) => ({ key: (index * 7_919) % 10_000, place: index }));
   let comparisons = 0;
-  const counted = (a: { key: number }, b: { key: number }): number => {
+  const countingCompare = (a: { key: number }, b: { key: number }): number => {
     comparisons++;
-    return byKey(a, b);
+    return compareKey(a, b);
   };
-  const steps = sorting(given, counted);
+  const steps = sorting(keyedItems, countingCompare);
   let maxItems = 0;
   for (let last = 0; !steps.next().done; last = comparisons) maxItems = Math.max(maxItems, comparisons - last);
   expect(maxItems).toBeGreaterThan(100);

@@ -3,7 +3,7 @@ import type { Config } from './config.ts';
 import { needsPush } from './config-changes.ts';
 
 let version = 0;
-const config = (name: string, over: Partial<Config> = {}): Config => ({
+const config = (name: string, overrides: Partial<Config> = {}): Config => ({
   kind: 'Gateway',
   apiVersion: 'networking.istio.io/v1',
   name,
@@ -13,7 +13,7 @@ const config = (name: string, over: Partial<Config> = {}): Config => ({
   resourceVersion: String(++version),
   creationTimestamp: 0,
   spec: { servers: [] },
-  ...over,
+  ...overrides,
 });
 
 describe('a push to proxies for an updated object', () => {
@@ -35,8 +35,8 @@ describe('a push to proxies for an updated object', () => {
     ['a label of a Gateway', { labels: { app: 'web' } }, false],
     ['the generation and the uid', { generation: 2, uid: 'other' }, false],
     ['the status', { status: { conditions: [] } }, true],
-  ])('depends on which field changes: %s', (_, over, expected) => {
-    expect(needsPush(config('a'), config('a', over))).toBe(expected);
+  ])('depends on which field changes: %s', (_, overrides, expected) => {
+    expect(needsPush(config('a'), config('a', overrides))).toBe(expected);
   });
 
   it('is needed if labels of a WorkloadEntry change, because these are the labels of its workload', () => {

@@ -143,7 +143,7 @@ spec:
   });
 
   it('rejects misspelled fields and unknown fields that can restrict access', () => {
-    const refused = (kind: string, spec: string, group = 'security.istio.io'): string[] => {
+    const refusedFields = (kind: string, spec: string, group = 'security.istio.io'): string[] => {
       const read = readConfigFile(
         'a.yaml',
         `apiVersion: ${group}/v1\nkind: ${kind}\nmetadata: {name: a}\nspec: ${spec}`,
@@ -152,23 +152,27 @@ spec:
       expect(read.configs).toEqual([]);
       return read.problems.map(({ severity, field }) => `${severity} ${field}`);
     };
-    expect(refused('AuthorizationPolicy', '{novelty: 1}')).toEqual(['error spec.novelty']);
-    expect(refused('PeerAuthentication', '{mtls: {mode: STRICT, novelty: 1}}')).toEqual(['error spec.mtls.novelty']);
-    expect(refused('RequestAuthentication', '{jwtRules: [{issuer: a, novelty: 1}]}')).toEqual([
+    expect(refusedFields('AuthorizationPolicy', '{novelty: 1}')).toEqual(['error spec.novelty']);
+    expect(refusedFields('PeerAuthentication', '{mtls: {mode: STRICT, novelty: 1}}')).toEqual([
+      'error spec.mtls.novelty',
+    ]);
+    expect(refusedFields('RequestAuthentication', '{jwtRules: [{issuer: a, novelty: 1}]}')).toEqual([
       'error spec.jwtRules[0].novelty',
     ]);
     const networking = 'networking.istio.io';
     const tls = '{mode: SIMPLE, novelty: 1}';
-    expect(refused('DestinationRule', `{host: a, trafficPolicy: {tls: ${tls}}}`, networking)).toEqual([
+    expect(refusedFields('DestinationRule', `{host: a, trafficPolicy: {tls: ${tls}}}`, networking)).toEqual([
       'error spec.trafficPolicy.tls.novelty',
     ]);
     const server = `{port: {number: 443, name: a, protocol: HTTPS}, hosts: ["*"], tls: {credentialName: c, ${tls.slice(1)}}`;
-    expect(refused('Gateway', `{servers: [${server}]}`, networking)).toEqual(['error spec.servers[0].tls.novelty']);
-    expect(refused('DestinationRule', '{host: a, trafficPolicy: {tsl: {mode: MUTUAL}}}', networking)).toEqual([
+    expect(refusedFields('Gateway', `{servers: [${server}]}`, networking)).toEqual([
+      'error spec.servers[0].tls.novelty',
+    ]);
+    expect(refusedFields('DestinationRule', '{host: a, trafficPolicy: {tsl: {mode: MUTUAL}}}', networking)).toEqual([
       'error spec.trafficPolicy',
       'error spec.trafficPolicy.tsl',
     ]);
-    expect(refused('EnvoyFilter', '{workloadSelector: {novelty: {a: b}}}', networking)).toEqual([
+    expect(refusedFields('EnvoyFilter', '{workloadSelector: {novelty: {a: b}}}', networking)).toEqual([
       'error apiVersion',
       'error spec.workloadSelector.novelty',
     ]);
@@ -201,10 +205,15 @@ spec:
     ['apps/v1', 'Deploymnt', 'KIND_UNKNOWN', ''],
     // A kind of another project that restricts access to its proxies.
     ['policy.linkerd.io/v1alpha1', 'AuthorizationPolicy', 'KIND_UNKNOWN', 'security.istio.io/v1'],
-  ])('skips %s %s with a warning', (apiVersion, kind, code, near) => {
+  ])('skips %s %s with a warning', (apiVersion, kind, code, nearHint) => {
     const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
     expect(file.problems).toEqual([
-      expect.objectContaining({ severity: 'warning', code, got: `${apiVersion} ${kind}`, ...(near && { near }) }),
+      expect.objectContaining({
+        severity: 'warning',
+        code,
+        got: `${apiVersion} ${kind}`,
+        ...(nearHint && { near: nearHint }),
+      }),
     ]);
     expect(file.configs).toEqual([]);
   });
@@ -224,13 +233,13 @@ spec:
     ['networking.istio.io/v1', 'AuthorizationPolicy', 'security.istio.io/v1'],
     ['istio.io/v1', 'PeerAuthentification', 'security.istio.io/v1 PeerAuthentication'],
     ['security.istio.io', 'requestauthentication', 'security.istio.io/v1 RequestAuthentication'],
-  ])('rejects the misspelled kind %s %s, and suggests the intended kind', (apiVersion, kind, near) => {
+  ])('rejects the misspelled kind %s %s, and suggests the intended kind', (apiVersion, kind, nearHint) => {
     const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
     expect(file.problems).toEqual([
       expect.objectContaining({
         severity: 'error',
         key: expect.objectContaining({ namespace: 'default', name: 'x' }),
-        ...{ code: 'KIND_UNKNOWN', got: `${apiVersion} ${kind}`, near },
+        ...{ code: 'KIND_UNKNOWN', got: `${apiVersion} ${kind}`, near: nearHint },
       }),
     ]);
     expect(file.standIns).toHaveLength(1);
@@ -283,10 +292,10 @@ spec:
     ],
     ['kind: Gateway', 'apiVersion', 'FIELD_REQUIRED', undefined],
     ['just text', undefined, 'FIELD_TYPE_INVALID', '"just text"'],
-  ])('rejects an invalid envelope: %s', (text, field, code, got) => {
+  ])('rejects an invalid envelope: %s', (text, field, code, gotText) => {
     const file = readConfigFile('a.yaml', text, options);
     const found = file.problems.find((problem) => problem.field === field);
-    expect(found).toMatchObject({ severity: 'error', code, ...(got && { got }) });
+    expect(found).toMatchObject({ severity: 'error', code, ...(gotText && { got: gotText }) });
     expect(file.configs).toEqual([]);
   });
 
@@ -296,14 +305,18 @@ spec:
 
   it('reuses objects of unchanged documents, and updates their line numbers', () => {
     const previousFile = readConfigFile('a.yaml', `${entry('a')}---\n${entry('b')}---\n${entry('c')}`, options);
-    const after = readConfigFile('a.yaml', `${entry('a')}---\n# moved\n${entry('b', '10.0.0.2')}---\n${entry('c')}`, {
-      ...options,
-      previous: previousFile,
-    });
-    expect(after.configs[0]).toBe(previousFile.configs[0]);
-    expect(after.configs[1]?.resourceVersion).not.toBe(previousFile.configs[1]?.resourceVersion);
-    expect(after.configs[2]?.spec).toBe(previousFile.configs[2]?.spec);
-    expect(after.configs[2]?.source?.line).toBe(previousFile.configs[2]!.source!.line + 1);
+    const changedFile = readConfigFile(
+      'a.yaml',
+      `${entry('a')}---\n# moved\n${entry('b', '10.0.0.2')}---\n${entry('c')}`,
+      {
+        ...options,
+        previous: previousFile,
+      },
+    );
+    expect(changedFile.configs[0]).toBe(previousFile.configs[0]);
+    expect(changedFile.configs[1]?.resourceVersion).not.toBe(previousFile.configs[1]?.resourceVersion);
+    expect(changedFile.configs[2]?.spec).toBe(previousFile.configs[2]?.spec);
+    expect(changedFile.configs[2]?.source?.line).toBe(previousFile.configs[2]!.source!.line + 1);
   });
 
   it('assigns equal content the same resource version, regardless of position and comments', () => {
@@ -315,8 +328,8 @@ spec:
 
   it('uses the first of two objects with the same key, and reports its position', () => {
     const { configs } = readConfigFile('a.yaml', `${entry('a')}---\n${entry('a', '10.0.0.2')}`, options);
-    const { configs: kept, problems } = withoutRepetitions(configs);
-    expect(kept).toEqual([configs[0]]);
+    const { configs: remaining, problems } = withoutRepetitions(configs);
+    expect(remaining).toEqual([configs[0]]);
     expect(problems.map(codedProblem)).toEqual(['a.yaml:6: warning: WorkloadEntry shop/a: OBJECT_DUPLICATE']);
     expect(problems[0]?.message).toMatch(
       /differs from the object of this name in a\.yaml:1, and the first one applies/,
@@ -325,8 +338,8 @@ spec:
 
   it('ignores an equal object with the same key, regardless of position and comments', () => {
     const { configs } = readConfigFile('a.yaml', `${entry('a')}---\n# again\n${entry('a')}`, options);
-    const { configs: kept, problems } = withoutRepetitions(configs);
-    expect(kept).toEqual([configs[0]]);
+    const { configs: remaining, problems } = withoutRepetitions(configs);
+    expect(remaining).toEqual([configs[0]]);
     expect(problems).toEqual([]);
   });
 });

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 import { readConfigObject } from './config-file.ts';
 
-const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
+const nestedLists = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
 const plugin = (levels: number): object => ({
   ...{ apiVersion: 'extensions.istio.io/v1alpha1', kind: 'WasmPlugin', metadata: { name: 'deep', namespace: 'shop' } },
-  spec: { url: 'file:///plugin.wasm', pluginConfig: { deep: nested(levels) } },
+  spec: { url: 'file:///plugin.wasm', pluginConfig: { deep: nestedLists(levels) } },
 });
 const read = (object: unknown) => readConfigObject('k8s://', object, { creationTimestamp: 0 });
 
@@ -25,13 +25,13 @@ it('a policy that is nested too deeply fails closed, and is identified by its na
       kind: 'AuthorizationPolicy',
       metadata: { name: 'deep', namespace: 'shop' },
     },
-    spec: { rules: nested(9_000) },
+    spec: { rules: nestedLists(9_000) },
   });
   expect(standIns).toMatchObject([{ kind: 'AuthorizationPolicy', namespace: 'shop', name: 'deep' }]);
 });
 
 it('an object of another project is ignored, however deeply it is nested', () => {
-  expect(read({ apiVersion: 'v1', kind: 'Unknown', metadata: { name: 'a' }, spec: nested(9_000) })).toMatchObject({
+  expect(read({ apiVersion: 'v1', kind: 'Unknown', metadata: { name: 'a' }, spec: nestedLists(9_000) })).toMatchObject({
     ...{ config: undefined, standIns: [] },
     problems: [{ severity: 'warning' }],
   });

@@ -29,6 +29,6 @@ it('a shared limit orders objects with equal age and name by kind', () => {
 
 it('a shared limit admits several parts of one object in their order', () => {
   const { config } = item('a', 1, 0);
-  const parts = [5, 4, 1].map((cost) => ({ config, cost }));
-  expect(beyondLimit(parts, 6).map(({ cost }) => cost)).toEqual([4]);
+  const costParts = [5, 4, 1].map((cost) => ({ config, cost }));
+  expect(beyondLimit(costParts, 6).map(({ cost }) => cost)).toEqual([4]);
 });

@@ -43,14 +43,14 @@ describe("a message of Envoy's API", () => {
   });
 
   it('is decoded together with its packed messages', () => {
-    const packed = {
+    const packedFilter = {
       name: 'outer',
       typed_config: { '@type': `${filters}.lua.v3.Lua`, default_source_code: { inline_string: '' } },
     };
-    const cluster = { name: 'c', transport_socket: packed };
+    const cluster = { name: 'c', transport_socket: packedFilter };
     expect(E.isRight(read('envoy.config.cluster.v3.Cluster', cluster))).toBe(true);
-    const wrong = { ...packed, typed_config: { ...packed.typed_config, source: '' } };
-    expect(read('envoy.config.cluster.v3.Cluster', { ...cluster, transport_socket: wrong })).toMatchObject({
+    const emptyFilter = { ...packedFilter, typed_config: { ...packedFilter.typed_config, source: '' } };
+    expect(read('envoy.config.cluster.v3.Cluster', { ...cluster, transport_socket: emptyFilter })).toMatchObject({
       left: expect.stringContaining('source'),
     });
   });
@@ -60,8 +60,8 @@ describe("a message of Envoy's API", () => {
     ['a value of another type', 'lua.v3.Lua', { inline_code: 5 }, 'inline_code'],
     ['an unknown enumeration value', 'ext_proc.v3.ProcessingMode', { request_body_mode: 'SOME' }, '"SOME"'],
     ['an unknown message type', 'lua.v9.Lua', {}, 'lua.v9.Lua is no message'],
-  ])('is rejected with %s', (_case, name, json, words) => {
-    expect(read(`${filters}.${name}`, json)).toMatchObject({ left: expect.stringContaining(words) });
+  ])('is rejected with %s', (_case, name, json, errorText) => {
+    expect(read(`${filters}.${name}`, json)).toMatchObject({ left: expect.stringContaining(errorText) });
   });
 
   it('is known for each type, including those without generated code', () => {
@@ -128,13 +128,13 @@ describe('types and fields of a newer Envoy version', () => {
     'a TypedStruct is invalid with a duration of %j at any depth, because Envoy parses and rejects the duration',
     (fixed_delay) => {
       const fault = 'envoy.extensions.filters.http.fault.v3.HTTPFault';
-      const inner = (written: unknown) => ({
+      const inner = (duration: unknown) => ({
         '@type': 'type.googleapis.com/udpa.type.v1.TypedStruct',
         type_url: `type.googleapis.com/${fault}`,
-        value: { delay: { fixed_delay: written } },
+        value: { delay: { fixed_delay: duration } },
       });
       const manager = 'envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager';
-      const filters = (written: unknown) => [{ name: 'fault', typed_config: inner(written) }];
+      const filters = (duration: unknown) => [{ name: 'fault', typed_config: inner(duration) }];
       const socket = { transport_socket: { name: 's', typed_config: inner(fixed_delay) } };
       for (const json of [socket, struct(manager, { http_filters: filters(fixed_delay) })]) {
         const decoded = decodeLenient(cluster, json as JsonValue, { keepsTypes: false });
@@ -150,8 +150,8 @@ describe('types and fields of a newer Envoy version', () => {
   );
 
   it('a TypedStruct that a user wrote is unchanged', () => {
-    const nested = struct(lua, { anything: { '@type': 'a/b' } });
-    expect(decodeOf(nested)).toEqual({ json: nested, unknown: [] });
+    const nestedStruct = struct(lua, { anything: { '@type': 'a/b' } });
+    expect(decodeOf(nestedStruct)).toEqual({ json: nestedStruct, unknown: [] });
   });
 });
 

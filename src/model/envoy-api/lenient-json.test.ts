@@ -33,9 +33,9 @@ describe('an EnvoyFilter value that is decoded as in Istio', () => {
   ])('converts the duration %s to %s at any depth', (written, canonical) => {
     expect(read(cluster, { connect_timeout: written })).toEqual({ connect_timeout: canonical });
     expect(read(cluster, { dnsRefreshRate: written })).toEqual({ dns_refresh_rate: canonical });
-    const packed = { '@type': `type.googleapis.com/${fault}`, delay: { fixed_delay: written } };
+    const packedFault = { '@type': `type.googleapis.com/${fault}`, delay: { fixed_delay: written } };
     const socket = (typed_config: JsonValue) => ({ transport_socket: { name: 'x', typed_config } });
-    expect(read(cluster, socket(packed))).toEqual(socket({ ...packed, delay: { fixed_delay: canonical } }));
+    expect(read(cluster, socket(packedFault))).toEqual(socket({ ...packedFault, delay: { fixed_delay: canonical } }));
     const duration = { '@type': 'type.googleapis.com/google.protobuf.Duration', value: written };
     expect(read(cluster, socket(duration))).toEqual(socket({ ...duration, value: canonical }));
   });
@@ -55,16 +55,16 @@ describe('an EnvoyFilter value that is decoded as in Istio', () => {
     ['7.5', undefined],
     ['', undefined],
     ['NaN', undefined],
-  ])("converts the integer string '%s' to %s", (written, expected) => {
-    const int32 = { per_connection_buffer_limit_bytes: written };
+  ])("converts the integer string '%s' to %s", (input, expected) => {
+    const int32 = { per_connection_buffer_limit_bytes: input };
     if (expected === undefined) expect(() => read(cluster, int32)).toThrow();
     else expect(read(cluster, int32)).toEqual({ per_connection_buffer_limit_bytes: expected });
   });
 
-  it.each(['0x10', '+1', '.5'])("does not convert the fraction '%s' to an integer", (written) => {
-    const json = { common_lb_config: { healthy_panic_threshold: { value: written } } };
+  it.each(['0x10', '+1', '.5'])("does not convert the fraction '%s' to an integer", (input) => {
+    const json = { common_lb_config: { healthy_panic_threshold: { value: input } } };
     const decoded = decodeLenient(cluster, json, { keepsTypes: false });
-    expect(E.isLeft(decoded) && decoded.left).toContain(`${written} (not a JSON number)`);
+    expect(E.isLeft(decoded) && decoded.left).toContain(`${input} (not a JSON number)`);
   });
 
   it.each<[string, string, JsonValue, JsonValue]>([
@@ -92,8 +92,8 @@ describe('an EnvoyFilter value that is decoded as in Istio', () => {
       { metadata: { filter_metadata: { a: { b: null, c: '500ms' } } } },
       { metadata: { filter_metadata: { a: { b: null, c: '500ms' } } } },
     ],
-  ])('can contain %s', (_, type, written, canonical) => {
-    expect(read(type, written)).toEqual(canonical);
+  ])('can contain %s', (_, type, input, canonical) => {
+    expect(read(type, input)).toEqual(canonical);
   });
 
   it.each<[string, JsonValue]>([

@@ -45,7 +45,7 @@ function errorsOf<A>(decoder: Decoder<A>, value: unknown): string[] {
 }
 
 describe('a check of decoded values', () => {
-  const together = refine(
+  const exclusiveFields = refine(
     struct<{ a: number; b?: number; c?: readonly Pool[] }>({
       a: required(integer(0, 9)),
       b: optional(integer(0, 9)),
@@ -57,16 +57,19 @@ describe('a check of decoded values', () => {
   );
 
   it('runs despite errors in other fields', () => {
-    expect(errorsOf(together, { a: 1, b: 1, c: 7 })).toEqual(['c: FIELD_TYPE_INVALID got 7', ': FIELD_CONFLICT']);
-    expect(errorsOf(together, { a: 1, b: 1, z: 7 })).toEqual(['z: FIELD_UNKNOWN', ': FIELD_CONFLICT']);
+    expect(errorsOf(exclusiveFields, { a: 1, b: 1, c: 7 })).toEqual([
+      'c: FIELD_TYPE_INVALID got 7',
+      ': FIELD_CONFLICT',
+    ]);
+    expect(errorsOf(exclusiveFields, { a: 1, b: 1, z: 7 })).toEqual(['z: FIELD_UNKNOWN', ': FIELD_CONFLICT']);
   });
 
   it('is skipped if it requires an unreadable field', () => {
-    expect(errorsOf(together, { a: 'x', b: 1, c: [{ size: 1 }, { size: 2 }] })).toEqual([
+    expect(errorsOf(exclusiveFields, { a: 'x', b: 1, c: [{ size: 1 }, { size: 2 }] })).toEqual([
       'a: FIELD_TYPE_INVALID got "x"',
       ': FIELD_CONFLICT',
     ]);
-    expect(errorsOf(together, { b: 1, c: [{ size: 99 }, {}] })).toEqual([
+    expect(errorsOf(exclusiveFields, { b: 1, c: [{ size: 99 }, {}] })).toEqual([
       'c[0].size: FIELD_OUT_OF_RANGE (from 0 to 10) got 99',
       'c[1].size: FIELD_REQUIRED',
       'a: FIELD_REQUIRED',
@@ -76,7 +79,7 @@ describe('a check of decoded values', () => {
 
   it('receives the readable fields', () => {
     const converted = refine(
-      mapped(together, ({ a, ...rest }) => ({ a: a + 1, ...rest })),
+      mapped(exclusiveFields, ({ a, ...rest }) => ({ a: a + 1, ...rest })),
       ({ a }, path) => (a === 2 ? [fieldError(path, outOfRange('not 2', a))] : []),
     );
     expect(errorsOf(converted, { a: 1, c: [{ size: 99 }] })).toEqual([
@@ -99,12 +102,12 @@ describe('a decoder', () => {
   });
 
   it('reports every error with its path', () => {
-    const nested = struct<{ pools: readonly Pool[]; names: Readonly<Record<string, string>> }>({
+    const nestedDecoder = struct<{ pools: readonly Pool[]; names: Readonly<Record<string, string>> }>({
       pools: required(list(pool)),
       names: required(dictionary(text)),
     });
     expect(
-      errorsOf(nested, { pools: [{ size: 1 }, { size: 99, timeout: 5, mode: 'SAF' }, 7], names: { 'a.b': 1 } }),
+      errorsOf(nestedDecoder, { pools: [{ size: 1 }, { size: 99, timeout: 5, mode: 'SAF' }, 7], names: { 'a.b': 1 } }),
     ).toEqual([
       'pools[1].size: FIELD_OUT_OF_RANGE (from 0 to 10) got 99',
       'pools[1].timeout: FIELD_FORMAT_INVALID got 5',
@@ -147,13 +150,13 @@ describe('a decoder', () => {
 
   it('never ignores unknown fields inside a field that restricts access, and can reject misspelled fields', () => {
     const outer = struct<{ pool?: Pool }>({ pool: restricting(optional(pool)) });
-    const refused = (value: unknown): unknown => {
+    const refusedPaths = (value: unknown): unknown => {
       const decoded = ignoringUnknown(outer, ['strange'])(value);
       return E.isLeft(decoded) && decoded.left.map(({ path }) => path);
     };
-    expect(refused({ pool: { size: 1, future: 1 } })).toEqual(['pool.future']);
-    expect(refused({ poool: { size: 1 }, future: 1 })).toEqual(['poool', 'future']);
-    expect(refused({ future: 1 })).toBe(false);
+    expect(refusedPaths({ pool: { size: 1, future: 1 } })).toEqual(['pool.future']);
+    expect(refusedPaths({ poool: { size: 1 }, future: 1 })).toEqual(['poool', 'future']);
+    expect(refusedPaths({ future: 1 })).toBe(false);
   });
 
   it('keeps __proto__ as an ordinary key', () => {

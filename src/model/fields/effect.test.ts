@@ -10,7 +10,7 @@ interface Thing {
   readonly scheme?: string;
 }
 
-const thing = struct<Thing>({
+const thingDecoder = struct<Thing>({
   used: optional(text),
   unused: withoutEffect(optional(text), 'nothing reads it'),
   flag: withoutEffect(restricting(optional(boolean)), 'it is always on', [true]),
@@ -20,7 +20,10 @@ const thing = struct<Thing>({
 const pathsOf = (value: unknown): string[] =>
   effectWarnings(
     refine(
-      struct<{ map: object; items?: object }>({ map: required(dictionary(thing)), items: optional(list(thing)) }),
+      struct<{ map: object; items?: object }>({
+        map: required(dictionary(thingDecoder)),
+        items: optional(list(thingDecoder)),
+      }),
       () => [],
     ),
     value,
@@ -28,7 +31,7 @@ const pathsOf = (value: unknown): string[] =>
 
 describe('a field that is marked as without effect', () => {
   it('is reported with its path and code at any depth', () => {
-    expect(effectWarnings(list(thing), [{}, { unused: 'x', used: 'y' }])).toEqual([
+    expect(effectWarnings(list(thingDecoder), [{}, { unused: 'x', used: 'y' }])).toEqual([
       { path: '[1].unused', message: 'has no effect: nothing reads it', code: 'FIELD_WITHOUT_EFFECT' },
     ]);
     expect(pathsOf({ map: { 'a.b': { unused: 'x' } }, items: [{ flag: false }] })).toEqual([
@@ -42,12 +45,12 @@ describe('a field that is marked as without effect', () => {
   });
 
   it('is reported for at most 100 fields of an object, with the number of further fields', () => {
-    const found = effectWarnings(
-      list(thing),
+    const warnings = effectWarnings(
+      list(thingDecoder),
       Array.from({ length: maxEffectWarnings + 7 }, () => ({ unused: 'x' })),
     );
-    expect(found).toHaveLength(maxEffectWarnings + 1);
-    expect(found.at(-1)).toEqual({
+    expect(warnings).toHaveLength(maxEffectWarnings + 1);
+    expect(warnings.at(-1)).toEqual({
       ...{ path: '', message: 'has 7 more fields without effect', code: 'FIELD_WITHOUT_EFFECT' },
     });
   });

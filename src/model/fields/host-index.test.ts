@@ -11,15 +11,15 @@ const host = fc
 
 describe('HostIndex', () => {
   it('returns the entries that overlap a host, in their order', () => {
-    const things = fc.array(fc.array(host, { maxLength: 3 }), { maxLength: 12 });
+    const hostLists = fc.array(fc.array(host, { maxLength: 3 }), { maxLength: 12 });
     fc.assert(
-      fc.property(things, host, (all, searched) => {
+      fc.property(hostLists, host, (all, searched) => {
         const index = new HostIndex(all, (hosts) => hosts);
-        const found = index.overlapping(searched).map(({ item, host: name }) => [all.indexOf(item), name]);
-        const expected = all.flatMap((hosts, place) =>
-          hosts.filter((name) => hostsOverlap(name, searched)).map((name) => [place, name]),
+        const overlaps = index.overlapping(searched).map(({ item, host: name }) => [all.indexOf(item), name]);
+        const expected = all.flatMap((hosts, hostsIndex) =>
+          hosts.filter((name) => hostsOverlap(name, searched)).map((name) => [hostsIndex, name]),
         );
-        expect(found).toEqual(expected);
+        expect(overlaps).toEqual(expected);
       }),
     );
   });

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { HostNames, hostIntersection, hostsOverlap, isHostWithin, mostSpecific, widerHosts } from './hostname.ts';
 
 /** Orders hosts from most to least specific: names before wildcards, longer wildcards before shorter ones. */
-function bySpecificity(a: string, b: string): number {
+function compareSpecificity(a: string, b: string): number {
   const [length, other] = [a, b].map((host) => (host.startsWith('*') ? host.length : Number.POSITIVE_INFINITY));
   return length === other ? 0 : other! - length!;
 }
@@ -51,7 +51,7 @@ describe('host names and wildcards', () => {
     );
     fc.assert(
       fc.property(host, fc.uniqueArray(key), (needle, keys) => {
-        const scanned = keys.filter((candidate) => isHostWithin(needle, candidate)).sort(bySpecificity)[0];
+        const scanned = keys.filter((candidate) => isHostWithin(needle, candidate)).sort(compareSpecificity)[0];
         expect(mostSpecific(needle, new Set(keys))).toBe(scanned);
       }),
     );

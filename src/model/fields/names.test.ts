@@ -30,8 +30,8 @@ describe('a check of names and addresses', () => {
     ['rout', 'route'],
     ['x', undefined],
     ['completely', undefined],
-  ])('nearestName suggests for the misspelled name %s: %s', (written, expected) => {
-    expect(nearestName(written, ['timeout', 'route', 'retries'])).toBe(expected);
+  ])('nearestName suggests for the misspelled name %s: %s', (misspelled, expected) => {
+    expect(nearestName(misspelled, ['timeout', 'route', 'retries'])).toBe(expected);
   });
 
   it('an object key remains equal after conversion to text and back', () => {

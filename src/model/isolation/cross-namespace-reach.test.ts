@@ -36,7 +36,7 @@ interface Options {
 }
 
 /** Returns `code field` for each finding about objects of the namespace. */
-function found(
+function reachFindings(
   kind: string,
   body: string,
   { mesh, scopesGateways = false, namespace = 'mallory' }: Options = {},
@@ -49,8 +49,8 @@ function found(
     KubernetesGateway: 'gateway.networking.k8s.io/v1',
   };
   const [metadata = '', spec = ''] = body.startsWith('{metadata') ? body.split(' spec: ') : ['', body];
-  const more = metadata === '' ? '' : `, ${metadata.slice('{metadata: {'.length, -2)}`;
-  const text = `${bank}---${collision}---\napiVersion: ${group[kind] ?? 'networking.istio.io/v1'}\nkind: ${kind.replace('Kubernetes', '')}\nmetadata: {name: one, namespace: ${namespace}${more}}\nspec: ${spec}\n`;
+  const extraMetadata = metadata === '' ? '' : `, ${metadata.slice('{metadata: {'.length, -2)}`;
+  const text = `${bank}---${collision}---\napiVersion: ${group[kind] ?? 'networking.istio.io/v1'}\nkind: ${kind.replace('Kubernetes', '')}\nmetadata: {name: one, namespace: ${namespace}${extraMetadata}}\nspec: ${spec}\n`;
   const { configs, problems } = readConfigFile('a.yaml', text, { creationTimestamp: 0 });
   expect(problems.filter(({ severity }) => severity === 'error').map(problemText)).toEqual([]);
   const settings = { mesh: { ...defaultMeshConfig, ...mesh }, scopesGateways, domain: 'cluster.local' };
@@ -168,18 +168,18 @@ const cases = rows.map(([kind, body, expected, options]) => ({ kind, body, expec
 
 describe('crossNamespaceReach', () => {
   it.each(cases)('reports for $kind $body: $expected', ({ kind, body, expected, options }) => {
-    expect(found(kind, body, options)).toEqual(expected);
+    expect(reachFindings(kind, body, options)).toEqual(expected);
   });
 
   it('reports each code for at least one of the rows', () => {
-    const seen = new Set(cases.flatMap(({ expected }) => expected.map((one) => one.split(' ')[0])));
-    expect([...seen].sort()).toEqual([...reachCodes].sort());
+    const foundCodes = new Set(cases.flatMap(({ expected }) => expected.map((one) => one.split(' ')[0])));
+    expect([...foundCodes].sort()).toEqual([...reachCodes].sort());
   });
 
   it.each(cases.filter(({ expected, options }) => expected.length > 0 && options === undefined))(
     'reports nothing for $kind $body if the namespace is trusted',
     ({ kind, body }) => {
-      expect(found(kind, body, { mesh: { exportingNamespaces: ['bank', 'mallory'] } })).toEqual([]);
+      expect(reachFindings(kind, body, { mesh: { exportingNamespaces: ['bank', 'mallory'] } })).toEqual([]);
     },
   );
 });

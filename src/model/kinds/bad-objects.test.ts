@@ -411,7 +411,7 @@ const otherCases: Case[] = [
 
 const cases = [...gatewayCases, ...virtualServiceCases, ...destinationRuleCases, ...serviceEntryCases, ...otherCases];
 
-const named = cases.map(([kind, spec, ...expectedErrors]) => ({
+const namedCases = cases.map(([kind, spec, ...expectedErrors]) => ({
   kind,
   spec: spec.replaceAll('\n', ' '),
   yaml: spec,
@@ -419,7 +419,7 @@ const named = cases.map(([kind, spec, ...expectedErrors]) => ({
 }));
 
 describe('an invalid object', () => {
-  it.each(named)('is rejected with all errors: $kind $spec', ({ kind, yaml, mistakes: expectedErrors }) => {
+  it.each(namedCases)('is rejected with all errors: $kind $spec', ({ kind, yaml, mistakes: expectedErrors }) => {
     const decoded = kinds[kind].decode(parse(yaml), 'shop');
     const errors = E.isLeft(decoded) ? decoded.left : [];
     expect(errors.map(codedError)).toEqual(expectedErrors.map(([path, coded]) => `${path}: ${coded}`));

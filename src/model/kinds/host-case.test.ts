@@ -13,24 +13,27 @@ function read(kind: string, spec: object, group = 'networking.istio.io'): { spec
 }
 
 const to = { destination: { host: 'Cart.Test', port: { number: 80 } } };
-const low = { destination: { host: 'cart.test', port: { number: 80 } } };
+const lowerCaseRoute = { destination: { host: 'cart.test', port: { number: 80 } } };
 const port = { number: 80, name: 'a', protocol: 'HTTP' };
 
 test.each<[string, object, object]>([
   [
     'VirtualService',
     { hosts: ['Shop.Test', '*.Wild.test', '2001:DB8::1'], http: [{ route: [to], mirrors: [to] }] },
-    { hosts: ['shop.test', '*.wild.test', '2001:db8::1'], http: [{ route: [low], mirrors: [low] }] },
+    {
+      hosts: ['shop.test', '*.wild.test', '2001:db8::1'],
+      http: [{ route: [lowerCaseRoute], mirrors: [lowerCaseRoute] }],
+    },
   ],
   [
     'VirtualService',
     { hosts: ['a.test'], http: [{ route: [to], mirror: to.destination }], tcp: [{ route: [to] }] },
-    { http: [{ mirror: low.destination }], tcp: [{ route: [low] }] },
+    { http: [{ mirror: lowerCaseRoute.destination }], tcp: [{ route: [lowerCaseRoute] }] },
   ],
   [
     'VirtualService',
     { hosts: ['*.TEST'], tls: [{ match: [{ sniHosts: ['A.test'] }], route: [to] }] },
-    { hosts: ['*.test'], tls: [{ match: [{ sniHosts: ['a.test'] }], route: [low] }] },
+    { hosts: ['*.test'], tls: [{ match: [{ sniHosts: ['a.test'] }], route: [lowerCaseRoute] }] },
   ],
   [
     'Gateway',
@@ -47,13 +50,13 @@ test.each<[string, object, object]>([
     },
     {
       egress: [{ hosts: ['*/shop.test', '~/*', 'Shop/*'] }],
-      outboundTrafficPolicy: { egressProxy: low.destination },
+      outboundTrafficPolicy: { egressProxy: lowerCaseRoute.destination },
     },
   ],
-])('hosts of a %s are converted to lower case', (kind, spec, kept) => {
+])('hosts of a %s are converted to lower case', (kind, spec, converted) => {
   const { spec: decoded, errors } = read(kind, spec);
   expect(errors).toEqual([]);
-  expect(decoded).toMatchObject(kept);
+  expect(decoded).toMatchObject(converted);
 });
 
 test.each<[string, object, string]>([

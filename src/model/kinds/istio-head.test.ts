@@ -22,9 +22,9 @@ const gatewayAt = (number: string, bind: string) =>
   `{selector: {app: a}, servers: [{port: {number: ${number}, name: a, protocol: HTTP}, bind: "${bind}", hosts: ["*"]}]}`;
 const egressAt = (number: string, bind: string) =>
   `{egress: [{port: {number: ${number}, name: a, protocol: HTTP}, bind: "${bind}", hosts: ["*/*"]}]}`;
-const target = (more: string) => `{kind: Gateway, group: gateway.networking.k8s.io, name: x${more}}`;
+const target = (extraFields: string) => `{kind: Gateway, group: gateway.networking.k8s.io, name: x${extraFields}}`;
 
-const rejected: readonly [KindName, spec: string, error: string][] = [
+const rejectedSpecs: readonly [KindName, spec: string, error: string][] = [
   [
     'VirtualService',
     `{hosts: [a.test], http: [{timeout: 1500us, ${route}}]}`,
@@ -74,7 +74,7 @@ const rejected: readonly [KindName, spec: string, error: string][] = [
   ['ServiceEntry', entry('*post.test', 'TLS'), 'hosts[0]: FIELD_FORMAT_INVALID got "*post.test"'],
 ];
 
-const accepted: readonly [KindName, spec: string][] = [
+const acceptedSpecs: readonly [KindName, spec: string][] = [
   [
     'Gateway',
     '{selector: {app: a}, servers: [{port: {number: 443, name: a, protocol: HTTPS}, hosts: ["*"], tls: {mode: MUTUAL, credentialName: a, caCrl: /x}}]}',
@@ -107,7 +107,7 @@ const accepted: readonly [KindName, spec: string][] = [
 ];
 
 describe("validation like on Istio's main branch", () => {
-  it.each(rejected)('rejects a %s such as %s', (kind, spec, error) => {
+  it.each(rejectedSpecs)('rejects a %s such as %s', (kind, spec, error) => {
     expect(errorsOf(kind, spec)).toEqual([error]);
   });
 
@@ -154,7 +154,7 @@ spec: { address: 10.0.0.1 }`,
     expect(errors.map(({ field }) => field)).toEqual(Array(count).fill('metadata.labels.app'));
   });
 
-  it.each(accepted)('accepts a %s such as %s', (kind, spec) => {
+  it.each(acceptedSpecs)('accepts a %s such as %s', (kind, spec) => {
     expect(errorsOf(kind, spec)).toEqual([]);
   });
 });

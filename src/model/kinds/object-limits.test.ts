@@ -20,20 +20,20 @@ describe('an object of 1 MB', () => {
   });
 
   it.each(names)('is rejected because of its largest list, with field and limit: %s', (kind) => {
-    for (const large of largestObjects[kind]()) {
-      const { config, problems } = read(kind, large);
+    for (const largeObject of largestObjects[kind]()) {
+      const { config, problems } = read(kind, largeObject);
       const errors = problems.filter(({ severity }) => severity === 'error');
-      if (large.isText) {
-        expect(errors, large.title).toEqual([]);
+      if (largeObject.isText) {
+        expect(errors, largeObject.title).toEqual([]);
         continue;
       }
-      expect(config === undefined, large.title).toBe(true);
-      expect(errors.length, large.title).toBeGreaterThan(0);
-      expect(errors.length, large.title).toBeLessThan(5);
+      expect(config === undefined, largeObject.title).toBe(true);
+      expect(errors.length, largeObject.title).toBeGreaterThan(0);
+      expect(errors.length, largeObject.title).toBeLessThan(5);
       for (const { field, code, expected, got } of errors) {
-        expect(field, large.title).toMatch(/\w/);
-        expect(['LIMIT_EXCEEDED', 'FIELD_TOO_LARGE'], large.title).toContain(code);
-        expect([expected, got], large.title).toEqual([
+        expect(field, largeObject.title).toMatch(/\w/);
+        expect(['LIMIT_EXCEEDED', 'FIELD_TOO_LARGE'], largeObject.title).toContain(code);
+        expect([expected, got], largeObject.title).toEqual([
           expect.stringMatching(/^at most \d+ ./),
           expect.stringMatching(/^\d+$/),
         ]);
@@ -44,10 +44,10 @@ describe('an object of 1 MB', () => {
 
 describe('an object at its limits', () => {
   it.each(Object.keys(largestAccepted) as KindName[])('is accepted: %s', (kind) => {
-    for (const large of largestAccepted[kind]!()) {
-      const { problems, config } = read(kind, large);
+    for (const largeObject of largestAccepted[kind]!()) {
+      const { problems, config } = read(kind, largeObject);
       expect(problems.filter(({ severity }) => severity === 'error').map(({ message }) => message)).toEqual([]);
-      expect(config, large.title).toBeDefined();
+      expect(config, largeObject.title).toBeDefined();
     }
   });
 });
@@ -55,11 +55,11 @@ describe('an object at its limits', () => {
 describe('the placeholder for a restriction that exceeds a limit', () => {
   const standIn = (kind: KindName, spec: object) =>
     read(kind, { title: '', body: { spec } }).standIns.map((config) => [config.kind, config.spec]);
-  const many = <Item>(item: (index: number) => Item, count = 5_000): Item[] =>
+  const repeatItem = <Item>(item: (index: number) => Item, count = 5_000): Item[] =>
     Array.from({ length: count }, (_, index) => item(index));
 
   it('requires mutual TLS on all ports instead of a PeerAuthentication', () => {
-    const portLevelMtls = Object.fromEntries(many((index) => [`${index + 1}`, { mode: 'DISABLE' }]));
+    const portLevelMtls = Object.fromEntries(repeatItem((index) => [`${index + 1}`, { mode: 'DISABLE' }]));
     const selector = { matchLabels: { app: 'web' } };
     expect(standIn('PeerAuthentication', { selector, mtls: { mode: 'PERMISSIVE' }, portLevelMtls })).toEqual([
       ['PeerAuthentication', { selector: { app: 'web' }, mtls: 'STRICT' }],
@@ -68,13 +68,13 @@ describe('the placeholder for a restriction that exceeds a limit', () => {
 
   it('denies every request instead of an AuthorizationPolicy or RequestAuthentication', () => {
     const denial = [['AuthorizationPolicy', { action: 'DENY', rules: [{}] }]];
-    expect(standIn('AuthorizationPolicy', { rules: many(() => ({})) })).toEqual(denial);
-    const jwtRules = many((index) => ({ issuer: `i${index}`, jwks: '{"keys":[]}' }));
+    expect(standIn('AuthorizationPolicy', { rules: repeatItem(() => ({})) })).toEqual(denial);
+    const jwtRules = repeatItem((index) => ({ issuer: `i${index}`, jwks: '{"keys":[]}' }));
     expect(standIn('RequestAuthentication', { jwtRules })).toEqual(denial);
   });
 
   it("uses mutual TLS of the mesh instead of a DestinationRule's TLS", () => {
-    const subsets = many((index) => ({ name: `s${index}` }));
+    const subsets = repeatItem((index) => ({ name: `s${index}` }));
     expect(standIn('DestinationRule', { host: 'a.test', trafficPolicy: { tls: { mode: 'SIMPLE' } }, subsets })).toEqual(
       [['DestinationRule', { host: 'a.test', trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } }]],
     );

@@ -31,9 +31,9 @@ it.each([
   ['includeAdditionalHeadersInCheck: {"a b": c}', 'includeAdditionalHeadersInCheck["a b"]'],
   ['includeAdditionalHeadersInCheck: {a: "b\\nc"}', 'includeAdditionalHeadersInCheck.a'],
   ['pathPrefix: check', 'pathPrefix'],
-])('an external authorization provider with %s is ignored with a warning', (wrong, field) => {
-  const settings = ['service: a.b', 'port: 80'].filter((line) => line.split(':')[0] !== wrong.split(':')[0]);
-  const text = `extensionProviders: [{name: p, envoyExtAuthzHttp: {${[...settings, wrong].join(', ')}}}]`;
+])('an external authorization provider with %s is ignored with a warning', (wrongSetting, field) => {
+  const settings = ['service: a.b', 'port: 80'].filter((line) => line.split(':')[0] !== wrongSetting.split(':')[0]);
+  const text = `extensionProviders: [{name: p, envoyExtAuthzHttp: {${[...settings, wrongSetting].join(', ')}}}]`;
   const read = readMeshConfig('mesh.yaml', text, defaultMeshConfig);
   if (E.isLeft(read)) throw new Error(JSON.stringify(read.left));
   expect(read.right.mesh.extensionProviders.some(({ name }) => name === 'p')).toBe(false);

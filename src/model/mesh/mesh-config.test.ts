@@ -212,8 +212,8 @@ defaultConfig:
 `,
     );
     if (E.isLeft(read)) throw new Error(read.left.map(problemText).join());
-    const found = read.right.warnings.map(({ field, code = 'unknown' }) => `${field} ${code}`).sort();
-    expect(found).toEqual([
+    const warningCodes = read.right.warnings.map(({ field, code = 'unknown' }) => `${field} ${code}`).sort();
+    expect(warningCodes).toEqual([
       'defaultConfig.privateKeyProvider FIELD_WITHOUT_EFFECT',
       'defaultConfig.proxyHeaders.later FIELD_UNKNOWN',
       'defaultConfig.proxyHeaders.preserveHttp1HeaderCase FIELD_WITHOUT_EFFECT',
@@ -389,6 +389,6 @@ it('exportingNamespaces accepts namespace names and *, and rejects other values'
   expect(of('').mesh.exportingNamespaces).toEqual(['*']);
   expect(of('exportingNamespaces: [bank, shop]').mesh.exportingNamespaces).toEqual(['bank', 'shop']);
   expect(of('exportingNamespaces: []').mesh.exportingNamespaces).toEqual([]);
-  for (const wrong of ['null', 'bank', '[null]', '[1]', '["."]', '["Bank"]', '["a.b"]'])
-    expect(E.isLeft(read(`exportingNamespaces: ${wrong}`)), wrong).toBe(true);
+  for (const wrongValue of ['null', 'bank', '[null]', '[1]', '["."]', '["Bank"]', '["a.b"]'])
+    expect(E.isLeft(read(`exportingNamespaces: ${wrongValue}`)), wrongValue).toBe(true);
 });

@@ -36,11 +36,11 @@ describe('decodeProxyConfig', () => {
   });
 
   test('reports every error of a document with its path', () => {
-    const found = errorsOf(
+    const foundErrors = errorsOf(
       { drainDuration: 45, discoveryAddress: 'istiod', proxyMetadata: { A: 1 }, statusPrt: 1 },
       'defaultConfig',
     );
-    expect(found).toEqual([
+    expect(foundErrors).toEqual([
       'defaultConfig.statusPrt: FIELD_UNKNOWN near statusPort',
       'defaultConfig.drainDuration: FIELD_FORMAT_INVALID got 45',
       'defaultConfig.discoveryAddress: FIELD_FORMAT_INVALID got "istiod"',
@@ -55,12 +55,12 @@ describe('decodeProxyConfig', () => {
   });
 
   test("accepts quoted integers, as in the API's JSON format", () => {
-    const written = (limit: string) => ({
+    const quotedConfig = (limit: string) => ({
       connectionSettings: { globalDownstreamConnectionLimit: limit },
       tracing: { sampling: '1.5', maxPathTagLength: '1e2' },
     });
-    expect(proxyMessageErrors(written('77'), 'defaultConfig')).toEqual([]);
-    expect(proxyMessageErrors(written('0x10'), 'defaultConfig').map(({ path }) => path)).toEqual([
+    expect(proxyMessageErrors(quotedConfig('77'), 'defaultConfig')).toEqual([]);
+    expect(proxyMessageErrors(quotedConfig('0x10'), 'defaultConfig').map(({ path }) => path)).toEqual([
       'defaultConfig.connectionSettings.globalDownstreamConnectionLimit',
     ]);
     expect(decoded({ statusPort: '7', concurrency: '2' })).toEqual({ statusPort: 7, concurrency: 2 });
@@ -72,21 +72,21 @@ describe('decodeProxyConfig', () => {
   });
 
   test('rejects serviceCluster together with tracingServiceName', () => {
-    const both = { serviceCluster: 'a', tracingServiceName: 'CANONICAL_NAME_ONLY' };
-    expect(errorsOf(both)).toEqual(['tracingServiceName: FIELDS_EXCLUSIVE']);
+    const exclusiveFields = { serviceCluster: 'a', tracingServiceName: 'CANONICAL_NAME_ONLY' };
+    expect(errorsOf(exclusiveFields)).toEqual(['tracingServiceName: FIELDS_EXCLUSIVE']);
   });
 
   test('reads an address as host:port, with IPv6 hosts in brackets', () => {
     expect(parseHostAndPort('istiod.istio-system.svc:15012')).toEqual({ host: 'istiod.istio-system.svc', port: 15012 });
     expect(parseHostAndPort('[::1]:15010')).toEqual({ host: '::1', port: 15010 });
-    for (const wrong of ['istiod', '::1:15010', 'a:0', 'a:70000', ':1', 'http://a:1']) {
-      expect(parseHostAndPort(wrong)).toBeUndefined();
+    for (const wrongAddress of ['istiod', '::1:15010', 'a:0', 'a:70000', ':1', 'http://a:1']) {
+      expect(parseHostAndPort(wrongAddress)).toBeUndefined();
     }
   });
 });
 
 describe('mergeProxyConfig', () => {
-  const common = {
+  const commonFields = {
     discoveryAddress: 'foo:123',
     proxyMetadata: { SOME: 'setting' },
     drainDuration: '1s',
@@ -98,7 +98,7 @@ describe('mergeProxyConfig', () => {
   });
 
   test('overrides the defaults with one source', () => {
-    expect(mergeProxyConfig(defaultProxyConfig, decoded(common))).toEqual({
+    expect(mergeProxyConfig(defaultProxyConfig, decoded(commonFields))).toEqual({
       ...defaultProxyConfig,
       discoveryAddress: 'foo:123',
       proxyMetadata: { SOME: 'setting' },
@@ -109,7 +109,7 @@ describe('mergeProxyConfig', () => {
 
   test('gives annotations precedence over environment and file, merges metadata, and replaces lists', () => {
     const file = decoded({
-      ...common,
+      ...commonFields,
       extraStatTags: ['a'],
       proxyStatsMatcher: { inclusionPrefixes: ['a'], inclusionSuffixes: ['b'], inclusionRegexps: ['c'] },
     });
@@ -125,8 +125,8 @@ describe('mergeProxyConfig', () => {
       drainDuration: '5s',
       proxyStatsMatcher: { inclusionRegexps: ['f'] },
     });
-    const merged = [file, environment, annotation].reduce(mergeProxyConfig, defaultProxyConfig);
-    expect(merged).toEqual({
+    const mergedConfig = [file, environment, annotation].reduce(mergeProxyConfig, defaultProxyConfig);
+    expect(mergedConfig).toEqual({
       ...defaultProxyConfig,
       discoveryAddress: 'annotation:123',
       proxyMetadata: { SOME: 'other', ENVIRONMENT: 'x', ANNOTATION: 'y' },
@@ -144,8 +144,11 @@ describe('mergeProxyConfig', () => {
   });
 
   test('replaces a list of runtime values completely', () => {
-    const merged = mergeProxyConfig(decoded({ runtimeValues: { a: '1' } }), decoded({ runtimeValues: { b: '2' } }));
-    expect(merged.runtimeValues).toEqual({ b: '2' });
+    const mergedConfig = mergeProxyConfig(
+      decoded({ runtimeValues: { a: '1' } }),
+      decoded({ runtimeValues: { b: '2' } }),
+    );
+    expect(mergedConfig.runtimeValues).toEqual({ b: '2' });
   });
 });
 

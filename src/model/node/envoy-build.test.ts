@@ -11,7 +11,7 @@ import {
 const v8 = { name: 'envoy.wasm.runtime.v8' };
 const router = { name: 'envoy.filters.http.router' };
 
-function reported(minor: number, extensions = [router, v8], userAgentName = 'envoy'): ReportedEnvoy {
+function reportedEnvoy(minor: number, extensions = [router, v8], userAgentName = 'envoy'): ReportedEnvoy {
   const version = { majorNumber: 1, minorNumber: minor, patch: 3 };
   return {
     userAgentName,
@@ -22,31 +22,31 @@ function reported(minor: number, extensions = [router, v8], userAgentName = 'env
 
 describe('the Envoy build of a node', () => {
   it("is read from the node's build version and extensions", () => {
-    expect(envoyBuildOf(reported(38))).toEqual({ version: [1, 38, 3], hasV8: true });
-    expect(envoyBuildOf(reported(38, [router]))).toEqual({ version: [1, 38, 3], hasV8: false });
-    expect(envoyBuildOf(reported(38, []))).toEqual({ version: [1, 38, 3], hasV8: undefined });
+    expect(envoyBuildOf(reportedEnvoy(38))).toEqual({ version: [1, 38, 3], hasV8: true });
+    expect(envoyBuildOf(reportedEnvoy(38, [router]))).toEqual({ version: [1, 38, 3], hasV8: false });
+    expect(envoyBuildOf(reportedEnvoy(38, []))).toEqual({ version: [1, 38, 3], hasV8: undefined });
   });
 
   it('counts standard metrics itself from version 1.40 on if it contains the access logger', () => {
     const stats = { name: 'envoy.access_loggers.stats' };
-    expect(envoyBuildOf(reported(40, [router, stats]))).toEqual({
+    expect(envoyBuildOf(reportedEnvoy(40, [router, stats]))).toEqual({
       version: [1, 40, 3],
       hasV8: false,
       hasStatsLogger: true,
     });
-    expect(envoyBuildOf(reported(39, [router, stats]))).not.toHaveProperty('hasStatsLogger');
-    expect(envoyBuildOf(reported(40))).not.toHaveProperty('hasStatsLogger');
+    expect(envoyBuildOf(reportedEnvoy(39, [router, stats]))).not.toHaveProperty('hasStatsLogger');
+    expect(envoyBuildOf(reportedEnvoy(40))).not.toHaveProperty('hasStatsLogger');
   });
 
   it('is parsed from a version string', () => {
     const of = (value: string): unknown =>
-      envoyBuildOf({ ...reported(0, []), userAgentVersionType: { case: 'userAgentVersion', value } });
+      envoyBuildOf({ ...reportedEnvoy(0, []), userAgentVersionType: { case: 'userAgentVersion', value } });
     expect(of('1.36.2')).toEqual({ version: [1, 36, 2], hasV8: undefined });
     expect(of('nonsense')).toBeUndefined();
   });
 
   it.each(['gRPC Go', 'gRPC C-core', ''])('is undefined for the user agent %j, regardless of the version', (name) => {
-    expect(envoyBuildOf(reported(1, [], name))).toBeUndefined();
+    expect(envoyBuildOf(reportedEnvoy(1, [], name))).toBeUndefined();
   });
 
   it.each([

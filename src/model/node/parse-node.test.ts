@@ -2,11 +2,11 @@ import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { type NodeFields, parseNode } from './parse-node.ts';
 
-const node = (over: Partial<NodeFields> = {}): NodeFields => ({
+const node = (overrides: Partial<NodeFields> = {}): NodeFields => ({
   id: 'sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local',
   cluster: 'web.shop',
   metadata: {},
-  ...over,
+  ...overrides,
 });
 
 describe('the node of a client', () => {

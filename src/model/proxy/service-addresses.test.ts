@@ -21,9 +21,13 @@ spec: { clusterIP: 10.96.0.1, clusterIPs: [10.96.0.1, "fd00::1"], ports: [{ name
 
 const metadata = { DNS_CAPTURE: 'true', DNS_AUTO_ALLOCATE: 'true' };
 
-function addresses(yaml: string, about: Partial<AddressingShape>, features: Partial<Features> = {}): readonly string[] {
+function addresses(
+  yaml: string,
+  shapeFields: Partial<AddressingShape>,
+  features: Partial<Features> = {},
+): readonly string[] {
   const [service] = givenMesh(yaml).registry.services;
-  return virtualAddresses(service!, { ...givenShape(), ...about }, { ...defaultFeatures, ...features });
+  return virtualAddresses(service!, { ...givenShape(), ...shapeFields }, { ...defaultFeatures, ...features });
 }
 
 describe('the addresses of a service', () => {
@@ -65,8 +69,8 @@ describe('the addresses of a service', () => {
 
   it('are equal for proxies with the same addressing key', () => {
     const shape = givenShape();
-    const keys = [{}, { clusterId: 'west' }, { ipFamily: 'v6' as const }, { metadata }].map((about) =>
-      addressingKey({ ...shape, ...about }),
+    const keys = [{}, { clusterId: 'west' }, { ipFamily: 'v6' as const }, { metadata }].map((shapeFields) =>
+      addressingKey({ ...shape, ...shapeFields }),
     );
     expect(new Set(keys).size).toBe(keys.length);
   });

@@ -107,8 +107,8 @@ metadata: { name: f, namespace: shop }
 spec: { configPatches: [{ applyTo: CLUSTER, match: { proxy: ${proxy} }, patch: { operation: REMOVE } }] }
 ---`;
     const matchingContext = givenMesh(service + filter('{ proxyVersion: "^1[.]3.*" }')).context;
-    const at = (namespace: string, version: string, context = matchingContext, more = {}) =>
-      shapeOf({ namespace, metadata: { ISTIO_VERSION: version, ...more } }, context);
+    const at = (namespace: string, version: string, context = matchingContext, nodeFields = {}) =>
+      shapeOf({ namespace, metadata: { ISTIO_VERSION: version, ...nodeFields } }, context);
     expect(at('shop', '1.28.0').matchedMetadata).toEqual({ ISTIO_VERSION: '1.28.0' });
     expect(at('shop', '1.28.0')).not.toBe(at('shop', '1.30.0'));
     expect(at('shop', '1.28.0')).toBe(at('shop', '1.28.0', matchingContext, { COLOR: 'red' }));
@@ -138,13 +138,13 @@ apiVersion: v1
 kind: Service
 metadata: { name: dns, namespace: shop }
 spec: { clusterIP: 10.5.0.1, internalTrafficPolicy: Local, ports: [{ name: dns, port: 53 }] }`;
-  const on = (node: string, yaml: string) => shapeOf({ metadata: { NODE_NAME: node } }, givenMesh(yaml).context);
-  expect(on('n1', service + local).nodeName).toBe('n1');
-  expect(on('n1', service + local)).not.toBe(on('n2', service + local));
-  expect(on('n1', service)).toBe(on('n2', service));
-  expect(on('n1', service).nodeName).toBe('');
-  const [proxy, there] = [givenProxy({ metadata: { NODE_NAME: 'n1' } }), givenMesh(service + local).context];
-  expect(table.shapeOf(proxy, there, table.shapeOf(proxy, mesh.context)).nodeName).toBe('n1');
+  const shapeOn = (node: string, yaml: string) => shapeOf({ metadata: { NODE_NAME: node } }, givenMesh(yaml).context);
+  expect(shapeOn('n1', service + local).nodeName).toBe('n1');
+  expect(shapeOn('n1', service + local)).not.toBe(shapeOn('n2', service + local));
+  expect(shapeOn('n1', service)).toBe(shapeOn('n2', service));
+  expect(shapeOn('n1', service).nodeName).toBe('');
+  const [proxy, localContext] = [givenProxy({ metadata: { NODE_NAME: 'n1' } }), givenMesh(service + local).context];
+  expect(table.shapeOf(proxy, localContext, table.shapeOf(proxy, mesh.context)).nodeName).toBe('n1');
 });
 
 it("a proxy keeps its shape in the next push context unless the shape's inputs change", () => {
@@ -152,10 +152,10 @@ it("a proxy keeps its shape in the next push context unless the shape's inputs c
   const previous = table.shapeOf(proxy, mesh.context);
   expect(previous.serviceTargets.map(({ port }) => port.number)).toEqual([80]);
   expect(table.shapeOf(proxy, mesh.context, previous)).toBe(previous);
-  const moved = givenMesh(service.replace('10.0.0.1', '10.0.0.2')).context;
-  const after = table.shapeOf(proxy, moved, previous);
-  expect(after).not.toBe(previous);
-  expect(after.serviceTargets).toEqual([]);
+  const movedContext = givenMesh(service.replace('10.0.0.1', '10.0.0.2')).context;
+  const nextShape = table.shapeOf(proxy, movedContext, previous);
+  expect(nextShape).not.toBe(previous);
+  expect(nextShape.serviceTargets).toEqual([]);
 });
 
 it('the completeness of a shape is determined once per push context for all its proxies', () => {
@@ -165,7 +165,7 @@ it('the completeness of a shape is determined once per push context for all its 
   const previous = nodes.map((node) => shapes.shapeOf(node, mesh.context));
   expect(new Set(previous).size).toBe(1);
   const lookups: object[] = [];
-  const counted = {
+  const countingContext = {
     sidecarScopeFor: context.sidecarScopeFor.bind(context),
     serviceTargetsOf: context.serviceTargetsOf.bind(context),
     workloadOf: context.workloadOf.bind(context),
@@ -174,7 +174,7 @@ it('the completeness of a shape is determined once per push context for all its 
       return context.policiesFor(of);
     },
   };
-  expect(nodes.map((node, i) => shapes.shapeOf(node, counted, previous[i]))).toEqual(previous);
+  expect(nodes.map((node, i) => shapes.shapeOf(node, countingContext, previous[i]))).toEqual(previous);
   expect(lookups).toHaveLength(1);
   // If the shape contains addresses, each proxy is checked.
   const other = givenMesh(service + sidecar).context;

@@ -10,11 +10,11 @@ const object = (kind: string, id: string, spec: string): string => {
   return `---\napiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}\n`;
 };
 
-const service = (id: string, host: string, more = ''): string =>
+const service = (id: string, host: string, extraSpec = ''): string =>
   object(
     'ServiceEntry',
     id,
-    `{hosts: [${host}], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}]${more}}`,
+    `{hosts: [${host}], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}]${extraSpec}}`,
   );
 
 const mesh =
@@ -42,8 +42,10 @@ function typesToPushFor(
   previous: PushContext | undefined,
 ): Set<string> {
   const proxy = givenProxy(node);
-  const old = previous && { context: previous, shape: shapes.shapeOf(proxy, previous) };
-  return new Set(typesToPush(change, { context: now, shape: shapes.shapeOf(proxy, now, old?.shape) }, old));
+  const previousState = previous && { context: previous, shape: shapes.shapeOf(proxy, previous) };
+  return new Set(
+    typesToPush(change, { context: now, shape: shapes.shapeOf(proxy, now, previousState?.shape) }, previousState),
+  );
 }
 
 function types(node: GivenNode, ...keys: string[]): string[] {
@@ -128,12 +130,12 @@ describe('a change', () => {
   });
 
   it('affects a sidecar if the object was in scope and is now removed', () => {
-    const after = givenMesh(
+    const nextMesh = givenMesh(
       mesh.replace(service('shop/reviews', 'reviews.b', ', endpoints: [{address: 10.0.0.1}]'), ''),
     ).context;
     const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
-    expect(typesToPushFor(change, shop, after, context)).toContain('CDS');
-    expect(typesToPushFor(change, shop, after, after)).toEqual(new Set());
+    expect(typesToPushFor(change, shop, nextMesh, context)).toContain('CDS');
+    expect(typesToPushFor(change, shop, nextMesh, nextMesh)).toEqual(new Set());
   });
 
   it("affects a sidecar if it concerns a service of the sidecar's own workload, in scope or not", () => {
@@ -151,9 +153,9 @@ describe('a change', () => {
   });
 
   it("affects a sidecar's listeners if endpoints change which services its workload has", () => {
-    const moved = givenMesh(mesh.replace('10.0.0.1', '10.0.0.7')).context;
+    const movedContext = givenMesh(mesh.replace('10.0.0.1', '10.0.0.7')).context;
     const change = { forced: false, keys: [parseConfigKey('Endpoints/shop/reviews.b')] };
-    const of = (ip: string): string[] => [...typesToPushFor(change, { ...shop, ip }, moved, context)].sort();
+    const of = (ip: string): string[] => [...typesToPushFor(change, { ...shop, ip }, movedContext, context)].sort();
     expect(of('10.0.0.7')).toEqual(['BDS', 'CDS', 'ECDS', 'EDS', 'LDS', 'NDS', 'RDS']);
     expect(of('10.0.0.1')).toEqual(['BDS', 'CDS', 'ECDS', 'EDS', 'LDS', 'NDS', 'RDS']);
     expect(of('10.0.0.9')).toEqual(['EDS']);

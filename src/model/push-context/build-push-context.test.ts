@@ -8,26 +8,27 @@ const object = (kind: string, id: string, spec: string): string => {
   return `---\napiVersion: networking.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}\n`;
 };
 
-const service = (id: string, host: string, more = ''): string =>
+const service = (id: string, host: string, extraSpec = ''): string =>
   object(
     'ServiceEntry',
     id,
-    `{hosts: [${host}], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}]${more}}`,
+    `{hosts: [${host}], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}]${extraSpec}}`,
   );
 
-const rule = (id: string, host: string, more = ''): string => object('DestinationRule', id, `{host: ${host}${more}}`);
+const rule = (id: string, host: string, extraSpec = ''): string =>
+  object('DestinationRule', id, `{host: ${host}${extraSpec}}`);
 
-const route = (id: string, host: string, more = ''): string =>
-  object('VirtualService', id, `{hosts: [${host}], http: [{route: [{destination: {host: reviews}}]}]${more}}`);
+const route = (id: string, host: string, extraSpec = ''): string =>
+  object('VirtualService', id, `{hosts: [${host}], http: [{route: [{destination: {host: reviews}}]}]${extraSpec}}`);
 
 function contextOf(yaml: string, options?: GivenOptions): PushContext {
   return givenMesh(yaml, options).context;
 }
 
 function serviceOf(context: PushContext, host: string, namespace: string): Service {
-  const found = context.servicesOf(host, namespace)[0];
-  if (found === undefined) throw new Error(`no service ${host} in ${namespace}`);
-  return found;
+  const firstService = context.servicesOf(host, namespace)[0];
+  if (firstService === undefined) throw new Error(`no service ${host} in ${namespace}`);
+  return firstService;
 }
 
 describe('services in a push context', () => {
@@ -47,17 +48,17 @@ describe('services in a push context', () => {
   });
 
   it("are resolved by name to the client namespace's service, or else to the oldest visible service", () => {
-    const shared = contextOf(
+    const sharedContext = contextOf(
       service('a/s', 'x.b') + service('b/s', 'x.b') + service('c/s', 'x.b', ', exportTo: ["."]'),
     );
-    const meaning = (namespace: string): string | undefined => shared.serviceFor('x.b', namespace)?.namespace;
+    const meaning = (namespace: string): string | undefined => sharedContext.serviceFor('x.b', namespace)?.namespace;
     expect([meaning('a'), meaning('b'), meaning('c'), meaning('d')]).toEqual(['a', 'b', 'c', 'a']);
   });
 
   it('are exported according to the mesh default if they have no exportTo', () => {
-    const closed = contextOf(service('a/s', 'x.b'), { meshConfig: 'defaultServiceExportTo: ["."]' });
-    expect(closed.servicesVisibleTo('b')).toEqual([]);
-    expect(closed.servicesVisibleTo('a')).toHaveLength(1);
+    const closedContext = contextOf(service('a/s', 'x.b'), { meshConfig: 'defaultServiceExportTo: ["."]' });
+    expect(closedContext.servicesVisibleTo('b')).toEqual([]);
+    expect(closedContext.servicesVisibleTo('a')).toHaveLength(1);
   });
 });
 
@@ -108,15 +109,17 @@ describe('the destination rule of a service', () => {
   });
 
   it('is the one for the exact host, even if a wildcard rule selects the workload', () => {
-    const chosen = (name: string, host: string): string =>
+    const selectingRule = (name: string, host: string): string =>
       rule(name, host, ', workloadSelector: {matchLabels: {app: web}}');
     const web = { app: 'web' };
-    const exact = contextOf(service('a/s', 'x.y.b') + rule('a/exact', 'x.y.b') + chosen('a/wide', '"*.b"'));
+    const exact = contextOf(service('a/s', 'x.y.b') + rule('a/exact', 'x.y.b') + selectingRule('a/wide', '"*.b"'));
     expect(names(exact, 'a', 'x.y.b', 'a', web)).toEqual(['a/exact']);
-    const narrower = contextOf(service('a/s', 'x.y.b') + rule('a/wide', '"*.b"') + chosen('a/mid', '"*.y.b"'));
+    const narrower = contextOf(service('a/s', 'x.y.b') + rule('a/wide', '"*.b"') + selectingRule('a/mid', '"*.y.b"'));
     expect(names(narrower, 'a', 'x.y.b', 'a', web)).toEqual(['a/mid']);
-    const elsewhere = contextOf(service('b/s', 'x.y.b') + rule('b/exact', 'x.y.b') + chosen('a/wide', '"*.b"'));
-    expect(names(elsewhere, 'a', 'x.y.b', 'b', web)).toEqual(['a/wide']);
+    const otherNamespace = contextOf(
+      service('b/s', 'x.y.b') + rule('b/exact', 'x.y.b') + selectingRule('a/wide', '"*.b"'),
+    );
+    expect(names(otherNamespace, 'a', 'x.y.b', 'b', web)).toEqual(['a/wide']);
   });
 
   it('is merged from all rules for the host, with all subsets and the first traffic policy', () => {
@@ -130,15 +133,15 @@ describe('the destination rule of a service', () => {
         ) +
         rule('a/three', 'reviews', ', trafficPolicy: {tls: {mode: SIMPLE}}'),
     );
-    const merged = context.destinationRuleFor('a', serviceOf(context, 'reviews.a.svc.cluster.local', 'a'));
-    expect(merged?.config.name).toBe('one');
-    expect(merged?.origins.map(({ name }) => name)).toEqual(['one', 'two', 'three']);
-    expect(merged?.config.spec).toEqual({
+    const mergedRule = context.destinationRuleFor('a', serviceOf(context, 'reviews.a.svc.cluster.local', 'a'));
+    expect(mergedRule?.config.name).toBe('one');
+    expect(mergedRule?.origins.map(({ name }) => name)).toEqual(['one', 'two', 'three']);
+    expect(mergedRule?.config.spec).toEqual({
       host: 'reviews.a.svc.cluster.local',
       subsets: [{ name: 'v1', labels: { v: '1' } }, { name: 'v2' }],
       trafficPolicy: { tls: { mode: 'DISABLE' } },
     });
-    expect(context.destinationRuleFor('b', serviceOf(context, 'reviews.a.svc.cluster.local', 'a'))).toBe(merged);
+    expect(context.destinationRuleFor('b', serviceOf(context, 'reviews.a.svc.cluster.local', 'a'))).toBe(mergedRule);
   });
 });
 
@@ -174,8 +177,8 @@ describe('virtual services in a push context', () => {
       '{http: [{match: [{uri: {prefix: /api/v1}}], route: [{destination: {host: svc}}]}]}',
     );
     const context = contextOf(root + leaf);
-    const [resolved, ...rest] = context.virtualServicesFor('mesh', 'z');
-    expect(rest).toEqual([]);
+    const [resolved, ...otherServices] = context.virtualServicesFor('mesh', 'z');
+    expect(otherServices).toEqual([]);
     expect(resolved?.config.spec.http).toEqual([
       { match: [{ uri: { prefix: '/api/v1' } }], route: [{ destination: { host: 'svc.b.svc.cluster.local' } }] },
     ]);
@@ -281,18 +284,22 @@ describe('policies of a workload', () => {
     expect(names(previous.context.policiesFor(other).authorizationPolicies)).toEqual(['allow', 'other']);
     expect(previous.context.policiesFor(other).id).not.toBe(policies.id);
 
-    const changed = [{ kind: 'AuthorizationPolicy', namespace: 'b', name: 'new' }];
-    const after = givenMesh(yaml + policy('AuthorizationPolicy', 'b/new'), { previous: { ...previous, changed } });
-    expect(after.context.policiesFor(web)).toBe(policies);
-    expect(after.context.policiesFor({ ...web })).toBe(policies);
-    const added = givenMesh(yaml + policy('AuthorizationPolicy', 'a/new'), {
-      previous: { ...previous, changed: [{ ...changed[0]!, namespace: 'a' }] },
+    const changedKeys = [{ kind: 'AuthorizationPolicy', namespace: 'b', name: 'new' }];
+    const nextMesh = givenMesh(yaml + policy('AuthorizationPolicy', 'b/new'), {
+      previous: { ...previous, changed: changedKeys },
     });
-    expect(added.context.policiesFor(web)).not.toBe(policies);
-    expect(added.context.policiesFor(web).id).not.toBe(policies.id);
-    expect(names(added.context.policiesFor(web).authorizationPolicies)).toEqual(['allow', 'new']);
+    expect(nextMesh.context.policiesFor(web)).toBe(policies);
+    expect(nextMesh.context.policiesFor({ ...web })).toBe(policies);
+    const withAdded = givenMesh(yaml + policy('AuthorizationPolicy', 'a/new'), {
+      previous: { ...previous, changed: [{ ...changedKeys[0]!, namespace: 'a' }] },
+    });
+    expect(withAdded.context.policiesFor(web)).not.toBe(policies);
+    expect(withAdded.context.policiesFor(web).id).not.toBe(policies.id);
+    expect(names(withAdded.context.policiesFor(web).authorizationPolicies)).toEqual(['allow', 'new']);
     // The result stays the same object after other contexts were built.
-    expect(givenMesh(yaml, { previous: { ...previous, changed } }).context.policiesFor(web)).toBe(policies);
+    expect(givenMesh(yaml, { previous: { ...previous, changed: changedKeys } }).context.policiesFor(web)).toBe(
+      policies,
+    );
   });
 
   it('are one shared empty object if no policies apply', () => {
@@ -311,14 +318,14 @@ describe('policies of a workload', () => {
       policy('Telemetry', 'a/all') +
       object('Gateway', 'a/gw', `{selector: {app: edge}, servers: [${server}]}`);
     const { context } = givenMesh(yaml);
-    const held = (type: 'router' | 'sidecar', labels: Record<string, string>) => {
+    const policyNames = (type: 'router' | 'sidecar', labels: Record<string, string>) => {
       const { authorizationPolicies, telemetries } = context.policiesFor(givenProxy({ type, namespace: 'a', labels }));
       return [names(authorizationPolicies), names(telemetries)];
     };
-    expect(held('router', { app: 'edge' })).toEqual([['ours'], ['all', 'attached']]);
-    expect(held('router', { app: 'other' })).toEqual([[], ['all']]);
-    expect(held('sidecar', { app: 'edge' })).toEqual([[], ['all']]);
-    expect(held('router', { 'gateway.networking.k8s.io/gateway-name': 'gw' })).toEqual([['api'], ['all']]);
+    expect(policyNames('router', { app: 'edge' })).toEqual([['ours'], ['all', 'attached']]);
+    expect(policyNames('router', { app: 'other' })).toEqual([[], ['all']]);
+    expect(policyNames('sidecar', { app: 'edge' })).toEqual([[], ['all']]);
+    expect(policyNames('router', { 'gateway.networking.k8s.io/gateway-name': 'gw' })).toEqual([['api'], ['all']]);
   });
 
   it('change with the Gateway objects that a router implements', () => {
@@ -330,13 +337,13 @@ describe('policies of a workload', () => {
         `{selector: {app: ${app}}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}`,
       );
     const previous = givenMesh(policy('AuthorizationPolicy', 'a/p', target) + gateway('edge'));
-    const changed = [{ kind: 'Gateway', namespace: 'a', name: 'gw' }];
-    const after = givenMesh(policy('AuthorizationPolicy', 'a/p', target) + gateway('other'), {
-      previous: { ...previous, changed },
+    const changedKeys = [{ kind: 'Gateway', namespace: 'a', name: 'gw' }];
+    const nextMesh = givenMesh(policy('AuthorizationPolicy', 'a/p', target) + gateway('other'), {
+      previous: { ...previous, changed: changedKeys },
     });
     const edge = givenProxy({ type: 'router', namespace: 'a', labels: { app: 'edge' } });
     expect(names(previous.context.policiesFor(edge).authorizationPolicies)).toEqual(['p']);
-    expect(after.context.policiesFor(edge).id).toBe('');
+    expect(nextMesh.context.policiesFor(edge).id).toBe('');
   });
 
   it("determine the mTLS mode of the workload's connections", () => {
@@ -352,12 +359,12 @@ describe('policies of a workload', () => {
     expect(modes).toEqual({ mode: 'STRICT', ports: new Map([[81, 'DISABLE']]) });
     expect(previous.context.peerModesFor('b', {})).toEqual({ mode: 'STRICT', ports: new Map() });
     expect(contextOf('').peerModesFor('a', {})).toEqual({ mode: 'PERMISSIVE', ports: new Map() });
-    const changed = [{ kind: 'PeerAuthentication', namespace: 'b', name: 'x' }];
-    const after = givenMesh(yaml + policy('PeerAuthentication', 'b/x', '{mtls: {mode: DISABLE}}'), {
-      previous: { ...previous, changed },
+    const changedKeys = [{ kind: 'PeerAuthentication', namespace: 'b', name: 'x' }];
+    const nextMesh = givenMesh(yaml + policy('PeerAuthentication', 'b/x', '{mtls: {mode: DISABLE}}'), {
+      previous: { ...previous, changed: changedKeys },
     });
-    expect(after.context.peerModesFor('a', { app: 'web' })).toBe(modes);
-    expect(after.context.peerModesFor('b', {}).mode).toBe('DISABLE');
+    expect(nextMesh.context.peerModesFor('a', { app: 'web' })).toBe(modes);
+    expect(nextMesh.context.peerModesFor('b', {}).mode).toBe('DISABLE');
   });
 });
 
@@ -365,14 +372,14 @@ describe('short names in a push context', () => {
   const yaml = route('a/v', 'reviews') + rule('a/r', 'reviews') + service('a/plain', 'reviews.a');
   const kubernetesName = 'reviews.a.svc.cluster.local';
   const withService = yaml + service('a/full', kubernetesName);
-  const changed = [{ kind: 'ServiceEntry', namespace: 'a', name: kubernetesName }];
+  const changedKeys = [{ kind: 'ServiceEntry', namespace: 'a', name: kubernetesName }];
 
   function meaningsIn(context: PushContext): (string | undefined)[] {
     const [virtualService] = context.virtualServicesFor('mesh', 'a');
     const { hosts, http } = virtualService!.config.spec;
     const ruled = [kubernetesName, 'reviews.a'].filter((host) => {
-      const [known] = context.servicesOf(host, 'a');
-      return known !== undefined && context.destinationRuleFor('a', known) !== undefined;
+      const [knownService] = context.servicesOf(host, 'a');
+      return knownService !== undefined && context.destinationRuleFor('a', knownService) !== undefined;
     });
     return [...hosts, http?.[0]?.route?.[0]?.destination.host, ...ruled];
   }
@@ -383,15 +390,18 @@ describe('short names in a push context', () => {
   });
 
   it('are qualified without Kubernetes only while a service has that name', () => {
-    const without = givenMesh(yaml, { kubernetes: false });
-    expect(meaningsIn(without.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
-    const withAdded = givenMesh(withService, { kubernetes: false, previous: { ...without, changed } });
+    const withoutKubernetes = givenMesh(yaml, { kubernetes: false });
+    expect(meaningsIn(withoutKubernetes.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
+    const withAdded = givenMesh(withService, {
+      kubernetes: false,
+      previous: { ...withoutKubernetes, changed: changedKeys },
+    });
     expect(meaningsIn(withAdded.context)).toEqual([kubernetesName, kubernetesName, kubernetesName]);
     expect(withAdded.context.renamed.map(({ kind, name }) => `${kind}/${name}`)).toEqual([
       'VirtualService/v',
       'DestinationRule/r',
     ]);
-    const withRemoved = givenMesh(yaml, { kubernetes: false, previous: { ...withAdded, changed } });
+    const withRemoved = givenMesh(yaml, { kubernetes: false, previous: { ...withAdded, changed: changedKeys } });
     expect(meaningsIn(withRemoved.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
     expect(withRemoved.context.renamed).toHaveLength(2);
   });
@@ -399,12 +409,14 @@ describe('short names in a push context', () => {
   it('keep their meaning and derived objects when other services are added and removed', () => {
     const previous = givenMesh(yaml, { kubernetes: false });
     const other = [{ kind: 'ServiceEntry', namespace: 'a', name: 'x.b' }];
-    const after = givenMesh(yaml + service('a/x', 'x.b'), {
+    const nextMesh = givenMesh(yaml + service('a/x', 'x.b'), {
       kubernetes: false,
       previous: { ...previous, changed: other },
     });
-    expect(after.context.renamed).toEqual([]);
-    expect(after.context.virtualServicesFor('mesh', 'a')[0]).toBe(previous.context.virtualServicesFor('mesh', 'a')[0]);
+    expect(nextMesh.context.renamed).toEqual([]);
+    expect(nextMesh.context.virtualServicesFor('mesh', 'a')[0]).toBe(
+      previous.context.virtualServicesFor('mesh', 'a')[0],
+    );
   });
 
   it('are resolved for a delegate in its own namespace, and again after changes', () => {
@@ -417,11 +429,11 @@ describe('short names in a push context', () => {
     expect(led(previous)).toBe('reviews.b');
     const host = 'reviews.b.svc.cluster.local';
     const addedKeys = [{ kind: 'ServiceEntry', namespace: 'b', name: host }];
-    const after = givenMesh(delegating + service('b/full', host), {
+    const nextMesh = givenMesh(delegating + service('b/full', host), {
       kubernetes: false,
       previous: { ...previous, changed: addedKeys },
     });
-    expect(led(after)).toBe(host);
+    expect(led(nextMesh)).toBe(host);
   });
 
   it('the egress proxy for unknown destinations in a push context is taken from the Sidecar object', () => {
@@ -432,12 +444,12 @@ describe('short names in a push context', () => {
     const proxied = ({ context }: { context: PushContext }) =>
       context.sidecarScopeFor(proxy).outboundTrafficPolicy.egressProxy?.host;
     expect(proxied(previous)).toBe('reviews.a');
-    const after = givenMesh(sidecar + service('a/full', kubernetesName), {
+    const nextMesh = givenMesh(sidecar + service('a/full', kubernetesName), {
       kubernetes: false,
-      previous: { ...previous, changed },
+      previous: { ...previous, changed: changedKeys },
     });
-    expect(proxied(after)).toBe(kubernetesName);
-    expect(after.context.renamed).toEqual([{ kind: 'Sidecar', namespace: 'a', name: 'own' }]);
+    expect(proxied(nextMesh)).toBe(kubernetesName);
+    expect(nextMesh.context.renamed).toEqual([{ kind: 'Sidecar', namespace: 'a', name: 'own' }]);
   });
 });
 
@@ -448,29 +460,31 @@ describe('a push context built from the previous one', () => {
     const previous = givenMesh(base);
     const proxy = givenProxy();
     const scopeBefore = previous.context.sidecarScopeFor(proxy);
-    const changed = [{ kind: 'Gateway', namespace: 'a', name: 'g' }];
+    const changedKeys = [{ kind: 'Gateway', namespace: 'a', name: 'g' }];
     const server = 'servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]';
-    const after = givenMesh(base + object('Gateway', 'a/g', `{${server}}`), { previous: { ...previous, changed } });
-    expect(after.context.sidecarScopeFor(proxy)).toBe(scopeBefore);
-    expect(after.context.gatewaysFor(givenProxy({ type: 'router' })).map(({ name }) => name)).toEqual(['g']);
+    const nextMesh = givenMesh(base + object('Gateway', 'a/g', `{${server}}`), {
+      previous: { ...previous, changed: changedKeys },
+    });
+    expect(nextMesh.context.sidecarScopeFor(proxy)).toBe(scopeBefore);
+    expect(nextMesh.context.gatewaysFor(givenProxy({ type: 'router' })).map(({ name }) => name)).toEqual(['g']);
   });
 
   it('rebuilds scopes if their inputs change', () => {
     const previous = givenMesh(base);
-    const changed = [{ kind: 'VirtualService', namespace: 'a', name: 'w' }];
-    const after = givenMesh(base + route('a/w', 'z.b'), { previous: { ...previous, changed } });
+    const changedKeys = [{ kind: 'VirtualService', namespace: 'a', name: 'w' }];
+    const nextMesh = givenMesh(base + route('a/w', 'z.b'), { previous: { ...previous, changed: changedKeys } });
     const names = (context: PushContext): string[] =>
       context.sidecarScopeFor(givenProxy()).egressListeners[0]!.virtualServices.map(({ config }) => config.name);
     expect(names(previous.context)).toEqual(['v']);
-    expect(names(after.context)).toEqual(['v', 'w']);
+    expect(names(nextMesh.context)).toEqual(['v', 'w']);
   });
 
   it('indexes everything again if the mesh configuration changes', () => {
     const previous = givenMesh(base);
-    const after = givenMesh(base, {
+    const nextMesh = givenMesh(base, {
       meshConfig: 'outboundTrafficPolicy: {mode: REGISTRY_ONLY}',
       previous: { ...previous, changed: [] },
     });
-    expect(after.context.sidecarScopeFor(givenProxy()).outboundTrafficPolicy).toEqual({ mode: 'REGISTRY_ONLY' });
+    expect(nextMesh.context.sidecarScopeFor(givenProxy()).outboundTrafficPolicy).toEqual({ mode: 'REGISTRY_ONLY' });
   });
 });

@@ -8,8 +8,8 @@ const object = (kind: string, id: string, spec: string): string => {
 };
 
 const ports = 'ports: [{number: 80, name: http, protocol: HTTP}, {number: 90, name: tcp, protocol: TCP}]';
-const service = (id: string, host: string, more = ''): string =>
-  object('ServiceEntry', id, `{hosts: [${host}], resolution: STATIC, ${ports}${more}}`);
+const service = (id: string, host: string, extraSpec = ''): string =>
+  object('ServiceEntry', id, `{hosts: [${host}], resolution: STATIC, ${ports}${extraSpec}}`);
 const route = (id: string, host: string, destination: string): string =>
   object('VirtualService', id, `{hosts: [${host}], http: [{route: [{destination: {host: ${destination}}}]}]}`);
 
@@ -44,11 +44,11 @@ describe('the scope of a sidecar', () => {
       object('Sidecar', 'shop/all', '{egress: [{hosts: ["./*"]}]}') +
       object('Sidecar', 'shop/web', '{workloadSelector: {labels: {app: web}}, egress: [{hosts: ["~/*"]}]}') +
       object('Sidecar', 'shop/web2', '{workloadSelector: {labels: {app: web}}, egress: [{hosts: ["*/*"]}]}');
-    const chosen = (node: GivenNode): string | undefined => scopeOf(sidecars, node).sidecar?.name;
-    expect(chosen({ namespace: 'shop', labels: { app: 'web' } })).toBe('web');
-    expect(chosen({ namespace: 'shop' })).toBe('all');
-    expect(chosen({ namespace: 'pay' })).toBe('root');
-    expect(chosen({ namespace: 'pay', type: 'router' })).toBeUndefined();
+    const sidecarNameFor = (node: GivenNode): string | undefined => scopeOf(sidecars, node).sidecar?.name;
+    expect(sidecarNameFor({ namespace: 'shop', labels: { app: 'web' } })).toBe('web');
+    expect(sidecarNameFor({ namespace: 'shop' })).toBe('all');
+    expect(sidecarNameFor({ namespace: 'pay' })).toBe('root');
+    expect(sidecarNameFor({ namespace: 'pay', type: 'router' })).toBeUndefined();
   });
 
   it.each([
@@ -95,7 +95,7 @@ describe('the scope of a sidecar', () => {
     );
     const [first, second, third] = scope.egressListeners;
     expect(first).toMatchObject({ port: { number: 80 }, bind: '127.0.0.1', captureMode: 'NONE' });
-    expect(first?.services.map(({ ports: shown }) => shown.map(({ number }) => number))).toEqual([[80]]);
+    expect(first?.services.map(({ ports: visiblePorts }) => visiblePorts.map(({ number }) => number))).toEqual([[80]]);
     expect(hosts(second?.services ?? [])).toEqual(['ratings.b', 'card.b']);
     expect(third?.services).toEqual([]);
     expect(scope.services.map(({ hostname, ports: all }) => [hostname, all.map(({ number }) => number)])).toEqual([
@@ -112,16 +112,16 @@ describe('the scope of a sidecar', () => {
   });
 
   it("resolves a host of several namespaces to the sidecar's own namespace, or else to the oldest service", () => {
-    const twice = service('other/reviews', 'reviews.b') + service('pay/ratings', 'ratings.b');
+    const twoServices = service('other/reviews', 'reviews.b') + service('pay/ratings', 'ratings.b');
     const namespaceOf = (node: GivenNode, host: string): string | undefined =>
-      scopeOf(twice, node).serviceByHostname(host)?.namespace;
+      scopeOf(twoServices, node).serviceByHostname(host)?.namespace;
     expect(namespaceOf({ namespace: 'shop' }, 'reviews.b')).toBe('shop');
     expect(namespaceOf({ namespace: 'other' }, 'reviews.b')).toBe('other');
     expect(namespaceOf({ namespace: 'third' }, 'reviews.b')).toBe('shop');
     expect(namespaceOf({ namespace: 'third' }, 'nothing.b')).toBeUndefined();
-    expect(hosts(scopeOf(twice, { namespace: 'other' }).services).filter((host) => host === 'reviews.b')).toHaveLength(
-      1,
-    );
+    expect(
+      hosts(scopeOf(twoServices, { namespace: 'other' }).services).filter((host) => host === 'reviews.b'),
+    ).toHaveLength(1);
   });
 
   it('contains the outbound traffic policy, ingress listeners and connection pool of the Sidecar object', () => {

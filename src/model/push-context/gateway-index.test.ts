@@ -8,10 +8,10 @@ import { shapeOf } from '../proxy/proxy-shape.ts';
 import type { ServiceTarget } from '../services/service.ts';
 import { GatewayIndex } from './gateway-index.ts';
 
-function gateway(id: string, about: { readonly selector?: object; readonly services?: string } = {}): Config<Gateway> {
+function gateway(id: string, fields: { readonly selector?: object; readonly services?: string } = {}): Config<Gateway> {
   const [namespace = '', name = ''] = id.split('/');
-  const annotations = about.services === undefined ? {} : { [gatewayServiceAnnotation]: about.services };
-  const spec = { servers: [], selector: { ...about.selector } };
+  const annotations = fields.services === undefined ? {} : { [gatewayServiceAnnotation]: fields.services };
+  const spec = { servers: [], selector: { ...fields.selector } };
   return { kind: 'Gateway', namespace, name, spec, annotations } as unknown as Config<Gateway>;
 }
 
@@ -19,7 +19,7 @@ const target = (namespace: string, hostname: string): ServiceTarget =>
   ({ service: { namespace, hostname }, port: { number: 80 }, targetPort: 8080 }) as ServiceTarget;
 
 /** Names of the Gateways that select a router of namespace edge. */
-function selected(
+function selectedGateways(
   gateways: readonly Config<Gateway>[],
   proxy: { readonly labels?: Record<string, string>; readonly serviceTargets?: readonly ServiceTarget[] } = {},
   ownNamespaceOnly = false,
@@ -34,17 +34,17 @@ function selected(
 describe('Gateway objects', () => {
   it('select routers by label in any namespace', () => {
     const gateways = [gateway('edge/all'), gateway('shop/web', { selector: { app: 'web' } })];
-    expect(selected(gateways)).toEqual(['edge/all']);
-    expect(selected(gateways, { labels: { app: 'web', more: 'x' } })).toEqual(['edge/all', 'shop/web']);
+    expect(selectedGateways(gateways)).toEqual(['edge/all']);
+    expect(selectedGateways(gateways, { labels: { app: 'web', more: 'x' } })).toEqual(['edge/all', 'shop/web']);
   });
 
   it('select routers only in their own namespace if PILOT_SCOPE_GATEWAY_TO_NAMESPACE is set', () => {
-    expect(selected([gateway('edge/all'), gateway('shop/all')], {}, true)).toEqual(['edge/all']);
+    expect(selectedGateways([gateway('edge/all'), gateway('shop/all')], {}, true)).toEqual(['edge/all']);
   });
 
   it('select routers only in their own namespace if the object is restricted to it', () => {
     const confined = (id: string) => ({ ...gateway(id), annotations: { [ownNamespaceAnnotation]: 'true' } });
-    expect(selected([confined('edge/own'), confined('shop/own'), gateway('shop/all')])).toEqual([
+    expect(selectedGateways([confined('edge/own'), confined('shop/own'), gateway('shop/all')])).toEqual([
       'edge/own',
       'shop/all',
     ]);
@@ -59,10 +59,10 @@ describe('Gateway objects', () => {
       gateway('edge/named', { services: 'in.test, out.test', selector: { app: 'nobody' } }),
       gateway('shop/elsewhere', { services: 'in.test' }),
     ];
-    expect(selected(gateways)).toEqual([]);
-    expect(selected(gateways, { serviceTargets: [target('edge', 'other.test')] })).toEqual([]);
-    expect(selected(gateways, { serviceTargets: [target('edge', 'out.test')] })).toEqual(['edge/named']);
-    expect(selected(gateways, { serviceTargets: [target('shop', 'in.test')] })).toEqual(['shop/elsewhere']);
+    expect(selectedGateways(gateways)).toEqual([]);
+    expect(selectedGateways(gateways, { serviceTargets: [target('edge', 'other.test')] })).toEqual([]);
+    expect(selectedGateways(gateways, { serviceTargets: [target('edge', 'out.test')] })).toEqual(['edge/named']);
+    expect(selectedGateways(gateways, { serviceTargets: [target('shop', 'in.test')] })).toEqual(['shop/elsewhere']);
   });
 
   it('select no sidecars', () => {
@@ -73,11 +73,11 @@ describe('Gateway objects', () => {
   it('have separate results for routers that differ in any input', () => {
     const gateways = [gateway('edge/named', { services: 'in.test' })];
     const index = new GatewayIndex(gateways, { ownNamespaceOnly: true, rule: defaultMeshConfig });
-    const about = { type: 'router', labels: {} } as const;
-    expect(index.for({ ...about, configNamespace: 'edge' })).toEqual([]);
+    const router = { type: 'router', labels: {} } as const;
+    expect(index.for({ ...router, configNamespace: 'edge' })).toEqual([]);
     const serviceTargets = [target('edge', 'in.test')];
-    expect(index.for({ ...about, configNamespace: 'edge', serviceTargets })).toEqual(gateways);
-    expect(index.for({ ...about, configNamespace: 'shop', serviceTargets })).toEqual([]);
+    expect(index.for({ ...router, configNamespace: 'edge', serviceTargets })).toEqual(gateways);
+    expect(index.for({ ...router, configNamespace: 'shop', serviceTargets })).toEqual([]);
   });
 });
 
@@ -111,10 +111,10 @@ spec:
 
   it("applies to the routers that the Gateway's services select", () => {
     const { context } = givenMesh(yaml);
-    const about = { type: 'router', namespace: 'edge', metadata: { ISTIO_VERSION: '1.30.0' } } as const;
-    const shape = shapeOf(givenProxy({ ...about, ip: '10.9.9.9' }), context);
+    const router = { type: 'router', namespace: 'edge', metadata: { ISTIO_VERSION: '1.30.0' } } as const;
+    const shape = shapeOf(givenProxy({ ...router, ip: '10.9.9.9' }), context);
     expect(context.policiesFor(shape).envoyFilters).toHaveLength(1);
     expect(shape.matchedMetadata).toEqual({ ISTIO_VERSION: '1.30.0' });
-    expect(shapeOf(givenProxy({ ...about, ip: '10.9.9.8' }), context).matchedMetadata).toEqual({});
+    expect(shapeOf(givenProxy({ ...router, ip: '10.9.9.8' }), context).matchedMetadata).toEqual({});
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { HttpMatchRequest, HttpRoute } from '../kinds/virtual-service/virtual-service.ts';
 import { mergeDelegateRoutes } from './merge-delegates.ts';
 
-const merged = (root: HttpMatchRequest, leaf: HttpMatchRequest): readonly HttpMatchRequest[] | undefined =>
+const mergeMatches = (root: HttpMatchRequest, leaf: HttpMatchRequest): readonly HttpMatchRequest[] | undefined =>
   mergeDelegateRoutes({ match: [root] }, [{ match: [leaf] }])[0]?.route.match;
 
 describe('the merged routes of a delegate', () => {
@@ -71,7 +71,7 @@ describe('the merged routes of a delegate', () => {
     ['a gateway of the root', { gateways: ['mesh', 'a/b'] }, { gateways: ['mesh'] }, { gateways: ['mesh'] }],
     ['a gateway that the root lacks', { gateways: ['mesh'] }, { gateways: ['a/b'] }, undefined],
   ])('combine the match of the root with %s', (_, root, leaf, expected) => {
-    expect(merged(root, leaf)).toEqual(expected && [expected]);
+    expect(mergeMatches(root, leaf)).toEqual(expected && [expected]);
   });
 
   it('combine every match with every compatible match of the root', () => {
@@ -119,7 +119,7 @@ describe('the merged routes of a delegate', () => {
 
   it('keep their index even if earlier routes are dropped', () => {
     const root: HttpRoute = { match: [{ uri: { prefix: '/a' } }] };
-    const merged = mergeDelegateRoutes(root, [{ match: [{ uri: { exact: '/b' } }] }, {}]);
-    expect(merged.map(({ index }) => index)).toEqual([1]);
+    const mergedRoutes = mergeDelegateRoutes(root, [{ match: [{ uri: { exact: '/b' } }] }, {}]);
+    expect(mergedRoutes.map(({ index }) => index)).toEqual([1]);
   });
 });

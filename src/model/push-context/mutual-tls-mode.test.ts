@@ -4,8 +4,8 @@ import type { PeerAuthentication } from '../kinds/policies/peer-authentication.t
 import { peerModeOf, peerModes } from './mutual-tls-mode.ts';
 
 function policy(spec: PeerAuthentication): Config<PeerAuthentication> {
-  const about = { apiVersion: 'security.istio.io/v1', labels: {}, annotations: {}, resourceVersion: '1' };
-  return { kind: 'PeerAuthentication', namespace: 'shop', name: 'p', creationTimestamp: 0, ...about, spec };
+  const configHead = { apiVersion: 'security.istio.io/v1', labels: {}, annotations: {}, resourceVersion: '1' };
+  return { kind: 'PeerAuthentication', namespace: 'shop', name: 'p', creationTimestamp: 0, ...configHead, spec };
 }
 
 describe('the mutual TLS mode of a workload', () => {

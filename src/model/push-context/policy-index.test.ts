@@ -5,8 +5,8 @@ import type { AuthorizationPolicy } from '../kinds/policies/authorization-policy
 import type { PeerAuthentication } from '../kinds/policies/peer-authentication.ts';
 import { envoyFilterIndex, PolicyIndex } from './policy-index.ts';
 
-function config<Spec>(place: string, spec: Spec, creationTimestamp = 0): Config<Spec> {
-  const [namespace = '', name = ''] = place.split('/');
+function config<Spec>(path: string, spec: Spec, creationTimestamp = 0): Config<Spec> {
+  const [namespace = '', name = ''] = path.split('/');
   return {
     kind: 'X',
     apiVersion: 'security.istio.io/v1',
@@ -20,12 +20,12 @@ function config<Spec>(place: string, spec: Spec, creationTimestamp = 0): Config<
   };
 }
 
-const allow = (about: Partial<AuthorizationPolicy> = {}): AuthorizationPolicy => ({
+const allow = (fields: Partial<AuthorizationPolicy> = {}): AuthorizationPolicy => ({
   action: 'ALLOW',
   rules: [],
-  ...about,
+  ...fields,
 });
-const places = (configs: readonly Config[]): string[] => configs.map(({ namespace, name }) => `${namespace}/${name}`);
+const pathsOf = (configs: readonly Config[]): string[] => configs.map(({ namespace, name }) => `${namespace}/${name}`);
 const web = { namespace: 'shop', labels: { app: 'web', version: 'v1' } };
 
 describe('the policies of a workload', () => {
@@ -44,9 +44,9 @@ describe('the policies of a workload', () => {
   );
 
   it('are those that select it in the root namespace and its own namespace, each in the given order', () => {
-    expect(places(index.for(web))).toEqual(['istio-system/mesh', 'istio-system/web', 'shop/all', 'shop/web']);
-    expect(places(index.for({ namespace: 'shop', labels: {} }))).toEqual(['istio-system/mesh', 'shop/all']);
-    expect(places(index.for({ namespace: 'istio-system', labels: {} }))).toEqual(['istio-system/mesh']);
+    expect(pathsOf(index.for(web))).toEqual(['istio-system/mesh', 'istio-system/web', 'shop/all', 'shop/web']);
+    expect(pathsOf(index.for({ namespace: 'shop', labels: {} }))).toEqual(['istio-system/mesh', 'shop/all']);
+    expect(pathsOf(index.for({ namespace: 'istio-system', labels: {} }))).toEqual(['istio-system/mesh']);
   });
 
   it('are computed once for workloads with the same labels', () => {
@@ -56,21 +56,21 @@ describe('the policies of a workload', () => {
   it('are separate for each namespace if workloads of several namespaces share labels', () => {
     const { labels } = web;
     for (const namespace of ['shop', 'store', 'shop']) {
-      expect(places(index.for({ namespace, labels })).at(-1)).toBe(namespace === 'shop' ? 'shop/web' : 'store/all');
+      expect(pathsOf(index.for({ namespace, labels })).at(-1)).toBe(namespace === 'shop' ? 'shop/web' : 'store/all');
     }
   });
 
   it('include those attached to an object that it implements in its namespace', () => {
     const reference = { group: '', kind: 'Service', name: 'web' };
-    const carrying = (namespace: string, about: object = {}) => ({
+    const carrying = (namespace: string, targetFields: object = {}) => ({
       namespace,
       labels: {},
-      targetableAs: [{ ...reference, namespace: 'shop', ...about }],
+      targetableAs: [{ ...reference, namespace: 'shop', ...targetFields }],
     });
-    expect(places(index.for(carrying('shop')))).toEqual(['istio-system/mesh', 'shop/all', 'shop/attached']);
-    expect(places(index.for(carrying('shop', { name: 'other' })))).not.toContain('shop/attached');
-    expect(places(index.for(carrying('shop', { namespace: 'store' })))).toEqual(['istio-system/mesh', 'shop/all']);
-    expect(places(index.for(carrying('store')))).toEqual(['istio-system/mesh', 'store/all']);
+    expect(pathsOf(index.for(carrying('shop')))).toEqual(['istio-system/mesh', 'shop/all', 'shop/attached']);
+    expect(pathsOf(index.for(carrying('shop', { name: 'other' })))).not.toContain('shop/attached');
+    expect(pathsOf(index.for(carrying('shop', { namespace: 'store' })))).toEqual(['istio-system/mesh', 'shop/all']);
+    expect(pathsOf(index.for(carrying('store')))).toEqual(['istio-system/mesh', 'store/all']);
   });
 });
 
@@ -92,9 +92,9 @@ describe('policies without a narrower override', () => {
   );
 
   it('are the oldest ones of the mesh, the namespace and the workload', () => {
-    expect(places(index.layersFor(web))).toEqual(['istio-system/mesh', 'shop/namespace', 'shop/web']);
-    expect(places(index.layersFor({ namespace: 'other', labels: {} }))).toEqual(['istio-system/mesh']);
-    expect(places(index.layersFor({ namespace: 'istio-system', labels: { app: 'web' } }))).toEqual([
+    expect(pathsOf(index.layersFor(web))).toEqual(['istio-system/mesh', 'shop/namespace', 'shop/web']);
+    expect(pathsOf(index.layersFor({ namespace: 'other', labels: {} }))).toEqual(['istio-system/mesh']);
+    expect(pathsOf(index.layersFor({ namespace: 'istio-system', labels: { app: 'web' } }))).toEqual([
       'istio-system/mesh',
       'istio-system/selecting',
     ]);
@@ -121,7 +121,7 @@ describe('the EnvoyFilters of a workload', () => {
       ],
       'istio-system',
     );
-    expect(places(index.for(web))).toEqual([
+    expect(pathsOf(index.for(web))).toEqual([
       'shop/first',
       'istio-system/equal',
       'shop/older',

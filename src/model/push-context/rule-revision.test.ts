@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { RuleRevision } from './rule-revision.ts';
 
-const hosts = (found: ReadonlySet<string> | undefined) => found && [...found].sort();
+const hosts = (rules: ReadonlySet<string> | undefined) => rules && [...rules].sort();
 
 describe('revisions of destination rules', () => {
   it('contain the hosts of all steps between two revisions', () => {
     const first = RuleRevision.first();
-    const second = first.next(['a', '*.b', 'a']);
-    const third = second.next(['c']);
+    const secondRevision = first.next(['a', '*.b', 'a']);
+    const third = secondRevision.next(['c']);
     expect(hosts(third.changedSince(third))).toEqual([]);
-    expect(hosts(third.changedSince(second))).toEqual(['c']);
+    expect(hosts(third.changedSince(secondRevision))).toEqual(['c']);
     expect(hosts(third.changedSince(first))).toEqual(['*.b', 'a', 'c']);
   });
 
@@ -20,9 +20,9 @@ describe('revisions of destination rules', () => {
 
   it('do not list changes since unrelated, later or too old revisions', () => {
     const first = RuleRevision.first();
-    const second = first.next(['a']);
-    expect(first.changedSince(second)).toBeUndefined();
-    expect(second.changedSince(RuleRevision.first())).toBeUndefined();
+    const secondRevision = first.next(['a']);
+    expect(first.changedSince(secondRevision)).toBeUndefined();
+    expect(secondRevision.changedSince(RuleRevision.first())).toBeUndefined();
     const steps = (count: number) => Array.from({ length: count }).reduce<RuleRevision>((r) => r.next(['x']), first);
     expect(hosts(steps(64).changedSince(first))).toEqual(['x']);
     expect(steps(65).changedSince(first)).toBeUndefined();

@@ -29,7 +29,7 @@ class CountedMesh {
   readonly namespaces: number;
   readonly #variant: Variant;
   readonly #objects = new Map<string, Config>();
-  readonly #counted = new WeakMap<object, object>();
+  readonly #countingCopies = new WeakMap<object, object>();
   readonly #shapes: readonly ProxyShape[];
 
   constructor(namespaces: number, variant: Variant) {
@@ -123,32 +123,32 @@ class CountedMesh {
     return buildPushContext(input, previous);
   }
 
-  readonly #known = new Map<string, { readonly text: string; readonly counted: Service }>();
+  readonly #cachedServices = new Map<string, { readonly text: string; readonly counted: Service }>();
 
   /** Returns the same object while the service is unchanged. */
   #countedService(service: Service): Service {
     const id = `${service.namespace}/${service.hostname}`;
     const text = JSON.stringify([service, [...service.exportTo]]);
-    const known = this.#known.get(id);
-    if (known?.text === text) return known.counted;
-    const counted = this.#counting(service, ['hostname', 'exportTo']);
-    this.#known.set(id, { text, counted });
-    return counted;
+    const cachedService = this.#cachedServices.get(id);
+    if (cachedService?.text === text) return cachedService.counted;
+    const countingService = this.#counting(service, ['hostname', 'exportTo']);
+    this.#cachedServices.set(id, { text, counted: countingService });
+    return countingService;
   }
 
   #counting<T extends object>(original: T, fields: readonly (keyof T)[]): T {
-    const known = this.#counted.get(original);
-    if (known !== undefined) return known as T;
-    const counted = { ...original };
+    const cachedCopy = this.#countingCopies.get(original);
+    if (cachedCopy !== undefined) return cachedCopy as T;
+    const countingCopy = { ...original };
     for (const field of fields) {
       const get = () => {
         this.accesses++;
         return original[field];
       };
-      Object.defineProperty(counted, field, { get, enumerable: true });
+      Object.defineProperty(countingCopy, field, { get, enumerable: true });
     }
-    this.#counted.set(original, counted);
-    return counted;
+    this.#countingCopies.set(original, countingCopy);
+    return countingCopy;
   }
 }
 
@@ -158,7 +158,7 @@ function keyOf(change: Config) {
   return change.kind === 'ServiceEntry' ? { ...configKeyOf(change), name: hosts![0]! } : configKeyOf(change);
 }
 
-const [few, many] = [10, 60];
+const [smallCount, largeCount] = [10, 60];
 
 const variants: readonly (readonly [string, Variant])[] = [
   ['all services and rules are public', {}],
@@ -176,17 +176,20 @@ describe.each(variants)('a mesh with many namespaces (%s)', (_name, variant) => 
     ['destination rule', (mesh: CountedMesh) => mesh.rule(7, 2)],
     ['destination rule for a wildcard', (mesh: CountedMesh) => mesh.rule(7, 2, `*.ns-7.svc.cluster.local`)],
   ])('rebuilds a changed %s at the same cost per namespace, however many services there are', (_kind, change) => {
-    const [small, large] = [new CountedMesh(few, variant), new CountedMesh(many, variant)];
-    for (const mesh of [small, large]) mesh.accessesOf(mesh.route(11, 5));
-    const [ofSmall, ofLarge] = [small.accessesOf(change(small)), large.accessesOf(change(large))];
-    expect((ofLarge - ofSmall) / (many - few)).toBeLessThan(services / 8);
-    expect(ofLarge).toBeLessThan(15 * services);
+    const [smallMesh, largeMesh] = [new CountedMesh(smallCount, variant), new CountedMesh(largeCount, variant)];
+    for (const mesh of [smallMesh, largeMesh]) mesh.accessesOf(mesh.route(11, 5));
+    const [smallAccesses, largeAccesses] = [
+      smallMesh.accessesOf(change(smallMesh)),
+      largeMesh.accessesOf(change(largeMesh)),
+    ];
+    expect((largeAccesses - smallAccesses) / (largeCount - smallCount)).toBeLessThan(services / 8);
+    expect(largeAccesses).toBeLessThan(15 * services);
   });
 });
 
 describe('the sidecar scopes of namespaces', () => {
   it('share their services even if other namespaces have private services', () => {
-    const mesh = new CountedMesh(many, { exportTo: ['.'] });
+    const mesh = new CountedMesh(largeCount, { exportTo: ['.'] });
     expect(mesh.scopeOf(1).services).toBe(mesh.scopeOf(2).services);
     expect(mesh.scopeOf(1).services).toHaveLength(services - 1);
     expect(mesh.scopeOf(3).services).toHaveLength(services);
@@ -196,15 +199,15 @@ describe('the sidecar scopes of namespaces', () => {
   });
 
   it('keep their services when a private service of another namespace changes', () => {
-    const mesh = new CountedMesh(many, { exportTo: ['.'] });
-    const [mine, other] = [mesh.scopeOf(3), mesh.scopeOf(4)];
+    const mesh = new CountedMesh(largeCount, { exportTo: ['.'] });
+    const [changedScope, other] = [mesh.scopeOf(3), mesh.scopeOf(4)];
     mesh.accessesOf(mesh.service(3, 'DNS'));
     expect(mesh.scopeOf(4)).toBe(other);
-    expect(mesh.scopeOf(3).services).not.toBe(mine.services);
+    expect(mesh.scopeOf(3).services).not.toBe(changedScope.services);
   });
 
   it('keep their services after a route change, and all their parts after a destination rule change', () => {
-    const mesh = new CountedMesh(many, {});
+    const mesh = new CountedMesh(largeCount, {});
     const previous = mesh.scopeOf(4);
     mesh.accessesOf(mesh.rule(4, 2));
     expect(mesh.scopeOf(4)).toBe(previous);
@@ -214,11 +217,11 @@ describe('the sidecar scopes of namespaces', () => {
   });
 
   it('are unchanged if nothing that a Sidecar object imports changes', () => {
-    const mesh = new CountedMesh(many, { imports: ['./*'] });
-    const [mine, other] = [mesh.scopeOf(7), mesh.scopeOf(8)];
+    const mesh = new CountedMesh(largeCount, { imports: ['./*'] });
+    const [changedScope, other] = [mesh.scopeOf(7), mesh.scopeOf(8)];
     mesh.accessesOf(mesh.route(7, 2));
     expect(mesh.scopeOf(8)).toBe(other);
-    expect(mesh.scopeOf(7)).not.toBe(mine);
+    expect(mesh.scopeOf(7)).not.toBe(changedScope);
     mesh.accessesOf(mesh.service(7, 'DNS'));
     expect(mesh.scopeOf(8)).toBe(other);
   });

@@ -30,42 +30,42 @@ const { configs, context } = givenMesh(
   { meshConfig: 'defaultConfig: {concurrency: 3, statusPort: 15022, proxyMetadata: {A: default, D: default}}' },
 );
 
-function merged(workload: ProxyConfigWorkload) {
+function mergedConfig(workload: ProxyConfigWorkload) {
   const { proxyConfig, objects } = proxyConfigFor(configs.ProxyConfig, context.mesh, workload);
   const { concurrency, proxyMetadata, image, statusPort } = proxyConfig;
   return { concurrency, ...proxyMetadata, image, statusPort, objects: objects.map(({ name }) => name) };
 }
 
 test("the root namespace's ProxyConfig is merged over the mesh default", () => {
-  expect(merged({ namespace: 'default', labels: {} })).toEqual({
+  expect(mergedConfig({ namespace: 'default', labels: {} })).toEqual({
     ...{ concurrency: 4, A: 'root', B: 'root', C: 'root', D: 'default' },
     ...{ image: { imageType: 'debug' }, statusPort: 15022, objects: ['mesh'] },
   });
 });
 
 test('a ProxyConfig is merged over that of the root namespace if it is the oldest of its namespace, and over both if it selects the workload', () => {
-  expect(merged({ namespace: 'shop', labels: { app: 'blog' } })).toMatchObject({
+  expect(mergedConfig({ namespace: 'shop', labels: { app: 'blog' } })).toMatchObject({
     ...{ concurrency: 4, A: 'root', B: 'namespace', C: 'namespace', objects: ['mesh', 'namespace'] },
   });
-  expect(merged({ namespace: 'shop', labels: { app: 'cart', version: 'v1' } })).toMatchObject({
+  expect(mergedConfig({ namespace: 'shop', labels: { app: 'cart', version: 'v1' } })).toMatchObject({
     ...{ concurrency: 0, A: 'root', B: 'namespace', C: 'workload', objects: ['mesh', 'namespace', 'cart'] },
   });
 });
 
 test('a ProxyConfig with a selector applies only to workloads in its own namespace, even in the root namespace', () => {
-  expect(merged({ namespace: 'default', labels: { app: 'cart' } }).objects).toEqual(['mesh']);
-  expect(merged({ namespace: 'default', labels: { app: 'gateway' } }).concurrency).toBe(4);
-  expect(merged({ namespace: 'istio-system', labels: { app: 'gateway' } })).toMatchObject({
+  expect(mergedConfig({ namespace: 'default', labels: { app: 'cart' } }).objects).toEqual(['mesh']);
+  expect(mergedConfig({ namespace: 'default', labels: { app: 'gateway' } }).concurrency).toBe(4);
+  expect(mergedConfig({ namespace: 'istio-system', labels: { app: 'gateway' } })).toMatchObject({
     ...{ concurrency: 5, objects: ['mesh', 'mesh-gateways'] },
   });
 });
 
 test("a pod's annotation takes precedence over a ProxyConfig without a selector, but not over one with a selector", () => {
   const annotation = { concurrency: 9, statusPort: 15030, proxyMetadata: { B: 'annotation', C: 'annotation' } };
-  expect(merged({ namespace: 'shop', labels: {}, annotation })).toMatchObject({
+  expect(mergedConfig({ namespace: 'shop', labels: {}, annotation })).toMatchObject({
     ...{ concurrency: 9, A: 'root', B: 'annotation', C: 'annotation', statusPort: 15030 },
   });
-  expect(merged({ namespace: 'shop', labels: { app: 'cart' }, annotation })).toMatchObject({
+  expect(mergedConfig({ namespace: 'shop', labels: { app: 'cart' }, annotation })).toMatchObject({
     ...{ concurrency: 0, B: 'annotation', C: 'workload', statusPort: 15030 },
   });
 });

@@ -17,9 +17,9 @@ describe('allocated virtual IPs', () => {
   });
 
   it('depend only on the name and on older names', () => {
-    const few = allocateAddresses(names(3_000));
-    const more = allocateAddresses(names(6_000));
-    for (const [name, address] of few) expect(more.get(name)).toEqual(address);
+    const fewAddresses = allocateAddresses(names(3_000));
+    const moreAddresses = allocateAddresses(names(6_000));
+    for (const [name, address] of fewAddresses) expect(moreAddresses.get(name)).toEqual(address);
   });
 
   it('are allocated until the range is exhausted', () => {
@@ -30,8 +30,8 @@ describe('allocated virtual IPs', () => {
 
   it('equal those of Istio, even for a name that two ServiceEntries share', () => {
     expect(allocateAddresses(['default/istio.io']).get('default/istio.io')?.ipv4).toBe('240.240.122.168');
-    const twice = allocateAddresses(['default/istio.io', 'default/istio.io']);
-    expect(twice.get('default/istio.io')?.ipv4).toBe('240.240.91.120');
+    const repeated = allocateAddresses(['default/istio.io', 'default/istio.io']);
+    expect(repeated.get('default/istio.io')?.ipv4).toBe('240.240.91.120');
   });
 });
 
@@ -52,9 +52,9 @@ describe('a ServiceEntry', () => {
 
   it('shares the virtual IP of its host with other ServiceEntries of its namespace', () => {
     const first = entry('hosts: [a.b], resolution: DNS');
-    const second = first.replace('name: a,', 'name: b,').replace('number: 80', 'number: 81');
-    const elsewhere = first.replace('namespace: shop', 'namespace: other');
-    const { services } = givenMesh([first, second, elsewhere].join('---\n')).registry;
+    const secondEntry = first.replace('name: a,', 'name: b,').replace('number: 80', 'number: 81');
+    const otherNamespaceEntry = first.replace('namespace: shop', 'namespace: other');
+    const { services } = givenMesh([first, secondEntry, otherNamespaceEntry].join('---\n')).registry;
     const [a, b, other] = services.map(({ autoAllocated }) => autoAllocated?.ipv4);
     expect(a).toBeDefined();
     expect(b).toBe(a);
@@ -64,8 +64,8 @@ describe('a ServiceEntry', () => {
   it('receives no virtual IP if another ServiceEntry with its host has an address', () => {
     const first = entry('hosts: [a.b], resolution: DNS');
     for (const spec of ['resolution: NONE', 'resolution: DNS, addresses: [1.1.1.1]']) {
-      const second = entry(`hosts: [a.b], ${spec}`).replace('name: a,', 'name: b,');
-      expect(allocated(`${first}---\n${second}`)).toEqual([true, false]);
+      const secondEntry = entry(`hosts: [a.b], ${spec}`).replace('name: a,', 'name: b,');
+      expect(allocated(`${first}---\n${secondEntry}`)).toEqual([true, false]);
     }
   });
 });
@@ -76,22 +76,22 @@ describe('virtual IPs of a changing set of names', () => {
     const present = names(12_000);
     const allocation = new AddressAllocation();
     for (const _ of allocation.allocating(present));
-    let [small, whole] = [0, 0];
+    let [incrementalCount, completeCount] = [0, 0];
     for (let change = 0; change < 300; change++) {
-      const place = (change * 7_919) % present.length;
-      const [removed, added] = [new Set([present[place]!]), new Set([`bank/new-${change}.b`])];
-      present.splice(place, 1, ...added);
-      if (allocation.change(removed, added)) small++;
+      const position = (change * 7_919) % present.length;
+      const [removedNames, addedNames] = [new Set([present[position]!]), new Set([`bank/new-${change}.b`])];
+      present.splice(position, 1, ...addedNames);
+      if (allocation.change(removedNames, addedNames)) incrementalCount++;
       else {
-        whole++;
+        completeCount++;
         for (const _ of allocation.allocating(present));
       }
     }
     expect(allocation.addresses.size).toBe(present.length);
     for (const [name, { ipv4 }] of allocateAddresses(present)) expect(allocation.get(name)?.ipv4, name).toBe(ipv4);
     // Most changes cause no collision; the others need a complete allocation.
-    expect(small).toBeGreaterThan(150);
-    expect(whole).toBeGreaterThan(10);
+    expect(incrementalCount).toBeGreaterThan(150);
+    expect(completeCount).toBeGreaterThan(10);
   });
 
   it('require a full allocation if a name occurs twice or the range is exhausted', () => {

@@ -6,19 +6,19 @@ const web = { hostname: 'web.b', namespace: 'shop' };
 const a = { provider: 'Kubernetes', cluster: 'a' };
 const b = { provider: 'Kubernetes', cluster: 'b' };
 
-const endpoint = (address: string, about: Partial<Endpoint> = {}): Endpoint => ({
+const endpoint = (address: string, overrides: Partial<Endpoint> = {}): Endpoint => ({
   ...{ address, port: 80, servicePortName: 'http', labels: {}, serviceAccount: 'x', network: '', locality: '' },
   ...{ clusterId: 'a', weight: 0, tlsMode: 'disabled', namespace: 'shop', workloadName: '', health: 'healthy' },
-  ...about,
+  ...overrides,
 });
 
-function given(endpoints: readonly Endpoint[], options = {}): EndpointShards {
+function shardsWith(endpoints: readonly Endpoint[], options = {}): EndpointShards {
   const shards = new EndpointShards(options);
   shards.update(a, web, endpoints);
   return shards;
 }
 
-const listed = (shards: EndpointShards): string[] =>
+const addressesIn = (shards: EndpointShards): string[] =>
   (shards.index.get('web.b')?.get('shop') ?? []).map(({ address }) => address);
 
 describe('an update of endpoint shards', () => {
@@ -27,18 +27,18 @@ describe('an update of endpoint shards', () => {
   });
 
   it('requires an incremental push for an empty list, and keeps the key of the service', () => {
-    const shards = given([endpoint('1.1.1.1')]);
+    const shards = shardsWith([endpoint('1.1.1.1')]);
     expect(shards.update(a, web, [])).toBe<PushType>('incremental');
     expect(shards.of(web)?.shards.size).toBe(0);
     expect(shards.index.get('web.b')?.get('shop')).toEqual([]);
   });
 
   it('requires no push if an empty list stays empty', () => {
-    expect(given([]).update(a, web, [])).toBe<PushType>('none');
+    expect(shardsWith([]).update(a, web, [])).toBe<PushType>('none');
   });
 
   it('requires a full push if the set of service accounts changes', () => {
-    const shards = given([endpoint('1.1.1.1')]);
+    const shards = shardsWith([endpoint('1.1.1.1')]);
     expect(shards.update(a, web, [endpoint('1.1.1.1', { serviceAccount: 'y' })])).toBe<PushType>('full');
     expect(shards.update(b, web, [endpoint('2.2.2.2', { serviceAccount: 'y' })])).toBe<PushType>('incremental');
     expect(shards.of(web)?.serviceAccounts).toEqual(new Set(['y']));
@@ -49,12 +49,12 @@ describe('an update of endpoint shards', () => {
   it.each<[string, Endpoint[], Endpoint[]]>([
     ['all endpoints accept mutual TLS again', [secured, plain], [secured]],
     ['a new endpoint does not accept mutual TLS', [secured], [secured, plain]],
-  ])('requires a full push if %s, whatever the identities are', (_, previous, after) => {
-    expect(given(previous).update(a, web, after)).toBe<PushType>('full');
+  ])('requires a full push if %s, whatever the identities are', (_, previous, next) => {
+    expect(shardsWith(previous).update(a, web, next)).toBe<PushType>('full');
   });
 
   it('requires a full push if new endpoints after an empty list have another TLS mode', () => {
-    const shards = given([secured]);
+    const shards = shardsWith([secured]);
     shards.update(a, web, []);
     expect(shards.update(a, web, [plain])).toBe<PushType>('full');
     shards.update(a, web, []);
@@ -62,20 +62,22 @@ describe('an update of endpoint shards', () => {
   });
 
   it('requires a full push if the remaining endpoints of a registry have another TLS mode', () => {
-    const shards = given([plain]);
+    const shards = shardsWith([plain]);
     shards.update(b, web, [secured]);
     expect(shards.update(a, web, [])).toBe<PushType>('full');
   });
 
   it('requires no push if nothing differs, regardless of order', () => {
-    const shards = given([endpoint('1.1.1.1'), endpoint('1.1.1.2')]);
+    const shards = shardsWith([endpoint('1.1.1.1'), endpoint('1.1.1.2')]);
     expect(shards.update(a, web, [endpoint('1.1.1.2'), endpoint('1.1.1.1')])).toBe<PushType>('none');
   });
 
   it('requires no push for a new unhealthy endpoint unless unhealthy endpoints are sent', () => {
     const next = [endpoint('1.1.1.1'), endpoint('1.1.1.2', { health: 'unhealthy' })];
-    expect(given([endpoint('1.1.1.1')]).update(a, web, next)).toBe<PushType>('none');
-    expect(given([endpoint('1.1.1.1')], { sendUnhealthy: true }).update(a, web, next)).toBe<PushType>('incremental');
+    expect(shardsWith([endpoint('1.1.1.1')]).update(a, web, next)).toBe<PushType>('none');
+    expect(shardsWith([endpoint('1.1.1.1')], { sendUnhealthy: true }).update(a, web, next)).toBe<PushType>(
+      'incremental',
+    );
   });
 
   it.each<[string, Endpoint[]]>([
@@ -85,19 +87,19 @@ describe('an update of endpoint shards', () => {
     ['has another weight', [endpoint('1.1.1.1', { weight: 5 })]],
     ['has other labels', [endpoint('1.1.1.1', { labels: { v: '2' } })]],
   ])('requires an incremental push if an endpoint %s', (_, next) => {
-    expect(given([endpoint('1.1.1.1')]).update(a, web, next)).toBe<PushType>('incremental');
+    expect(shardsWith([endpoint('1.1.1.1')]).update(a, web, next)).toBe<PushType>('incremental');
   });
 
   it('requires an incremental push if one of two workloads at the same address is removed', () => {
-    const both = [endpoint('1.1.1.1', { workloadName: 'a' }), endpoint('1.1.1.1', { workloadName: 'b' })];
-    expect(given(both).update(a, web, both.slice(1))).toBe<PushType>('incremental');
+    const bothWorkloads = [endpoint('1.1.1.1', { workloadName: 'a' }), endpoint('1.1.1.1', { workloadName: 'b' })];
+    expect(shardsWith(bothWorkloads).update(a, web, bothWorkloads.slice(1))).toBe<PushType>('incremental');
   });
 
   it('drops the shard of a removed service, and the service together with its last shard', () => {
-    const shards = given([endpoint('1.1.1.1')]);
+    const shards = shardsWith([endpoint('1.1.1.1')]);
     shards.update(b, web, [endpoint('2.2.2.2')]);
     shards.deleteService(a, web);
-    expect(listed(shards)).toEqual(['2.2.2.2']);
+    expect(addressesIn(shards)).toEqual(['2.2.2.2']);
     shards.deleteService(b, web);
     expect([shards.of(web), shards.index.size, shards.count]).toEqual([undefined, 0, 0]);
   });
@@ -112,29 +114,29 @@ describe('an update of endpoint shards', () => {
     ] as const) {
       shards.update(key, web, [endpoint(address)]);
     }
-    expect(listed(shards)).toEqual(['1.1.1.1', '2.2.2.2', '3.3.3.3']);
+    expect(addressesIn(shards)).toEqual(['1.1.1.1', '2.2.2.2', '3.3.3.3']);
     expect([...shards.of(web)!.shards.keys()]).toEqual(['External/z', 'Kubernetes/a', 'Kubernetes/b']);
   });
 
   it('drops all endpoints of a removed registry', () => {
-    const shards = given([endpoint('1.1.1.1')]);
+    const shards = shardsWith([endpoint('1.1.1.1')]);
     shards.update(b, web, [endpoint('2.2.2.2')]);
     shards.update(a, { hostname: 'c.d', namespace: 'shop' }, [endpoint('4.4.4.4')]);
     expect(shards.removeShard(a)).toHaveLength(2);
-    expect([listed(shards), shards.index.has('c.d')]).toEqual([['2.2.2.2'], false]);
+    expect([addressesIn(shards), shards.index.has('c.d')]).toEqual([['2.2.2.2'], false]);
   });
 
   it('keeps the selected services of a pruned registry', () => {
-    const shards = given([endpoint('1.1.1.1')]);
+    const shards = shardsWith([endpoint('1.1.1.1')]);
     shards.update(a, { hostname: 'c.d', namespace: 'shop' }, [endpoint('4.4.4.4')]);
     expect(shards.pruneShard(a, ({ hostname }) => hostname === 'web.b')).toEqual([
       { hostname: 'c.d', namespace: 'shop' },
     ]);
-    expect(listed(shards)).toEqual(['1.1.1.1']);
+    expect(addressesIn(shards)).toEqual(['1.1.1.1']);
   });
 
   it('counts endpoints, and does not modify earlier snapshots', () => {
-    const shards = given([endpoint('1.1.1.1')]);
+    const shards = shardsWith([endpoint('1.1.1.1')]);
     const snapshot = shards.index;
     shards.update(a, web, [endpoint('1.1.1.1'), endpoint('1.1.1.2')]);
     expect([snapshot.get('web.b')?.get('shop')?.length, shards.count]).toEqual([1, 2]);

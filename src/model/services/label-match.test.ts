@@ -43,35 +43,42 @@ describe('SelectorIndex', () => {
       searches++;
       return Reflect.ownKeys(of);
     };
-    const given = new Proxy<Record<string, string>>({ a: '1' }, { ownKeys });
+    const labelProxy = new Proxy<Record<string, string>>({ a: '1' }, { ownKeys });
     const one = new SelectorIndex<string>().with('n', { id: 'x', selector: { a: '1' }, item: 'x' });
-    const found = (index: SelectorIndex<string>): string[] => index.selecting('n', given).map(({ item }) => item);
-    expect([found(one), found(one), found(one)]).toEqual([['x'], ['x'], ['x']]);
+    const matchingItems = (index: SelectorIndex<string>): string[] =>
+      index.selecting('n', labelProxy).map(({ item }) => item);
+    expect([matchingItems(one), matchingItems(one), matchingItems(one)]).toEqual([['x'], ['x'], ['x']]);
     expect(searches).toBe(1);
-    expect(one.selecting('m', given)).toEqual([]);
-    expect(found(one.with('n', { id: 'y', selector: {}, item: 'y' }))).toEqual(['y', 'x']);
+    expect(one.selecting('m', labelProxy)).toEqual([]);
+    expect(matchingItems(one.with('n', { id: 'y', selector: {}, item: 'y' }))).toEqual(['y', 'x']);
   });
 
   it('returns the same selectors as a scan of the namespace', () => {
     const namespace = fc.constantFrom('n', 'm');
     fc.assert(
-      fc.property(fc.array(fc.record({ namespace, selector: labels })), namespace, labels, (items, queried, given) => {
-        let index = new SelectorIndex<number>();
-        for (const [item, { namespace, selector }] of items.entries()) {
-          index = index.with(namespace, { id: `${item}`, selector, item });
-        }
-        const found = (): number[] =>
-          index
-            .selecting(queried, given)
-            .map(({ item }) => item)
-            .toSorted();
-        const expected = [...items.keys()].filter(
-          (item) => items[item]!.namespace === queried && isSelected(items[item]!.selector, given),
-        );
-        expect(found()).toEqual(expected);
-        for (const item of expected) index = index.without(queried, { id: `${item}`, selector: items[item]!.selector });
-        expect(found()).toEqual([]);
-      }),
+      fc.property(
+        fc.array(fc.record({ namespace, selector: labels })),
+        namespace,
+        labels,
+        (items, queried, drawnLabels) => {
+          let index = new SelectorIndex<number>();
+          for (const [item, { namespace, selector }] of items.entries()) {
+            index = index.with(namespace, { id: `${item}`, selector, item });
+          }
+          const matchingItems = (): number[] =>
+            index
+              .selecting(queried, drawnLabels)
+              .map(({ item }) => item)
+              .toSorted();
+          const expected = [...items.keys()].filter(
+            (item) => items[item]!.namespace === queried && isSelected(items[item]!.selector, drawnLabels),
+          );
+          expect(matchingItems()).toEqual(expected);
+          for (const item of expected)
+            index = index.without(queried, { id: `${item}`, selector: items[item]!.selector });
+          expect(matchingItems()).toEqual([]);
+        },
+      ),
     );
   });
 });

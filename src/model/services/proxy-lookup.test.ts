@@ -26,8 +26,8 @@ describe('AddressBook', () => {
 
   it('keeps the services of a namespace when another namespace removes its own', () => {
     const previous = new AddressBook().with(bank!, [], [at('10.0.0.1', 80)]).with(mallory!, [], [at('10.0.0.1', 666)]);
-    const after = previous.with(mallory!, [at('10.0.0.1', 666)], []);
-    expect([ports(after, 'bank'), ports(after, 'mallory')]).toEqual([[80], []]);
+    const nextBook = previous.with(mallory!, [at('10.0.0.1', 666)], []);
+    expect([ports(nextBook, 'bank'), ports(nextBook, 'mallory')]).toEqual([[80], []]);
     expect(ports(previous, 'mallory')).toEqual([666]);
   });
 
@@ -35,9 +35,9 @@ describe('AddressBook', () => {
     const services = ['b.test', 'a.test', 'c.test'].map((hostname) => ({ hostname, namespace: 'bank' }));
     const change = (service: (typeof services)[number]) => ({ ...service, previous: [], after: [at('10.0.0.1', 80)] });
     const hosts = (book: AddressBook): string[] => book.at('bank', ['10.0.0.1']).map(({ hostname }) => hostname);
-    const together = atOnce(new AddressBook().changing(services.map(change)));
+    const bulkBook = atOnce(new AddressBook().changing(services.map(change)));
     const oneByOne = services.reduce((book, one) => book.with(one, [], [at('10.0.0.1', 80)]), new AddressBook());
-    expect([hosts(together), hosts(oneByOne)]).toEqual([
+    expect([hosts(bulkBook), hosts(oneByOne)]).toEqual([
       ['a.test', 'b.test', 'c.test'],
       ['a.test', 'b.test', 'c.test'],
     ]);
@@ -46,10 +46,10 @@ describe('AddressBook', () => {
 
   it('takes linear time for services that share an address', () => {
     const services = 64_000;
-    const costOf = (atOneAddress: number): number =>
+    const costOf = (servicesPerAddress: number): number =>
       threadCpuMsOf(() => {
-        for (let begun = 0; begun < services; begun += atOneAddress) {
-          const changes = Array.from({ length: atOneAddress }, (_, index) => {
+        for (let startedServices = 0; startedServices < services; startedServices += servicesPerAddress) {
+          const changes = Array.from({ length: servicesPerAddress }, (_, index) => {
             return { hostname: `h${index}.test`, namespace: 'mallory', previous: [], after: [at('10.0.0.1', 80)] };
           });
           atOnce(new AddressBook().changing(changes));

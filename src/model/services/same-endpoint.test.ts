@@ -52,9 +52,9 @@ describe('an endpoint', () => {
   test.each(fields)('differs if its %s differs or is missing', (field) => {
     expect(sameEndpoint(endpoint, { ...endpoint, [field]: other[field] })).toBe(false);
     if (field === 'labels') return;
-    const { [field]: _, ...without } = endpoint;
-    expect(sameEndpoint(endpoint, without as Endpoint)).toBe(false);
-    expect(sameEndpoint(without as Endpoint, endpoint)).toBe(false);
+    const { [field]: _, ...withoutField } = endpoint;
+    expect(sameEndpoint(endpoint, withoutField as Endpoint)).toBe(false);
+    expect(sameEndpoint(withoutField as Endpoint, endpoint)).toBe(false);
   });
 });
 

@@ -18,8 +18,8 @@ const service = fc
     registry: fc.constantFrom('External', 'Kubernetes'),
   })
   .map(
-    ({ exportTo, ...about }): Service =>
-      ({ ...about, exportTo: new Set(exportTo.map((one) => (one === '.' ? about.namespace : one))) }) as never,
+    ({ exportTo, ...fields }): Service =>
+      ({ ...fields, exportTo: new Set(exportTo.map((one) => (one === '.' ? fields.namespace : one))) }) as never,
   );
 
 /** Services to add, indexes to remove, and namespaces that query in between. */
@@ -39,12 +39,12 @@ it('an updated ServiceIndex lists the same services as a new one after any chang
           index.visibleTo(namespace);
           index.resolvedFor(namespace);
         }
-        services = [...services.filter((_, place) => !go.includes(place)), ...come].sort(byServiceAge);
+        services = [...services.filter((_, position) => !go.includes(position)), ...come].sort(byServiceAge);
         index = atOnce(ServiceIndex.building(services, index));
-        const fresh = atOnce(ServiceIndex.building(services));
+        const rebuilt = atOnce(ServiceIndex.building(services));
         for (const namespace of asks) {
-          expect(index.visibleTo(namespace)).toEqual(fresh.visibleTo(namespace));
-          expect(index.resolvedFor(namespace)).toEqual(fresh.resolvedFor(namespace));
+          expect(index.visibleTo(namespace)).toEqual(rebuilt.visibleTo(namespace));
+          expect(index.resolvedFor(namespace)).toEqual(rebuilt.resolvedFor(namespace));
         }
       }
     }),

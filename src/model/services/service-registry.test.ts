@@ -7,8 +7,8 @@ const header = (kind: string, name: string, namespace = 'shop', labels = '{}'): 
 const serviceEntry = (spec: string, name = 'se', namespace = 'shop'): string =>
   `${header('ServiceEntry', name, namespace)}spec:\n${spec}`;
 
-const workload = (name: string, spec: string, rest = ''): string =>
-  `${header('WorkloadEntry', name)}spec: ${spec}\n${rest}`;
+const workload = (name: string, spec: string, extraFields = ''): string =>
+  `${header('WorkloadEntry', name)}spec: ${spec}\n${extraFields}`;
 
 describe('a service registry of ServiceEntries', () => {
   it('builds a service for each host and address, treating single-address ranges as addresses', () => {
@@ -49,20 +49,20 @@ describe('a service registry of ServiceEntries', () => {
   it("merges a WorkloadEntry's labels with its metadata labels, which take precedence", () => {
     const entry = (labels: string, spec: string): string =>
       `${header('WorkloadEntry', 'w', 'shop', labels)}spec: ${spec}\n`;
-    const selecting = serviceEntry(
+    const selectingEntry = serviceEntry(
       '  hosts: [a.b]\n  resolution: STATIC\n  ports: [{number: 80, name: http}]\n  workloadSelector: {labels: {app: web}}\n',
     );
     const endpointsFor = (labels: string, spec: string) =>
-      givenMesh(selecting + entry(labels, spec))
+      givenMesh(selectingEntry + entry(labels, spec))
         .registry.endpoints.get('a.b')
         ?.get('shop') ?? [];
     expect(
       endpointsFor('{app: web, version: v1}', '{address: 10.0.0.1, labels: {version: v2, team: x}}'),
     ).toMatchObject([{ labels: { app: 'web', version: 'v1', team: 'x' } }]);
     expect(endpointsFor('{app: other}', '{address: 10.0.0.1, labels: {app: web}}')).toEqual([]);
-    const known =
+    const knownLabels =
       '{app: web, security.istio.io/tlsMode: istio, topology.kubernetes.io/region: r, topology.istio.io/network: n2}';
-    expect(endpointsFor(known, '{address: 10.0.0.1}')).toMatchObject([
+    expect(endpointsFor(knownLabels, '{address: 10.0.0.1}')).toMatchObject([
       { tlsMode: 'istio', locality: 'r', network: 'n2' },
     ]);
   });
@@ -201,9 +201,11 @@ describe('a service registry of ServiceEntries', () => {
         name,
       );
     const previous = givenMesh(one('a', '1.1.1.1') + one('b', '2.2.2.2'));
-    const after = givenMesh(one('a', '1.1.1.1') + one('b', '2.2.2.3'), { previous });
-    expect(after.registry.endpoints.get('a.b')?.get('shop')).toBe(previous.registry.endpoints.get('a.b')?.get('shop'));
-    expect(after.registry.endpoints.get('b.b')?.get('shop')).not.toEqual(
+    const nextMesh = givenMesh(one('a', '1.1.1.1') + one('b', '2.2.2.3'), { previous });
+    expect(nextMesh.registry.endpoints.get('a.b')?.get('shop')).toBe(
+      previous.registry.endpoints.get('a.b')?.get('shop'),
+    );
+    expect(nextMesh.registry.endpoints.get('b.b')?.get('shop')).not.toEqual(
       previous.registry.endpoints.get('b.b')?.get('shop'),
     );
   });

@@ -30,14 +30,14 @@ describe('splitting a YAML stream into documents', () => {
 
 describe('YAML documents that are expensive to parse', () => {
   const levels = 200_000;
-  const many = (count: number, line: (index: number) => string): string =>
+  const repeatLine = (count: number, line: (index: number) => string): string =>
     Array.from({ length: count }, (_, i) => line(i)).join('');
 
   it.each([
     ['lists on one line', `a: 1\nb: ${'['.repeat(levels)}${']'.repeat(levels)}\n`, 2],
     ['unclosed lists', `a: 1\nb: ${'['.repeat(levels)}`, 2],
     ['nested lists', `a:\n ${'- '.repeat(levels)}1\n`, 2],
-    ['nested block maps', many(2_000, (level) => `${' '.repeat(level)}a:\n`), 100],
+    ['nested block maps', repeatLine(2_000, (level) => `${' '.repeat(level)}a:\n`), 100],
     ['lists in a document with a tab', `a: 1\t# x\nb: ${'['.repeat(levels)}${']'.repeat(levels)}\n`, 2],
   ])('are rejected because of their depth: %s', (_, text, line) => {
     expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([
@@ -65,7 +65,7 @@ describe('YAML documents that are expensive to parse', () => {
   });
 
   it('are rejected if each anchor is used twice, and identify their object', () => {
-    const doubled = many(45, (i) => `a${i + 1}: &a${i + 1} [&b${i} [*a${i}], *b${i}]\n`);
+    const doubled = repeatLine(45, (i) => `a${i + 1}: &a${i + 1} [&b${i} [*a${i}], *b${i}]\n`);
     const text = `kind: AuthorizationPolicy\nmetadata: {name: a}\na0: &a0 [x]\n${doubled}spec: *a45\n`;
     expect(parseYamlDocument({ text, line: 1 })).toMatchObject({
       errors: [{ line: 4, message: expect.stringContaining('aliases expand to more than 100000 values') }],
@@ -74,25 +74,25 @@ describe('YAML documents that are expensive to parse', () => {
   });
 
   it('are rejected if aliases make a value too deep', () => {
-    const text = `a0: &a0 [x]\n${many(101, (i) => `a${i + 1}: &a${i + 1} [*a${i}]\n`)}`;
+    const text = `a0: &a0 [x]\n${repeatLine(101, (i) => `a${i + 1}: &a${i + 1} [*a${i}]\n`)}`;
     expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([
       { line: 2, message: expect.stringContaining('nested deeper than 100 levels') },
     ]);
   });
 
   it('are accepted if hundreds of aliases refer to a small value', () => {
-    const text = `a: &a [1]\nb:\n${many(900, () => '- *a\n')}`;
+    const text = `a: &a [1]\nb:\n${repeatLine(900, () => '- *a\n')}`;
     const { errors, value } = parseYamlDocument({ text, line: 1 });
     expect([errors, (value as { b: unknown[] }).b.length]).toEqual([[], 900]);
   });
 
   it('are rejected if aliases expand exponentially', () => {
-    const text = `a0: &a0 [x, x]\n${many(40, (i) => `a${i + 1}: &a${i + 1} [${`*a${i},`.repeat(9)}]\n`)}`;
+    const text = `a0: &a0 [x, x]\n${repeatLine(40, (i) => `a${i + 1}: &a${i + 1} [${`*a${i},`.repeat(9)}]\n`)}`;
     expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([{ message: expect.stringContaining('alias') }]);
   });
 
   it('are rejected if many aliases would each require a search among many anchors', () => {
-    const text = many(2_000, (i) => `k${i}: &a${i} 1\n`) + many(2_000, (i) => `l${i}: *a${i}\n`);
+    const text = repeatLine(2_000, (i) => `k${i}: &a${i} 1\n`) + repeatLine(2_000, (i) => `l${i}: *a${i}\n`);
     const message = 'more than 1000 aliases in one document';
     expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([{ message }]);
     expect(parseYamlDocument({ text: `${text}x: [`, line: 1 }).errors).toMatchObject([{ message }]);
@@ -114,7 +114,7 @@ describe('YAML documents that are expensive to parse', () => {
   });
 
   it('are rejected with only the first errors if there are very many', () => {
-    const text = many(500, (i) => `a: ${i}\n`);
+    const text = repeatLine(500, (i) => `a: ${i}\n`);
     expect(parseYamlDocument({ text, line: 1 }).errors).toHaveLength(50);
   });
 
@@ -139,9 +139,9 @@ describe('a YAML document', () => {
   });
 
   it('reports syntax errors with positions, and returns the readable part', () => {
-    const broken = parseYamlDocument({ text: 'kind: X\nkind: Y\nlist: [1', line: 5 });
-    expect(broken.errors.map(({ line }) => line)).toEqual([6, 7]);
-    expect(broken.value).toMatchObject({ list: [1] });
+    const brokenDocument = parseYamlDocument({ text: 'kind: X\nkind: Y\nlist: [1', line: 5 });
+    expect(brokenDocument.errors.map(({ line }) => line)).toEqual([6, 7]);
+    expect(brokenDocument.value).toMatchObject({ list: [1] });
   });
 
   it('rejects an alias without an anchor, and does not throw', () => {
@@ -149,9 +149,9 @@ describe('a YAML document', () => {
   });
 
   it('supports merge keys and aliases', () => {
-    const merged = parseYamlDocument({ text: 'base: &b {x: 1}\nover: {<<: *b, y: 2}\nsame: *b\n', line: 1 });
-    expect(merged.value).toMatchObject({ over: { x: 1, y: 2 }, same: { x: 1 } });
-    expect(merged.positionOf('same.x').line).toBe(1);
+    const mergedDocument = parseYamlDocument({ text: 'base: &b {x: 1}\nover: {<<: *b, y: 2}\nsame: *b\n', line: 1 });
+    expect(mergedDocument.value).toMatchObject({ over: { x: 1, y: 2 }, same: { x: 1 } });
+    expect(mergedDocument.positionOf('same.x').line).toBe(1);
   });
 });
 

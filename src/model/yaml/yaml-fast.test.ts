@@ -129,24 +129,24 @@ const handwritten = fc
   )
   .map((lines) => lines.join(''));
 
-const written = fc
+const writtenDocument = fc
   .record({
     value: fc.dictionary(scalarText, value, { minKeys: 1, maxKeys: 5 }),
     style,
     head: fc.constantFrom('', '---\n', '# licence\n\n', '--- # x\n', '\n'),
   })
-  .map(({ value: content, style: how, head }) => head + stringify(content, how));
+  .map(({ value: content, style: quoteStyle, head }) => head + stringify(content, quoteStyle));
 
 /** Documents with one character added, removed or replaced. */
 const damaged = fc
   .record({
-    text: written,
+    text: writtenDocument,
     at: fc.nat(),
     with: fc.constantFrom('', ' ', '\n', ':', '"', "'", '-', '[', '}', '#', '\t', 'x'),
   })
   .map(({ text, at, with: replacement }) => {
-    const place = text.length === 0 ? 0 : at % text.length;
-    return text.slice(0, place) + replacement + text.slice(place + 1);
+    const position = text.length === 0 ? 0 : at % text.length;
+    return text.slice(0, position) + replacement + text.slice(position + 1);
   });
 
 function holdsAgainstTheOther(text: string): void {
@@ -161,11 +161,11 @@ function holdsAgainstTheOther(text: string): void {
 /** Returns the paths of all fields that a path can express, and of one missing field in each object. */
 function pathsOf(content: unknown, path = ''): string[] {
   if (typeof content !== 'object' || content === null) return [path];
-  const below = Object.entries(content).flatMap(([key, part]) => {
+  const nestedPaths = Object.entries(content).flatMap(([key, member]) => {
     const step = Array.isArray(content) ? `[${key}]` : `[${JSON.stringify(key)}]`;
-    return /["\\]/.test(key) ? [] : pathsOf(part, path + step);
+    return /["\\]/.test(key) ? [] : pathsOf(member, path + step);
   });
-  return [path, `${path}["not there"]`, ...below];
+  return [path, `${path}["not there"]`, ...nestedPaths];
 }
 
 describe('the fast YAML parser', () => {
@@ -241,11 +241,11 @@ spec:
       for (const path of pathsOf(plain.value))
         expect(document.positionOf(path), `${path} of ${text}`).toEqual(explained.positionOf(path));
     };
-    fc.assert(fc.property(fc.oneof(written, damaged, handwritten), positions), { numRuns: 500 });
+    fc.assert(fc.property(fc.oneof(writtenDocument, damaged, handwritten), positions), { numRuns: 500 });
   });
 
   it.each([
-    ['generated documents', written],
+    ['generated documents', writtenDocument],
     ['damaged documents', damaged],
     ['handwritten documents', handwritten],
   ])('returns the same result as the full parser for %s', (_, texts) => {
@@ -253,16 +253,16 @@ spec:
   });
 
   it('accepts most handwritten documents of any style', () => {
-    const words = fc.constantFrom('web', '*.example.com', '10.0.0.1', '1.5s', 'a b', "it's", 8080, true, 0.5);
+    const scalars = fc.constantFrom('web', '*.example.com', '10.0.0.1', '1.5s', 'a b', "it's", 8080, true, 0.5);
     const names = fc.constantFrom('name', 'app.kubernetes.io/name', 'hosts', '8080', 'x-user');
     const plain = fc.dictionary(
       names,
-      fc.oneof(words, fc.array(words, { minLength: 1 }), fc.dictionary(names, words)),
+      fc.oneof(scalars, fc.array(scalars, { minLength: 1 }), fc.dictionary(names, scalars)),
       { minKeys: 1 },
     );
     fc.assert(
-      fc.property(plain, style, (content, how) => {
-        expect(parsePlainDocument(stringify(content, how))?.value).toEqual(content);
+      fc.property(plain, style, (content, quoteStyle) => {
+        expect(parsePlainDocument(stringify(content, quoteStyle))?.value).toEqual(content);
       }),
     );
   });

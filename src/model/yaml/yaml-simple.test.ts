@@ -36,7 +36,7 @@ function agrees(text: string): boolean {
   return true;
 }
 
-const pieces = [
+const snippets = [
   ...[
     '',
     ' ',
@@ -105,7 +105,7 @@ const pieces = [
 
 /** A few edits at character positions, each with the length of the replaced text. */
 const edits = fc.array(
-  fc.record({ at: fc.nat(), length: fc.constantFrom(0, 0, 1, 1, 2, 5), piece: fc.constantFrom(...pieces) }),
+  fc.record({ at: fc.nat(), length: fc.constantFrom(0, 0, 1, 1, 2, 5), piece: fc.constantFrom(...snippets) }),
   { minLength: 1, maxLength: 4 },
 );
 
@@ -116,24 +116,24 @@ const lineEdits = fc.array(
 
 const edited = fc
   .record({ text: fc.constantFrom(...real), edits, lineEdits, byLines: fc.boolean() })
-  .map(({ text, edits: applied, lineEdits: moved, byLines }) => {
-    if (byLines) return withLines(text, moved);
+  .map(({ text, edits: textEdits, lineEdits: lineMoves, byLines }) => {
+    if (byLines) return withLines(text, lineMoves);
     let now = text;
-    for (const { at, length, piece } of applied) {
-      const place = at % (now.length + 1);
-      now = now.slice(0, place) + piece + now.slice(place + length);
+    for (const { at, length, piece } of textEdits) {
+      const position = at % (now.length + 1);
+      now = now.slice(0, position) + piece + now.slice(position + length);
     }
     return now;
   });
 
-function withLines(text: string, moved: readonly { line: number; to: number; how: string }[]): string {
+function withLines(text: string, lineMoves: readonly { line: number; to: number; how: string }[]): string {
   const lines = text.split('\n');
-  for (const { line, to, how } of moved) {
+  for (const { line, to, how } of lineMoves) {
     const at = line % lines.length;
-    const old = lines[at]!;
-    if (how === 'in') lines[at] = ` ${old}`;
-    else if (how === 'out') lines[at] = old.replace(/^ /, '');
-    else if (how === 'twice') lines.splice(at, 0, old);
+    const oldLine = lines[at]!;
+    if (how === 'in') lines[at] = ` ${oldLine}`;
+    else if (how === 'out') lines[at] = oldLine.replace(/^ /, '');
+    else if (how === 'twice') lines.splice(at, 0, oldLine);
     else if (how === 'gone') lines.splice(at, 1);
     else lines.splice(to % lines.length, 0, ...lines.splice(at, 1));
   }
@@ -142,25 +142,25 @@ function withLines(text: string, moved: readonly { line: number; to: number; how
 
 /** Short texts of YAML syntax. */
 const noise = fc
-  .array(fc.constantFrom(...pieces, 'a', 'b: c', 'key:\n', '  x: 1\n'), { maxLength: 12 })
+  .array(fc.constantFrom(...snippets, 'a', 'b: c', 'key:\n', '  x: 1\n'), { maxLength: 12 })
   .map((all) => all.join(''));
 
 describe('the simple YAML parser', () => {
   it('accepts most handwritten and generated documents', () => {
-    const taken = real.filter((text) => agrees(text));
-    expect(taken.length / real.length).toBeGreaterThan(0.5);
+    const acceptedTexts = real.filter((text) => agrees(text));
+    expect(acceptedTexts.length / real.length).toBeGreaterThan(0.5);
     for (const text of Object.values(serviceFiles(1, { endpoints: 3, flavor: 'istio' })))
       expect(agrees(text)).toBe(true);
   });
 
   it('returns the same result as the other parsers for edited documents', () => {
-    let taken = 0;
+    let acceptedCount = 0;
     fc.assert(
-      fc.property(edited, (text) => void (agrees(text) && taken++)),
+      fc.property(edited, (text) => void (agrees(text) && acceptedCount++)),
       { numRuns: 3_000 },
     );
     // Ensures that enough documents are accepted, because the test would otherwise prove nothing.
-    expect(taken).toBeGreaterThan(300);
+    expect(acceptedCount).toBeGreaterThan(300);
   });
 
   it('returns the same result as the other parsers for random syntax', () => {

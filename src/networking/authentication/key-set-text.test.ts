@@ -39,9 +39,9 @@ describe('key set of a JWT rule', () => {
   it('the key set contains only members that Envoy reads, and no key with an oversized member', () => {
     const key = { ...rsa, kid: 'a', use: 'sig' };
     expect(keysOf({ ...key, note: 'x'.repeat(100_000) })).toEqual([key]);
-    const long = 'A'.repeat(8_193);
-    expect(keysOf({ ...key, n: long }, { ...key, kid: long }, key)).toEqual([key]);
-    expect(keysOf({ ...key, n: long })).toEqual([unknownKey]);
+    const longText = 'A'.repeat(8_193);
+    expect(keysOf({ ...key, n: longText }, { ...key, kid: longText }, key)).toEqual([key]);
+    expect(keysOf({ ...key, n: longText })).toEqual([unknownKey]);
   });
 
   it('the key set contains only objects with string members', () => {

@@ -3,14 +3,14 @@ import { requestPrincipalMatchers } from './claim-matchers.ts';
 
 /** Returns `iss=… sub=…` for each alternative. `~` at the end marks a prefix match, `~` at the start a suffix match. */
 function alternatives(principal: string): string[] {
-  return requestPrincipalMatchers(principal).map((parts) =>
-    parts
+  return requestPrincipalMatchers(principal).map((matchers) =>
+    matchers
       .map(({ path, value }) => {
         const key = path!.at(-1)!.segment!.value;
         const pattern = (value!.matchPattern as { value: { matchPattern: { case: string; value: unknown } } }).value;
-        const { case: how, value: text } = pattern.matchPattern;
-        if (how === 'safeRegex') return `${key}=any`;
-        return `${key}=${how === 'suffix' ? '~' : ''}${text}${how === 'prefix' ? '~' : ''}`;
+        const { case: matchKind, value: text } = pattern.matchPattern;
+        if (matchKind === 'safeRegex') return `${key}=any`;
+        return `${key}=${matchKind === 'suffix' ? '~' : ''}${text}${matchKind === 'prefix' ? '~' : ''}`;
       })
       .join(' '),
   );

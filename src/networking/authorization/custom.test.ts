@@ -30,7 +30,7 @@ kind: AuthorizationPolicy
 metadata: { name: ${provider}, namespace: shop }
 spec: { action: CUSTOM, provider: { name: ${provider} }, rules: [{}] }`;
 
-function checked(...yaml: string[]): { queried: string[]; refused: string[]; counted: number } {
+function checksOf(...yaml: string[]): { queried: string[]; refused: string[]; counted: number } {
   const { context: push, configs } = givenMesh(yaml.join('\n---\n'), { meshConfig });
   const { checks, refused } = customChecks(proxyContext(givenShape({ namespace: 'shop' }, push), push), 'requests');
   return {
@@ -41,7 +41,7 @@ function checked(...yaml: string[]): { queried: string[]; refused: string[]; cou
 }
 
 it('a CUSTOM policy calls the service of its provider', () => {
-  expect(checked(service, policy('grpc'))).toEqual({
+  expect(checksOf(service, policy('grpc'))).toEqual({
     queried: ['outbound|9000||authz.shop.test'],
     refused: [],
     counted: 0,
@@ -56,7 +56,7 @@ const inCluster = (namespace: string): string =>
 it.each(['sec', 'istio-system', 'shop'])(
   "a CUSTOM policy uses the provider's service in the service's own, the root or the client's namespace: %s",
   (namespace) => {
-    const { queried } = checked(inCluster(namespace), policy('in-cluster'));
+    const { queried } = checksOf(inCluster(namespace), policy('in-cluster'));
     expect(queried).toEqual(['outbound|9000||authz.sec.svc.cluster.local']);
   },
 );
@@ -64,8 +64,8 @@ it.each(['sec', 'istio-system', 'shop'])(
 it("a CUSTOM policy rejects requests if the provider's service is defined only in another namespace", () => {
   const hidden = inCluster('sec').replace('hosts:', 'exportTo: ["."], hosts:');
   for (const mesh of [[inCluster('mallory')], [inCluster('mallory'), hidden]]) {
-    const refused = ['ns[shop]-policy[in-cluster]-rule[0]'];
-    expect(checked(...mesh, policy('in-cluster'))).toEqual({ queried: [], refused, counted: 1 });
+    const refusedNames = ['ns[shop]-policy[in-cluster]-rule[0]'];
+    expect(checksOf(...mesh, policy('in-cluster'))).toEqual({ queried: [], refused: refusedNames, counted: 1 });
   }
 });
 
@@ -76,11 +76,11 @@ it.each([
   ['has the service in another namespace', [service, policy('elsewhere')], 'elsewhere'],
   ['has the service without that port', [service, policy('other-port')], 'other-port'],
 ] as const)('a CUSTOM policy rejects requests and is counted if the mesh %s', (_, yaml, name) => {
-  expect(checked(...yaml)).toEqual({ queried: [], refused: [`ns[shop]-policy[${name}]-rule[0]`], counted: 1 });
+  expect(checksOf(...yaml)).toEqual({ queried: [], refused: [`ns[shop]-policy[${name}]-rule[0]`], counted: 1 });
 });
 
 it('a CUSTOM policy rejects requests if the proxy cannot see the service and has no cluster for it', () => {
-  expect(checked(service, policy('grpc'), blind)).toMatchObject({
+  expect(checksOf(service, policy('grpc'), blind)).toMatchObject({
     queried: [],
     refused: [expect.stringContaining('grpc')],
   });

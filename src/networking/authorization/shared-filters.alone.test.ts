@@ -5,8 +5,8 @@ import { countedWork, sumOf } from '../../../test/harness/counted-work.ts';
 import type { Config } from '../../model/config/config.ts';
 import { listenerType } from '../index.ts';
 
-const times = <T>(size: number, make: (index: number) => T): T[] =>
-  Array.from({ length: size }, (_, index) => make(index));
+const times = <T>(size: number, build: (index: number) => T): T[] =>
+  Array.from({ length: size }, (_, index) => build(index));
 
 function policy(index: number, path = '/', namespace = 'istio-system'): Config {
   const rules = [{ to: [{ paths: [path] }], from: [{ principals: [`sa-${index}`] }] }];
@@ -24,27 +24,27 @@ const service = (index: number): Config =>
   });
 
 /** Number of calls that build rules for one workload in each namespace: initially, and after a change. */
-function callsFor(namespaces: number, changed: Config): readonly number[] {
+function callsFor(namespaces: number, changedPolicy: Config): readonly number[] {
   const world = new GivenWorld([...times(20, (index) => policy(index)), ...times(namespaces, service)]);
   const nodes = times(namespaces, (index) => world.connect(`10.9.0.${index}`, { namespace: `ns-${index}` }));
-  const take = () => nodes.map((node) => node.get(listenerType, '*')!.resources.get('virtualInbound')!.version);
-  const counted = (work: () => void) =>
+  const readVersions = () => nodes.map((node) => node.get(listenerType, '*')!.resources.get('virtualInbound')!.version);
+  const authorizationCalls = (work: () => void) =>
     sumOf(new Map([...countedWork(work)].filter(([call]) => /src\/networking\/authorization\//.test(call))));
   const initialVersions: string[] = [];
-  const first = counted(() => initialVersions.push(...take()));
-  const change = world.put(changed);
-  const second = counted(() => {
-    const concerned = nodes.map((node) => node.typesToPush(change, [listenerType]).length > 0);
-    expect(take().map((version, index) => version !== initialVersions[index])).toEqual(concerned);
-    expect(concerned).toContain(true);
+  const first = authorizationCalls(() => initialVersions.push(...readVersions()));
+  const change = world.put(changedPolicy);
+  const secondPassCalls = authorizationCalls(() => {
+    const affectedNodes = nodes.map((node) => node.typesToPush(change, [listenerType]).length > 0);
+    expect(readVersions().map((version, index) => version !== initialVersions[index])).toEqual(affectedNodes);
+    expect(affectedNodes).toContain(true);
   });
-  return [first, second];
+  return [first, secondPassCalls];
 }
 
 it('filters for mesh-wide policies are built once for all workloads, separately for HTTP and TCP', () => {
-  const [few, many] = [callsFor(4, policy(3, '/other')), callsFor(40, policy(3, '/other'))];
+  const [fewCalls, manyCalls] = [callsFor(4, policy(3, '/other')), callsFor(40, policy(3, '/other'))];
   // Each workload checks its policies for external authorizers, which costs a few calls. No call builds rules.
-  for (const [place, calls] of many.entries()) expect(calls).toBeLessThan(few[place]! + 36 * 20 * 8);
+  for (const [index, calls] of manyCalls.entries()) expect(calls).toBeLessThan(fewCalls[index]! + 36 * 20 * 8);
 });
 
 it("a namespace's changed policy changes only the filters of its workloads", () => {

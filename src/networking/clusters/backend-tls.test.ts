@@ -52,8 +52,8 @@ function socketOf(
   { cluster = host, type = 'router' as 'router' | 'sidecar' } = {},
 ): string {
   const node = new GivenWorld([service, ...objects]).connect('10.9.0.1', { namespace: 'shop', type });
-  const found = buildClusters(node.shape, node.context).find(({ name }) => name === cluster)!;
-  const { transportSocket } = found.message as {
+  const clusterResource = buildClusters(node.shape, node.context).find(({ name }) => name === cluster)!;
+  const { transportSocket } = clusterResource.message as {
     transportSocket?: { typedConfig: unknown; configType?: { value?: { value: Uint8Array } } };
   };
   if (transportSocket === undefined) return 'plaintext';
@@ -76,7 +76,7 @@ describe('cluster of a gateway for a Service with a BackendTLSPolicy', () => {
     expect(socket).toContain('spiffe://a/b');
   });
 
-  const refused = '0'.repeat(64);
+  const refusingHash = '0'.repeat(64);
   it.each<[string, readonly Config[]]>([
     ['does not exist', [policy()]],
     ['has no certificate', [policy(), configMap('nonsense')]],
@@ -91,26 +91,26 @@ describe('cluster of a gateway for a Service with a BackendTLSPolicy', () => {
   ])(
     "the gateway fails all connections, without falling back to plaintext, if the policy's CA reference %s",
     (_, objects) => {
-      expect(socketOf(objects)).toContain(refused);
+      expect(socketOf(objects)).toContain(refusingHash);
     },
   );
 
   it('a policy for a named port applies only to that port, and takes precedence over one for the Service', () => {
     const other = 'outbound|81||web.shop.svc.cluster.local';
     expect(socketOf([policy({ section: 'http', validation: system })], { cluster: other })).not.toContain('web.test');
-    const both = [
+    const bothPolicies = [
       policy({ validation: system }),
       policy({ name: 'p', age: 9, section: 'admin', validation: { ...system, hostname: 'admin.test' } }),
     ];
-    expect(socketOf(both, { cluster: other })).toContain('admin.test');
-    expect(socketOf(both)).toContain('web.test');
+    expect(socketOf(bothPolicies, { cluster: other })).toContain('admin.test');
+    expect(socketOf(bothPolicies)).toContain('web.test');
   });
 
   it('the oldest policy applies, or the first by name if several have the same age', () => {
-    const named = (name: string, age: number) =>
+    const policyNamed = (name: string, age: number) =>
       policy({ name, age, validation: { ...system, hostname: `${name}.test` } });
-    expect(socketOf([named('a', 5), named('b', 1)])).toContain('b.test');
-    expect(socketOf([named('b', 1), named('a', 1)])).toContain('a.test');
+    expect(socketOf([policyNamed('a', 5), policyNamed('b', 1)])).toContain('b.test');
+    expect(socketOf([policyNamed('b', 1), policyNamed('a', 1)])).toContain('a.test');
   });
 
   it('a policy overrides the TLS settings of a DestinationRule at gateways, but not at sidecars', () => {
@@ -124,18 +124,21 @@ describe('cluster of a gateway for a Service with a BackendTLSPolicy', () => {
 });
 
 describe('changes of a BackendTLSPolicy', () => {
-  const second = createAuthority('second');
-  const about = { namespace: 'shop', type: 'router' } as const;
+  const secondAuthority = createAuthority('second');
+  const routerNode = { namespace: 'shop', type: 'router' } as const;
 
   it("a gateway's clusters depend only on the policy and its ConfigMap", () => {
     const world = new GivenWorld([service]);
-    const [gateway, sidecar] = [world.connect('10.9.0.1', about), world.connect('10.9.0.2', { namespace: 'shop' })];
+    const [gateway, sidecar] = [
+      world.connect('10.9.0.1', routerNode),
+      world.connect('10.9.0.2', { namespace: 'shop' }),
+    ];
     const version = () => gateway.get(clusterType, '*')!.resources.get(host)!.version;
     const versions = [version()];
     const changes: [Config, readonly string[]][] = [
       [policy(), [clusterType]],
       [configMap(authority.certificate), [clusterType]],
-      [configMap(second.certificate), [clusterType]],
+      [configMap(secondAuthority.certificate), [clusterType]],
     ];
     for (const [object, types] of changes) {
       const change = world.put(object);
@@ -153,7 +156,7 @@ describe('changes of a BackendTLSPolicy', () => {
 });
 
 describe('BackendTLSPolicy for an ExternalName Service', () => {
-  const about = { namespace: 'shop', type: 'router', labels: { istio: 'gateway' } } as const;
+  const gatewayNode = { namespace: 'shop', type: 'router', labels: { istio: 'gateway' } } as const;
   const alias = givenObject('Service', 'shop', 'front', {
     spec: {
       ...{ type: 'ExternalName', externalName: 'web.shop.svc.cluster.local', externalIPs: [], clusterIPs: [] },
@@ -161,7 +164,7 @@ describe('BackendTLSPolicy for an ExternalName Service', () => {
     },
     status: { loadBalancer: { ingress: [] } },
   });
-  const ofAlias = 'outbound|80||front.shop.svc.cluster.local';
+  const aliasCluster = 'outbound|80||front.shop.svc.cluster.local';
   const policyOf = (section?: string): Config => {
     const target = { group: '', kind: 'Service', name: 'front', ...(section && { sectionName: section }) };
     const validation = {
@@ -185,26 +188,27 @@ describe('BackendTLSPolicy for an ExternalName Service', () => {
 
   it('a gateway applies the policy only to the alias, at the named port', () => {
     for (const section of [undefined, 'named']) {
-      expect(socketOf([alias, policyOf(section)], { cluster: ofAlias })).toContain('front.test');
+      expect(socketOf([alias, policyOf(section)], { cluster: aliasCluster })).toContain('front.test');
       expect(socketOf([alias, policyOf(section)])).toBe('plaintext');
     }
-    expect(socketOf([alias, policy({ validation: system }), policyOf('other')], { cluster: ofAlias })).toContain(
+    expect(socketOf([alias, policy({ validation: system }), policyOf('other')], { cluster: aliasCluster })).toContain(
       'web.test',
     );
   });
 
   it('a gateway never uses plaintext while the policy is created or deleted, because the routes change with it', () => {
     const world = new GivenWorld([service, alias, ...routing]);
-    const gateway = world.connect('10.9.0.1', about);
+    const gateway = world.connect('10.9.0.1', gatewayNode);
     const route = (): string => {
       const { sotwFrame, rest } = gateway.get(routeType, ['http.8080'])!.resources.get('http.8080')!;
       return Buffer.concat([sotwFrame, ...rest]).toString('latin1');
     };
     expect(route()).toContain(host);
-    const pushed = (change: ReturnType<GivenWorld['put']>) => gateway.typesToPush(change, [clusterType, routeType]);
-    expect(pushed(world.put(policyOf()))).toEqual([clusterType, routeType]);
-    expect(route()).toContain(ofAlias);
-    expect(pushed(world.change({ 'BackendTLSPolicy/shop/tls': undefined }))).toEqual([clusterType, routeType]);
+    const pushedTypes = (change: ReturnType<GivenWorld['put']>) =>
+      gateway.typesToPush(change, [clusterType, routeType]);
+    expect(pushedTypes(world.put(policyOf()))).toEqual([clusterType, routeType]);
+    expect(route()).toContain(aliasCluster);
+    expect(pushedTypes(world.change({ 'BackendTLSPolicy/shop/tls': undefined }))).toEqual([clusterType, routeType]);
     expect(route()).toContain(host);
   });
 });

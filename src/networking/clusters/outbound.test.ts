@@ -16,7 +16,7 @@ function clusters(yaml: string, node: GivenNode = {}): Map<string, Cluster> {
   return new Map(buildClusters(givenShape(node), context).map(({ name, message }) => [name, message as Cluster]));
 }
 
-function service(resolution: string, more = ''): string {
+function service(resolution: string, extraSpec = ''): string {
   return `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -26,7 +26,7 @@ spec:
   location: MESH_EXTERNAL
   resolution: ${resolution}
   ports: [{ number: 80, name: http, protocol: HTTP }]
-  ${more}
+  ${extraSpec}
 ---`;
 }
 
@@ -43,7 +43,7 @@ spec:
 
 const name = 'outbound|80||a.test';
 
-function only(yaml: string, node: GivenNode = {}): Cluster {
+function clusterFrom(yaml: string, node: GivenNode = {}): Cluster {
   return clusters(yaml, node).get(name)!;
 }
 
@@ -61,7 +61,7 @@ describe('endpoint discovery of a cluster', () => {
   it('a cluster with one DNS name uses the name of the first healthy endpoint', () => {
     const entry = service('DNS_ROUND_ROBIN', 'workloadSelector: { labels: { app: a } }');
     const addresses = (...workloads: string[]): unknown =>
-      only(entry + workloads.join(''))
+      clusterFrom(entry + workloads.join(''))
         .loadAssignment!.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints)
         .map(({ hostIdentifier }) =>
           hostIdentifier.case === 'endpoint' && hostIdentifier.value.address?.address.case === 'socketAddress'
@@ -84,7 +84,7 @@ describe('endpoint discovery of a cluster', () => {
     // A gateway has no original destination.
     ['NONE', '', router, Type.EDS],
   ])('a service with resolution %s (%s) has the matching discovery type', (resolution, endpoints, node, type) => {
-    const cluster = only(service(resolution, endpoints), node);
+    const cluster = clusterFrom(service(resolution, endpoints), node);
     expect(cluster.clusterDiscoveryType).toEqual({ case: 'type', value: type });
     expect(cluster.edsClusterConfig?.serviceName).toBe(type === Type.EDS ? name : undefined);
     expect(cluster.lbPolicy === Policy.CLUSTER_PROVIDED).toBe(type === Type.ORIGINAL_DST);
@@ -96,12 +96,12 @@ describe('endpoint discovery of a cluster', () => {
     [['2001:db8::1'], Family.V6_ONLY],
     [['10.0.0.1', '2001:db8::1'], Family.ALL],
   ])('a proxy at %j sends DNS queries for its address families', (addresses, family) => {
-    const cluster = only(service('DNS'), { ip: addresses[0]!, metadata: { INSTANCE_IPS: addresses.join(',') } });
+    const cluster = clusterFrom(service('DNS'), { ip: addresses[0]!, metadata: { INSTANCE_IPS: addresses.join(',') } });
     expect(cluster.dnsLookupFamily).toBe(family);
   });
 
   it("the cluster uses the original destination if the rule's load balancing is PASSTHROUGH", () => {
-    const cluster = only(service('STATIC', one) + rule('{ loadBalancer: { simple: PASSTHROUGH } }'));
+    const cluster = clusterFrom(service('STATIC', one) + rule('{ loadBalancer: { simple: PASSTHROUGH } }'));
     expect(cluster.clusterDiscoveryType.value).toBe(Type.ORIGINAL_DST);
     expect(cluster.edsClusterConfig).toBeUndefined();
   });
@@ -110,13 +110,13 @@ describe('endpoint discovery of a cluster', () => {
     'the cluster uses the original destination with PASSTHROUGH, even if the resolution is %s',
     (resolution) => {
       const yaml = service(resolution) + rule('{ loadBalancer: { simple: PASSTHROUGH } }');
-      const cluster = only(yaml);
+      const cluster = clusterFrom(yaml);
       expect(cluster.clusterDiscoveryType.value).toBe(Type.ORIGINAL_DST);
       expect(cluster.lbPolicy).toBe(Policy.CLUSTER_PROVIDED);
       expect(cluster.loadAssignment).toBeUndefined();
       // Neither a gateway nor a proxy without interception knows the original destination.
       for (const node of [{ type: 'router' as const }, { metadata: { INTERCEPTION_MODE: 'NONE' } }]) {
-        expect(only(yaml, node).loadAssignment).toBeDefined();
+        expect(clusterFrom(yaml, node).loadAssignment).toBeDefined();
       }
     },
   );
@@ -131,10 +131,10 @@ describe('endpoint discovery of a cluster', () => {
 
 describe('outbound cluster', () => {
   it('a cluster has only the limits of the DestinationRule', () => {
-    const [free] = only(service('NONE')).circuitBreakers!.thresholds;
-    expect(free).toMatchObject({ maxConnections: 4294967295, maxRetries: 4294967295 });
-    const limited = only(service('NONE') + rule('{ connectionPool: { tcp: { maxConnections: 7 } } }'));
-    expect(limited.circuitBreakers!.thresholds[0]).toMatchObject({ maxConnections: 7, maxRequests: 4294967295 });
+    const [defaultThresholds] = clusterFrom(service('NONE')).circuitBreakers!.thresholds;
+    expect(defaultThresholds).toMatchObject({ maxConnections: 4294967295, maxRetries: 4294967295 });
+    const limitedCluster = clusterFrom(service('NONE') + rule('{ connectionPool: { tcp: { maxConnections: 7 } } }'));
+    expect(limitedCluster.circuitBreakers!.thresholds[0]).toMatchObject({ maxConnections: 7, maxRequests: 4294967295 });
   });
 
   it.each([
@@ -142,14 +142,16 @@ describe('outbound cluster', () => {
     ['{ tcp: { idleTimeout: 7s }, http: { idleTimeout: 5s } }', { idleTimeout: 5n }],
     ['{ tcp: { maxConnections: 7 } }', {}],
   ])("a cluster applies the rule's connection limits to HTTP connections: %s", (pool, expected) => {
-    const { typedExtensionProtocolOptions: options } = only(service('NONE') + rule(`{ connectionPool: ${pool} }`));
-    const [packed] = Object.values(options);
-    const { commonHttpProtocolOptions: common } = packed
-      ? fromBinary(HttpProtocolOptionsSchema, packed.value)
+    const { typedExtensionProtocolOptions: options } = clusterFrom(
+      service('NONE') + rule(`{ connectionPool: ${pool} }`),
+    );
+    const [packedOptions] = Object.values(options);
+    const { commonHttpProtocolOptions: commonOptions } = packedOptions
+      ? fromBinary(HttpProtocolOptionsSchema, packedOptions.value)
       : { commonHttpProtocolOptions: undefined };
-    const { idleTimeout, maxConnectionDuration } = common ?? {};
-    const found = { idleTimeout: idleTimeout?.seconds, maxConnectionDuration: maxConnectionDuration?.seconds };
-    expect(found).toEqual(expected);
+    const { idleTimeout, maxConnectionDuration } = commonOptions ?? {};
+    const timeouts = { idleTimeout: idleTimeout?.seconds, maxConnectionDuration: maxConnectionDuration?.seconds };
+    expect(timeouts).toEqual(expected);
   });
 
   it('a cluster routes Redis commands by key if Envoy parses them', () => {
@@ -157,22 +159,22 @@ describe('outbound cluster', () => {
     const yaml = redis + rule('{ loadBalancer: { simple: RANDOM } }');
     const policy = (redisFilter: boolean): unknown => {
       const { context } = givenMesh(yaml, { features: { redisFilter } });
-      const found = buildClusters(givenShape({}, context), context).find((one) => one.name === name);
-      return (found!.message as Cluster).lbPolicy;
+      const clusterResource = buildClusters(givenShape({}, context), context).find((one) => one.name === name);
+      return (clusterResource!.message as Cluster).lbPolicy;
     };
     expect(policy(true)).toBe(Policy.MAGLEV);
     expect(policy(false)).toBe(Policy.RANDOM);
   });
 
   it('a cluster with outlier detection has a panic threshold of 0 by default', () => {
-    expect(only(service('NONE')).commonLbConfig?.healthyPanicThreshold).toBeUndefined();
-    const cluster = only(service('NONE') + rule('{ outlierDetection: { interval: 1s } }'));
+    expect(clusterFrom(service('NONE')).commonLbConfig?.healthyPanicThreshold).toBeUndefined();
+    const cluster = clusterFrom(service('NONE') + rule('{ outlierDetection: { interval: 1s } }'));
     expect(cluster.commonLbConfig?.healthyPanicThreshold?.value).toBe(0);
   });
 
   it('a cluster with unhealthy endpoints never panics, and a configured panic threshold excludes those endpoints', () => {
     const panicOf = (resolution: string, policy = '{}'): number | undefined => {
-      const cluster = only(
+      const cluster = clusterFrom(
         service(resolution, 'endpoints: [{ address: 10.0.0.1 }]') + (policy === '{}' ? '' : rule(policy)),
       );
       return cluster.commonLbConfig?.healthyPanicThreshold?.value;
@@ -182,16 +184,16 @@ describe('outbound cluster', () => {
   });
 
   it('a cluster that resolves names randomizes the query times and changes the source port', () => {
-    const cluster = only(service('DNS'));
+    const cluster = clusterFrom(service('DNS'));
     expect(cluster.$unknown).toBeUndefined();
     const field = withDnsJitter(cluster, 100).$unknown;
     expect(field?.map(({ no, data }) => [no, [...data]])).toEqual([[58, [5, 16, 128, 194, 215, 47]]]);
     expect(cluster.typedDnsResolverConfig?.name).toBe('envoy.network.dns_resolver.cares');
-    expect(only(service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]')).$unknown).toBeUndefined();
+    expect(clusterFrom(service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]')).$unknown).toBeUndefined();
   });
 
   it('a cluster records its origins', () => {
-    const { metadata } = only(service('NONE') + rule('{ loadBalancer: { simple: RANDOM } }'));
+    const { metadata } = clusterFrom(service('NONE') + rule('{ loadBalancer: { simple: RANDOM } }'));
     expect(metadata?.filterMetadata.istio).toMatchObject({
       config: '/apis/networking.istio.io/v1/namespaces/default/destination-rule/a',
       external: true,
@@ -199,12 +201,14 @@ describe('outbound cluster', () => {
   });
 
   it('a cluster has no auto mTLS if the proxy has no workload certificates or the service is outside the mesh', () => {
-    const inside = service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]').replace('EXTERNAL', 'INTERNAL');
+    const internalService = service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]').replace('EXTERNAL', 'INTERNAL');
     const certified = { metadata: { WORKLOAD_CERTIFICATES: 'true' } };
-    expect(only(inside).transportSocketMatches).toEqual([]);
-    expect(only(inside, certified).transportSocketMatches).toHaveLength(2);
-    expect(only(inside + rule('{ tls: { mode: DISABLE } }'), certified).transportSocketMatches).toEqual([]);
-    expect(only(service('NONE'), certified).transportSocketMatches).toEqual([]);
+    expect(clusterFrom(internalService).transportSocketMatches).toEqual([]);
+    expect(clusterFrom(internalService, certified).transportSocketMatches).toHaveLength(2);
+    expect(clusterFrom(internalService + rule('{ tls: { mode: DISABLE } }'), certified).transportSocketMatches).toEqual(
+      [],
+    );
+    expect(clusterFrom(service('NONE'), certified).transportSocketMatches).toEqual([]);
   });
 });
 
@@ -214,7 +218,7 @@ it('a proxy has a black hole cluster, and a sidecar also has passthrough cluster
 });
 
 it('a ServiceEntry without resolution forwards connections to its target port or else the original port', () => {
-  const entry = (more: string) => `
+  const entry = (extraSpec: string) => `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: { name: a }
@@ -222,7 +226,7 @@ spec:
   hosts: [a.test]
   addresses: [10.1.1.1]
   resolution: NONE
-  ports: [{ number: 80, name: tcp, protocol: TCP${more} }]
+  ports: [{ number: 80, name: tcp, protocol: TCP${extraSpec} }]
 `;
   const configOf = (yaml: string) => clusters(yaml).get('outbound|80||a.test')?.lbConfig;
   expect(configOf(entry(', targetPort: 8080'))).toMatchObject({

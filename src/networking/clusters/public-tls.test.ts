@@ -15,8 +15,8 @@ const target: PublicTlsTarget = {
   mayRequestSecrets: false,
 };
 
-function context(settings: ClientTlsSettings, about: Partial<PublicTlsTarget> = {}): Record<string, unknown> {
-  const { transportSocket } = publicTls(settings, { ...target, ...about });
+function context(settings: ClientTlsSettings, targetFields: Partial<PublicTlsTarget> = {}): Record<string, unknown> {
+  const { transportSocket } = publicTls(settings, { ...target, ...targetFields });
   const unpacked = anyUnpack(transportSocket.configType.value, UpstreamTlsContextSchema)!;
   return toJson(UpstreamTlsContextSchema, unpacked) as {
     commonTlsContext: Record<string, unknown>;
@@ -24,8 +24,8 @@ function context(settings: ClientTlsSettings, about: Partial<PublicTlsTarget> = 
 }
 
 /** Returns the names of secrets and files in the TLS context. */
-function sources(settings: ClientTlsSettings, about: Partial<PublicTlsTarget> = {}): string[] {
-  const json = JSON.stringify(context(settings, about));
+function sources(settings: ClientTlsSettings, targetFields: Partial<PublicTlsTarget> = {}): string[] {
+  const json = JSON.stringify(context(settings, targetFields));
   return [...json.matchAll(/"(?:name|filename)":"([^"]+)"/g)].map(([, text]) => text!);
 }
 

@@ -25,19 +25,19 @@ spec:
 `;
 const { context } = givenMesh(yaml);
 
-const memory = unboundedMemory();
+const cache = unboundedMemory();
 
 function first(node: GivenNode, host = 'a.test', push = context): unknown {
-  const clusters = buildClusters(givenShape(node), push, memory);
+  const clusters = buildClusters(givenShape(node), push, cache);
   return clusters.find((cluster) => cluster.name === `outbound|80||${host}`);
 }
 
 describe('shared outbound clusters', () => {
   it('proxies of the same shape share cluster objects, even in different namespaces', () => {
-    const here = first({ ip: '10.0.0.8', labels: { app: 'x', 'topology.kubernetes.io/region': 'eu' } });
-    const there = first({ ip: '10.0.0.9', labels: { app: 'y', 'topology.kubernetes.io/region': 'us' } });
-    expect(here).toBeDefined();
-    expect(there).toBe(here);
+    const euCluster = first({ ip: '10.0.0.8', labels: { app: 'x', 'topology.kubernetes.io/region': 'eu' } });
+    const usCluster = first({ ip: '10.0.0.9', labels: { app: 'y', 'topology.kubernetes.io/region': 'us' } });
+    expect(euCluster).toBeDefined();
+    expect(usCluster).toBe(euCluster);
   });
 
   it('proxies share no clusters if their type, address family or push context differs', () => {
@@ -48,9 +48,9 @@ describe('shared outbound clusters', () => {
   });
 
   it('clusters that contain endpoints in locality order are shared only within the locality', () => {
-    const here = first({ labels: { 'topology.kubernetes.io/region': 'eu' } }, 'b.test');
-    const there = first({ labels: { 'topology.kubernetes.io/region': 'us' } }, 'b.test');
-    expect(here).toBeDefined();
-    expect(there).not.toBe(here);
+    const euCluster = first({ labels: { 'topology.kubernetes.io/region': 'eu' } }, 'b.test');
+    const usCluster = first({ labels: { 'topology.kubernetes.io/region': 'us' } }, 'b.test');
+    expect(euCluster).toBeDefined();
+    expect(usCluster).not.toBe(euCluster);
   });
 });

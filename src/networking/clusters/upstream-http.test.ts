@@ -28,8 +28,8 @@ function spoken(name: string, protocol: string, http: string, meshConfig = ''): 
   const { context } = givenMesh(mesh(protocol, http), meshConfig === '' ? {} : { meshConfig });
   const clusters = buildClusters(givenShape({ namespace: 'shop', ip: '10.0.0.1' }, context), context);
   const { typedExtensionProtocolOptions: options } = clusters.find((one) => one.name === name)!.message as Cluster;
-  const [packed] = Object.values(options);
-  const version = packed && fromBinary(HttpProtocolOptionsSchema, packed.value).upstreamProtocolOptions;
+  const [packedOptions] = Object.values(options);
+  const version = packedOptions && fromBinary(HttpProtocolOptionsSchema, packedOptions.value).upstreamProtocolOptions;
   if (version?.case === 'explicitHttpConfig') return version.value.protocolConfig.case!;
   return version?.case ?? 'httpProtocolOptions';
 }

@@ -58,20 +58,20 @@ function namesOf(socket: TransportSocket | undefined): unknown[] {
 }
 
 describe('server names in the mesh', () => {
-  const renamed = 'trustDomain: new.test\ntrustDomainAliases: [old.test]';
+  const renamedDomain = 'trustDomain: new.test\ntrustDomainAliases: [old.test]';
   const under = (account: string, ...domains: string[]): string[] => domains.map((one) => `spiffe://${one}${account}`);
 
   it('a server can have a certificate of a former trust domain', () => {
-    const { transportSocketMatches: matches } = cluster(service, { meshConfig: renamed });
+    const { transportSocketMatches: matches } = cluster(service, { meshConfig: renamedDomain });
     expect(namesOf(matches[0]!.transportSocket)).toEqual(under('/ns/shop/sa/web', 'new.test', 'old.test'));
-    const target = cluster(service + rule('{ tls: { mode: ISTIO_MUTUAL } }'), { meshConfig: renamed });
+    const target = cluster(service + rule('{ tls: { mode: ISTIO_MUTUAL } }'), { meshConfig: renamedDomain });
     expect(namesOf(target.transportSocket)).toEqual(under('/ns/shop/sa/web', 'new.test', 'old.test'));
   });
 
   it('a server must have one of the names in the object if there are any', () => {
-    const named = 'resolution: STATIC\n  subjectAltNames: [spiffe://other.test/ns/a/sa/b, web.test]';
-    const { transportSocketMatches: matches } = cluster(service.replace('resolution: STATIC', named), {
-      meshConfig: renamed,
+    const serviceWithSans = 'resolution: STATIC\n  subjectAltNames: [spiffe://other.test/ns/a/sa/b, web.test]';
+    const { transportSocketMatches: matches } = cluster(service.replace('resolution: STATIC', serviceWithSans), {
+      meshConfig: renamedDomain,
     });
     expect(namesOf(matches[0]!.transportSocket)).toEqual([
       ...under('/ns/shop/sa/web', 'new.test', 'old.test'),
@@ -79,7 +79,7 @@ describe('server names in the mesh', () => {
       'web.test',
     ]);
     const ruled = rule('{ tls: { mode: ISTIO_MUTUAL, subjectAltNames: ["spiffe://new.test/ns/shop/sa/web"] } }');
-    expect(namesOf(cluster(service + ruled, { meshConfig: renamed }).transportSocket)).toEqual(
+    expect(namesOf(cluster(service + ruled, { meshConfig: renamedDomain }).transportSocket)).toEqual(
       under('/ns/shop/sa/web', 'new.test'),
     );
   });
@@ -104,9 +104,9 @@ describe('automatic mutual TLS', () => {
 
   it('an original-destination cluster uses auto mTLS for either all or no connections', () => {
     const passthrough = service + rule('{ loadBalancer: { simple: PASSTHROUGH } }');
-    const taken = cluster(passthrough);
-    expect(taken.transportSocketMatches).toEqual([]);
-    expect(tlsOf(taken.transportSocket).sni).toBe('outbound_.80_._.web.test');
+    const tlsCluster = cluster(passthrough);
+    expect(tlsCluster.transportSocketMatches).toEqual([]);
+    expect(tlsOf(tlsCluster.transportSocket).sni).toBe('outbound_.80_._.web.test');
     const refusing = 'serviceAccount: web, labels: { security.istio.io/tlsMode: disabled }';
     expect(cluster(passthrough.replace('serviceAccount: web', refusing)).transportSocket).toBeUndefined();
   });

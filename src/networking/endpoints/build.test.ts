@@ -98,11 +98,11 @@ describe('endpoints of a cluster', () => {
 });
 
 describe('endpoints in another network', () => {
-  const rule = (tls: string, more = ''): string => `
+  const rule = (tls: string, extraSettings = ''): string => `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata: { name: far }
-spec: { host: far.test, subsets: [{ name: v1, labels: {} }], trafficPolicy: { tls: { ${tls} }${more} } }
+spec: { host: far.test, subsets: [{ name: v1, labels: {} }], trafficPolicy: { tls: { ${tls} }${extraSettings} } }
 ---`;
   const mesh = `
 apiVersion: networking.istio.io/v1
@@ -123,27 +123,32 @@ metadata: { name: east-west, namespace: istio-system, labels: { topology.istio.i
 spec: { type: LoadBalancer, clusterIP: 10.1.0.9, ports: [{ name: tls, port: 15443 }] }
 status: { loadBalancer: { ingress: [{ ip: 9.9.9.9 }] } }
 ---`;
-  const both = ['10.0.0.1:80', '9.9.9.9:15443'];
-  const near = ['10.0.0.1:80'];
+  const bothAddresses = ['10.0.0.1:80', '9.9.9.9:15443'];
+  const nearAddresses = ['10.0.0.1:80'];
 
   it.each<[string, string, string, string[]]>([
-    ['without settings', '', '', both],
-    ['a rule requires mutual TLS', rule('mode: ISTIO_MUTUAL'), '', both],
-    ['a rule disables TLS', rule('mode: DISABLE'), '', near],
-    ['a rule requires other TLS', rule('mode: SIMPLE'), '', near],
+    ['without settings', '', '', bothAddresses],
+    ['a rule requires mutual TLS', rule('mode: ISTIO_MUTUAL'), '', bothAddresses],
+    ['a rule disables TLS', rule('mode: DISABLE'), '', nearAddresses],
+    ['a rule requires other TLS', rule('mode: SIMPLE'), '', nearAddresses],
     [
       'a rule disables TLS for the port',
       rule('mode: ISTIO_MUTUAL', ', portLevelSettings: [{ port: { number: 80 }, tls: { mode: DISABLE } }]'),
       '',
-      near,
+      nearAddresses,
     ],
-    ['the mesh disables auto mTLS', '', 'enableAutoMtls: false', near],
-    ['the mesh disables auto mTLS, but a rule requires it', rule('mode: ISTIO_MUTUAL'), 'enableAutoMtls: false', both],
+    ['the mesh disables auto mTLS', '', 'enableAutoMtls: false', nearAddresses],
+    [
+      'the mesh disables auto mTLS, but a rule requires it',
+      rule('mode: ISTIO_MUTUAL'),
+      'enableAutoMtls: false',
+      bothAddresses,
+    ],
   ])('clients reach remote endpoints through a gateway only with mutual TLS: %s', (_, rules, meshConfig, expected) => {
     const { context } = givenMesh(mesh + rules, { meshConfig });
     const client = { ...givenShape(), network: 'n1' };
     expect(addressesOf('outbound|80||far.test', context, client)).toEqual(expected);
-    expect(addressesOf('outbound_.80_._.far.test', context, client)).toEqual(both);
+    expect(addressesOf('outbound_.80_._.far.test', context, client)).toEqual(bothAddresses);
   });
 
   it.each<[string, string, string[]]>([
@@ -157,7 +162,7 @@ kind: WorkloadEntry
 metadata: { name: ${name}, labels: { app: far, security.istio.io/tlsMode: istio } }
 spec: { network: n2, weight: 3 }
 ---`;
-    const selecting = mesh
+    const selectorMesh = mesh
       .replace('  endpoints:', '  workloadSelector: { labels: { app: far } }')
       .replaceAll(/ {4}- .*\n/g, '');
     const localEntry = `
@@ -166,7 +171,7 @@ kind: WorkloadEntry
 metadata: { name: near, labels: { app: far, security.istio.io/tlsMode: istio } }
 spec: { address: 10.0.0.1, network: n1 }
 ---`;
-    const { context } = givenMesh(selecting + localEntry + entry('a') + entry('b'));
+    const { context } = givenMesh(selectorMesh + localEntry + entry('a') + entry('b'));
     const client = { ...givenShape(), network };
     expect(addressesOf('outbound|80||far.test', context, client)).toEqual(expected);
   });

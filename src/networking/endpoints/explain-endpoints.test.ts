@@ -134,10 +134,10 @@ endpoints:
   });
 
   it('host names are reported only if Envoy does not resolve them', () => {
-    const named = (resolution: string) => {
+    const explainResolution = (resolution: string) => {
       const { context } = givenMesh(entry(`resolution: ${resolution}, endpoints: [{ address: vm.test }]`, 'dns'));
       return explainEndpoints('outbound|80||web.test', givenShape({ namespace: 'shop' }, context), context);
     };
-    expect(named('DNS')).toEqual([]);
+    expect(explainResolution('DNS')).toEqual([]);
   });
 });

@@ -18,7 +18,7 @@ function mesh(service: string, { rule = '', ...features }: Partial<Features> & {
     ([health, condition], index) =>
       `{ addresses: [10.0.0.${index + 1}], conditions: ${condition}, nodeName: node-${index % 2}, targetRef: { kind: Pod, name: ${health} } }`,
   );
-  const given = givenMesh(`
+  const baseMesh = givenMesh(`
 apiVersion: v1
 kind: Service
 metadata: { name: web, namespace: default${service.includes('session') ? ', labels: { istio.io/persistent-session: "yes" }' : ''} }
@@ -49,7 +49,7 @@ metadata: { name: web }
 spec: { host: web, trafficPolicy: ${rule} }`
 }
 `);
-  const { context, configs, registry } = given;
+  const { context, configs, registry } = baseMesh;
   const { version, domain } = context;
   const all = { ...defaultFeatures, ...features };
   return buildPushContext({ version, mesh: context.mesh, domain, configs, ...registry, features: all });

@@ -3,7 +3,7 @@ import type { Endpoint } from '../../model/services/service.ts';
 import type { LocalityOrdering } from '../traffic/traffic-policy.ts';
 import { localityGroups, localityMatches } from './locality-groups.ts';
 
-function endpoint(locality: string, more: Partial<Endpoint> = {}): Endpoint {
+function endpoint(locality: string, overrides: Partial<Endpoint> = {}): Endpoint {
   return {
     address: '10.0.0.1',
     port: 80,
@@ -18,7 +18,7 @@ function endpoint(locality: string, more: Partial<Endpoint> = {}): Endpoint {
     namespace: 'default',
     workloadName: '',
     health: 'healthy',
-    ...more,
+    ...overrides,
   };
 }
 
@@ -38,12 +38,12 @@ function order(
   }).map((group) => `${group.locality}: ${group.weight}@${group.priority}`);
 }
 
-const everywhere = ['us/a', 'eu/b', 'eu/a/2', 'eu/a/1', 'ap/a'].map((locality) => endpoint(locality));
+const allRegions = ['us/a', 'eu/b', 'eu/a/2', 'eu/a/1', 'ap/a'].map((locality) => endpoint(locality));
 
 describe('endpoints by locality', () => {
   it("groups are sorted, and their weight is the sum of their endpoints' weights, which default to 1", () => {
-    const some = [endpoint('us/a', { weight: 3 }), endpoint('eu/a'), endpoint('us/a')];
-    expect(order(some, undefined)).toEqual(['eu/a: 1@0', 'us/a: 4@0']);
+    const endpoints = [endpoint('us/a', { weight: 3 }), endpoint('eu/a'), endpoint('us/a')];
+    expect(order(endpoints, undefined)).toEqual(['eu/a: 1@0', 'us/a: 4@0']);
   });
 
   it('weights are scaled down proportionally if Envoy cannot represent their sum', () => {
@@ -70,34 +70,34 @@ describe('endpoints by locality', () => {
 
   it("priorities do not exceed Envoy's maximum", () => {
     const labels = Array.from({ length: 200 }, (_, i) => `l${i}`);
-    const some = labels.map((_, i) =>
+    const endpoints = labels.map((_, i) =>
       endpoint('', { labels: Object.fromEntries(labels.slice(0, i).map((label) => [label, 'x'])) }),
     );
     const proxyLabels = Object.fromEntries(labels.map((label) => [label, 'x']));
-    const priorities = order(some, { failoverPriority: labels }, { labels: proxyLabels }).map((text) =>
+    const priorities = order(endpoints, { failoverPriority: labels }, { labels: proxyLabels }).map((text) =>
       Number(text.split('@')[1]),
     );
     expect([Math.min(...priorities), Math.max(...priorities)]).toEqual([0, 128]);
   });
 
   it('failover prefers nearby localities and has contiguous priorities', () => {
-    expect(order(everywhere, {})).toEqual(['ap/a: 1@3', 'eu/a/1: 1@0', 'eu/a/2: 1@1', 'eu/b: 1@2', 'us/a: 1@3']);
+    expect(order(allRegions, {})).toEqual(['ap/a: 1@3', 'eu/a/1: 1@0', 'eu/a/2: 1@1', 'eu/b: 1@2', 'us/a: 1@3']);
     expect(order([endpoint('us/a'), endpoint('eu/b')], {})).toEqual(['eu/b: 1@0', 'us/a: 1@1']);
   });
 
   it('failover prefers the configured region', () => {
     const setting = { failover: [{ from: 'eu', to: 'us' }] };
-    expect(order(everywhere, setting)).toContain('us/a: 1@3');
-    expect(order(everywhere, setting)).toContain('ap/a: 1@4');
+    expect(order(allRegions, setting)).toContain('us/a: 1@3');
+    expect(order(allRegions, setting)).toContain('ap/a: 1@4');
   });
 
   it('failover requires outlier detection, because Envoy would otherwise never leave the first priority', () => {
-    expect(order(everywhere, {}, { outlierDetection: false }).every((text) => text.endsWith('@0'))).toBe(true);
+    expect(order(allRegions, {}, { outlierDetection: false }).every((text) => text.endsWith('@0'))).toBe(true);
   });
 
   it('distribution divides the weight of a wildcard among its localities, and omits localities without weight', () => {
     const setting = { distribute: [{ from: 'eu/a/*', to: { 'eu/a/1': 70, 'eu/*': 30 } }] };
-    expect(order(everywhere, setting, { outlierDetection: false })).toEqual([
+    expect(order(allRegions, setting, { outlierDetection: false })).toEqual([
       'eu/a/1: 70@0',
       'eu/a/2: 15@0',
       'eu/b: 15@0',
@@ -106,36 +106,39 @@ describe('endpoints by locality', () => {
 
   it('failoverPriority orders endpoints by the number of labels that match those of the proxy', () => {
     const setting = { failoverPriority: ['version', 'topology.kubernetes.io/region'] };
-    const some = [
+    const endpoints = [
       endpoint('us/a', { labels: { version: 'v1' } }),
       endpoint('eu/a', { labels: { version: 'v2' } }),
       endpoint('eu/b', { labels: { version: 'v1' } }),
     ];
-    expect(order(some, setting, { labels: { version: 'v1' } })).toEqual(['eu/b: 1@0', 'us/a: 1@1', 'eu/a: 1@2']);
+    expect(order(endpoints, setting, { labels: { version: 'v1' } })).toEqual(['eu/b: 1@0', 'us/a: 1@1', 'eu/a: 1@2']);
   });
 
   it('failoverPriority can require a label value that the proxy does not have', () => {
     const setting = { failoverPriority: ['version=v2'] };
-    const some = [endpoint('eu/a', { labels: { version: 'v1' } }), endpoint('eu/a', { labels: { version: 'v2' } })];
-    expect(order(some, setting, { labels: { version: 'v1' } })).toEqual(['eu/a: 1@0', 'eu/a: 1@1']);
+    const endpoints = [
+      endpoint('eu/a', { labels: { version: 'v1' } }),
+      endpoint('eu/a', { labels: { version: 'v2' } }),
+    ];
+    expect(order(endpoints, setting, { labels: { version: 'v1' } })).toEqual(['eu/a: 1@0', 'eu/a: 1@1']);
   });
 
   it('trafficDistribution prefers nearby endpoints, with or without outlier detection', () => {
-    const near = (locality: string, more: Partial<Endpoint> = {}): Endpoint =>
-      endpoint(locality, { network: 'n', ...more });
-    const some = [
-      near('eu/a/1', { nodeName: 'node-1' }),
-      near('eu/a/1', { nodeName: 'node-2' }),
-      near('eu/a/2'),
-      near('eu/b'),
-      near('us/a'),
+    const nearEndpoint = (locality: string, overrides: Partial<Endpoint> = {}): Endpoint =>
+      endpoint(locality, { network: 'n', ...overrides });
+    const endpoints = [
+      nearEndpoint('eu/a/1', { nodeName: 'node-1' }),
+      nearEndpoint('eu/a/1', { nodeName: 'node-2' }),
+      nearEndpoint('eu/a/2'),
+      nearEndpoint('eu/b'),
+      nearEndpoint('us/a'),
       endpoint('eu/a/1', { network: 'other' }),
     ];
-    const without = { outlierDetection: false };
+    const noOutlierDetection = { outlierDetection: false };
     const zone = ['eu/a/1: 2@0', 'eu/a/2: 1@0', 'eu/b: 1@1', 'us/a: 1@2', 'eu/a/1: 1@3'];
-    expect(order(some, { distribution: 'PreferSameZone' }, without)).toEqual(zone);
+    expect(order(endpoints, { distribution: 'PreferSameZone' }, noOutlierDetection)).toEqual(zone);
     const node = ['eu/a/1: 1@0', 'eu/a/1: 1@1', 'eu/a/2: 1@2', 'eu/b: 1@3', 'us/a: 1@4', 'eu/a/1: 1@5'];
-    expect(order(some, { distribution: 'PreferSameNode' }, without)).toEqual(node);
+    expect(order(endpoints, { distribution: 'PreferSameNode' }, noOutlierDetection)).toEqual(node);
   });
 });
 

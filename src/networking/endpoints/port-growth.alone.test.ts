@@ -4,7 +4,7 @@ import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
 import { endpointType } from '../index.ts';
 
-const [few, many] = [20, 80];
+const [smallCount, largeCount] = [20, 80];
 const maxExponent = 1.2;
 
 it('finding the endpoints of one port does not visit those of other ports', () => {
@@ -20,5 +20,5 @@ it('finding the endpoints of one port does not visit those of other ports', () =
     return countedWork(() => expect(node.get(endpointType, names)!.resources.size).toBe(size));
   };
   // The exponent is above 1, because finding a port by number is linear.
-  expect(growthOfWork(work, few, many).exponent).toBeLessThan(maxExponent);
+  expect(growthOfWork(work, smallCount, largeCount).exponent).toBeLessThan(maxExponent);
 });

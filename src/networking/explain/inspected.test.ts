@@ -36,7 +36,9 @@ test.each([
 
 test('the HTTP inspector does not read TLS connections or HTTP/2 as request lines', () => {
   const listener = listenerWith(tls, http);
-  const long = requestOf(70_000);
-  expect(httpInspectorOutcome(listener, { ...long, tls: { alpn: [] } })).toBeUndefined();
-  expect(httpInspectorOutcome(listener, { ...long, http: { ...long.http!, version: 'HTTP/2' } })).toBeUndefined();
+  const longRequest = requestOf(70_000);
+  expect(httpInspectorOutcome(listener, { ...longRequest, tls: { alpn: [] } })).toBeUndefined();
+  expect(
+    httpInspectorOutcome(listener, { ...longRequest, http: { ...longRequest.http!, version: 'HTTP/2' } }),
+  ).toBeUndefined();
 });

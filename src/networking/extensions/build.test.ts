@@ -10,23 +10,23 @@ import { buildWasmPlugins, fetchedPlugin } from './build.ts';
 
 const hash = '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae';
 
-function buildPlugin(spec: string, more = '', node: GivenNode = {}) {
+function buildPlugin(spec: string, extraSpec = '', node: GivenNode = {}) {
   const { context } = givenMesh(`
 apiVersion: extensions.istio.io/v1alpha1
 kind: WasmPlugin
 metadata: { name: one.two, namespace: shop }
 spec: ${spec}
-${more}`);
+${extraSpec}`);
   const shape = givenShape({ namespace: 'shop', labels: { app: 'web' }, ...node }, context);
   const resources = buildWasmPlugins(shape, context, ['shop.one.two', 'shop.other', 'nonsense']);
   const [plugin] = context.policiesFor(shape).wasmPlugins;
-  const fetched = plugin && fetchedPlugin(plugin, shape, context);
+  const fetchedConfig = plugin && fetchedPlugin(plugin, shape, context);
   // The listener contains plugins with remote code. Other plugins are requested by name.
-  expect(resources.map(({ name }) => name)).toEqual(plugin === undefined || fetched ? [] : ['shop.one.two']);
-  const packed = fetched ?? (resources[0]?.message as TypedExtensionConfig | undefined)?.typedConfig;
+  expect(resources.map(({ name }) => name)).toEqual(plugin === undefined || fetchedConfig ? [] : ['shop.one.two']);
+  const packedConfig = fetchedConfig ?? (resources[0]?.message as TypedExtensionConfig | undefined)?.typedConfig;
   return {
-    wasm: packed && (anyUnpack(packed, WasmSchema) as Wasm | undefined),
-    rbac: packed && (anyUnpack(packed, RBACSchema) as RBAC | undefined),
+    wasm: packedConfig && (anyUnpack(packedConfig, WasmSchema) as Wasm | undefined),
+    rbac: packedConfig && (anyUnpack(packedConfig, RBACSchema) as RBAC | undefined),
   };
 }
 
@@ -111,7 +111,7 @@ stringData: { "${key}": '${secret}' }
       const vm = wasm?.config?.vm;
       return vm?.case === 'vmConfig' ? (vm.value.environmentVariables?.keyValues ?? {}) : {};
     };
-    const spec = (more: string): string => `{ url: example.com/image:1, imagePullSecret: pull${more} }`;
+    const spec = (extraSpec: string): string => `{ url: example.com/image:1, imagePullSecret: pull${extraSpec} }`;
     const variables = variablesOf(spec(', imagePullPolicy: Always'), secrets('shop'));
     expect(variables).toMatchObject({
       ISTIO_META_WASM_IMAGE_PULL_SECRET: secret,
@@ -160,8 +160,8 @@ stringData: { ".dockerconfigjson": '{"auths":{"secret.test":{}}}' }`);
       const vm = buildPlugin(spec, modules).wasm!.config!.vm;
       return vm.case === 'vmConfig' ? vm.value.vmId : '';
     };
-    const remote = (sha256: string, more = ''): string =>
-      `{ url: "http://modules.test:8080/a.wasm", sha256: ${sha256}${more} }`;
+    const remote = (sha256: string, extraSpec = ''): string =>
+      `{ url: "http://modules.test:8080/a.wasm", sha256: ${sha256}${extraSpec} }`;
     const env = (value: string): string => `, vmConfig: { env: [{ name: A, value: ${value} }] }`;
     const specs = [
       ...[remote(hash), remote(hash.replace('2', '3')), remote(hash, env('a')), remote(hash, env('b'))],
@@ -177,11 +177,11 @@ stringData: { ".dockerconfigjson": '{"auths":{"secret.test":{}}}' }`);
     ['a registry image, without an agent that pulls it', 'example.com/image:1', ''],
     ['a URL whose host is not a service', 'http://elsewhere.test/a.wasm', `, sha256: ${hash}`],
     ['an HTTP URL without checksum', 'http://modules.test:8080/a.wasm', ''],
-  ])('a plugin without FAIL_OPEN denies everything with %s', (_, url, more) => {
-    const closed = buildPlugin(`{ url: "${url}"${more} }`, modules);
-    expect(closed.wasm).toBeUndefined();
-    expect(closed.rbac?.rules).toMatchObject({ action: 0, policies: {} });
-    expect(buildPlugin(`{ url: "${url}"${more}, failStrategy: FAIL_OPEN }`, modules).rbac?.rules).toBeUndefined();
+  ])('a plugin without FAIL_OPEN denies everything with %s', (_, url, extraSpec) => {
+    const closedPlugin = buildPlugin(`{ url: "${url}"${extraSpec} }`, modules);
+    expect(closedPlugin.wasm).toBeUndefined();
+    expect(closedPlugin.rbac?.rules).toMatchObject({ action: 0, policies: {} });
+    expect(buildPlugin(`{ url: "${url}"${extraSpec}, failStrategy: FAIL_OPEN }`, modules).rbac?.rules).toBeUndefined();
   });
 
   it.each([
@@ -189,10 +189,10 @@ stringData: { ".dockerconfigjson": '{"auths":{"secret.test":{}}}' }`);
     ['a build without V8', { version: [1, 38, 3], hasV8: false }],
   ] as const)('a plugin without FAIL_OPEN denies everything on an Envoy with %s', (_, envoy) => {
     for (const url of ['file:///a.wasm', 'http://modules.test:8080/a.wasm']) {
-      const spec = (more = ''): string => `{ url: "${url}", sha256: ${hash}${more} }`;
-      const closed = buildPlugin(spec(), modules, { envoy });
-      expect(closed.wasm).toBeUndefined();
-      expect(closed.rbac?.rules).toMatchObject({ action: 0, policies: {} });
+      const spec = (extraSpec = ''): string => `{ url: "${url}", sha256: ${hash}${extraSpec} }`;
+      const closedPlugin = buildPlugin(spec(), modules, { envoy });
+      expect(closedPlugin.wasm).toBeUndefined();
+      expect(closedPlugin.rbac?.rules).toMatchObject({ action: 0, policies: {} });
       expect(buildPlugin(spec(', failStrategy: FAIL_OPEN'), modules, { envoy }).rbac?.rules).toBeUndefined();
       expect(buildPlugin(spec(), modules, { envoy: { version: [1, 38, 2], hasV8: true } }).wasm).toBeDefined();
     }
@@ -205,17 +205,17 @@ kind: WasmPlugin
 metadata: { name: one, namespace: shop }
 spec: { url: "file:///a.wasm" }`);
     const recalled = new Map<string, { readonly dependsOn: readonly ConfigKey[] }>();
-    const memory: Memory = {
-      recall: (type, key, _, make) => {
-        const known = recalled.get(`${type} ${key}`) ?? make(undefined);
-        recalled.set(`${type} ${key}`, known);
-        return known as ReturnType<typeof make>;
+    const cache: Memory = {
+      recall: (type, key, _, build) => {
+        const cachedValue = recalled.get(`${type} ${key}`) ?? build(undefined);
+        recalled.set(`${type} ${key}`, cachedValue);
+        return cachedValue as ReturnType<typeof build>;
       },
       latest: (type, key) => recalled.get(`${type} ${key}`),
     };
     const types = [36, 40, 36].map((minor) => {
       const shape = givenShape({ namespace: 'shop', envoy: { version: [1, minor, 0], hasV8: true } }, context);
-      const [resource] = buildWasmPlugins(shape, context, ['shop.one'], memory);
+      const [resource] = buildWasmPlugins(shape, context, ['shop.one'], cache);
       return (resource!.message as TypedExtensionConfig).typedConfig!.typeUrl.split('.').at(-1);
     });
     expect(types).toEqual(['RBAC', 'Wasm', 'RBAC']);

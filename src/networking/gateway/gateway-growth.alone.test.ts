@@ -6,12 +6,12 @@ import type { Config } from '../../model/config/config.ts';
 import { readConfigFile } from '../../model/config/config-file.ts';
 import { clusterType, listenerType, routeType, secretType } from '../index.ts';
 
-const [few, many] = [100, 400];
+const [smallCount, largeCount] = [100, 400];
 /** Maximum growth exponent of the number of calls. */
 const maxExponent = 1.2;
 
-const times = <T>(size: number, make: (index: number) => T): T[] =>
-  Array.from({ length: size }, (_, index) => make(index));
+const times = <T>(size: number, build: (index: number) => T): T[] =>
+  Array.from({ length: size }, (_, index) => build(index));
 const host = (index: number): string => `h${index}.example.com`;
 
 function service(index: number): Config {
@@ -29,21 +29,26 @@ const destination = (index: number): object => ({ host: `s${index}.edge.svc.clus
 function virtualService(
   index: number,
   gateways: readonly string[],
-  more: object = {},
+  extraFields: object = {},
   hosts = [host(index)],
   to = 0,
 ): Config {
   const http = [{ route: [{ destination: destination(to) }] }];
-  return givenObject('VirtualService', 'edge', `v${index}`, { hosts, gateways, http, ...more }, index);
+  return givenObject('VirtualService', 'edge', `v${index}`, { hosts, gateways, http, ...extraFields }, index);
 }
 
 function gateway(name: string, servers: readonly object[], age = 0): Config {
   return givenObject('Gateway', 'edge', name, { selector: {}, servers }, age);
 }
 
-function httpsServer(index: number, more: object = {}): object {
+function httpsServer(index: number, extraFields: object = {}): object {
   const tls = { mode: 'SIMPLE', credentialName: `cert-${index}` };
-  return { port: { number: 443, name: `https-${index}`, protocol: 'HTTPS' }, hosts: [host(index)], tls, ...more };
+  return {
+    port: { number: 443, name: `https-${index}`, protocol: 'HTTPS' },
+    hosts: [host(index)],
+    tls,
+    ...extraFields,
+  };
 }
 
 function envoyFilters(name: string, configPatches: readonly object[]): Config {
@@ -80,12 +85,12 @@ function serve({ objects, routes = [], secrets = [], labels = {}, change }: Requ
   const world = new GivenWorld(objects);
   const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router', secrets: true, labels });
   const watched = [clusterType, listenerType, routeType, secretType];
-  const take = (types: readonly string[]): number => {
+  const countResources = (types: readonly string[]): number => {
     const names = (type: string) => (type === routeType ? routes : type === secretType ? secrets : '*');
     return types.reduce((sum, type) => sum + node.get(type, names(type))!.resources.size, 0);
   };
-  expect(take(watched)).toBeGreaterThan(0);
-  if (change !== undefined) take(node.typesToPush(world.put(change), watched));
+  expect(countResources(watched)).toBeGreaterThan(0);
+  if (change !== undefined) countResources(node.typesToPush(world.put(change), watched));
 }
 
 const httpsRoutes = (size: number, gatewayOf: (index: number) => string = () => 'g'): string[] =>
@@ -327,7 +332,7 @@ describe('the cost of a gateway', () => {
       const requested = meshOf(size);
       return countedWork(() => serve(requested));
     };
-    const { exponent, tooFast } = growthOfWork(work, few, many);
+    const { exponent, tooFast } = growthOfWork(work, smallCount, largeCount);
     expect(tooFast).toEqual([]);
     expect(exponent).toBeLessThan(maxExponent);
   });
@@ -348,7 +353,7 @@ describe('the cost of a gateway', () => {
         expect([configs.length, problems.length]).toEqual([size + 1, 0]);
       });
     };
-    const { exponent, tooFast } = growthOfWork(work, few, many);
+    const { exponent, tooFast } = growthOfWork(work, smallCount, largeCount);
     expect(tooFast).toEqual([]);
     expect(exponent).toBeLessThan(maxExponent);
   });

@@ -15,29 +15,29 @@ spec: { selector: {}, servers: ${servers} }
 
 const tls = 'tls: { mode: SIMPLE, serverCertificate: /c, privateKey: /k }';
 
-function merge(yaml: string, about: Partial<ProxyShape> = {}): MergedGateways {
-  return mergeGateways({ ...givenShape({ type: 'router' }), ...about }, givenMesh(yaml).context);
+function merge(yaml: string, overrides: Partial<ProxyShape> = {}): MergedGateways {
+  return mergeGateways({ ...givenShape({ type: 'router' }), ...overrides }, givenMesh(yaml).context);
 }
 
 describe('Gateway servers on the same proxy', () => {
   it('servers share HTTP ports and their routes', () => {
-    const merged = merge(
+    const mergedGateways = merge(
       gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: [a.test] }]') +
         gateway('b', '[{ port: { number: 80, name: http, protocol: HTTP2 }, hosts: [b.test] }]'),
     );
-    expect(merged.ports).toHaveLength(1);
-    expect(merged.routes.get('http.80')?.map(({ gateway }) => gateway.name)).toEqual(['a', 'b']);
+    expect(mergedGateways.ports).toHaveLength(1);
+    expect(mergedGateways.routes.get('http.80')?.map(({ gateway }) => gateway.name)).toEqual(['a', 'b']);
   });
 
   it('servers share TLS ports by host, and a younger server does not receive the hosts of an older one', () => {
-    const merged = merge(
+    const mergedGateways = merge(
       gateway('a', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.test], ${tls} }]`) +
         gateway('b', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.test, b.test], ${tls} }]`) +
         gateway('c', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [b.test], ${tls} }]`),
     );
-    expect(merged.ports[0]?.servers.map(({ hosts }) => hosts)).toEqual([['a.test'], ['b.test']]);
-    expect([...merged.routes.keys()]).toEqual(['https.443.https.a.default', 'https.443.https.b.default']);
-    expect(merged.rejected).toEqual([
+    expect(mergedGateways.ports[0]?.servers.map(({ hosts }) => hosts)).toEqual([['a.test'], ['b.test']]);
+    expect([...mergedGateways.routes.keys()]).toEqual(['https.443.https.a.default', 'https.443.https.b.default']);
+    expect(mergedGateways.rejected).toEqual([
       'Gateway/default/b server https: a.test is served by default/a on port 443',
       'Gateway/default/c server https: b.test is served by default/b on port 443',
     ]);
@@ -46,17 +46,21 @@ describe('Gateway servers on the same proxy', () => {
   it('an HTTPS server is rejected if another server, which the reason names, has the same route configuration name', () => {
     const server = (name: string, host: string): string =>
       `[{ port: { number: 443, name: ${name}, protocol: HTTPS }, hosts: [${host}], ${tls} }]`;
-    const merged = merge(gateway('a', server('x.y', 'a.test')) + gateway('y.a', server('x', 'b.test')));
-    expect(merged.rejected).toEqual([expect.stringContaining('an HTTPS server of default/a has the same port name')]);
+    const mergedGateways = merge(gateway('a', server('x.y', 'a.test')) + gateway('y.a', server('x', 'b.test')));
+    expect(mergedGateways.rejected).toEqual([
+      expect.stringContaining('an HTTPS server of default/a has the same port name'),
+    ]);
   });
 
   it('servers share hosts case-insensitively, because SNI is case-insensitive and Envoy rejects duplicate chains', () => {
-    const merged = merge(
+    const mergedGateways = merge(
       gateway('a', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [A.Test], ${tls} }]`) +
         gateway('b', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.TEST], ${tls} }]`),
     );
-    expect(merged.ports[0]?.servers.map(({ hosts }) => hosts)).toEqual([['a.test']]);
-    expect(merged.rejected).toEqual(['Gateway/default/b server https: a.test is served by default/a on port 443']);
+    expect(mergedGateways.ports[0]?.servers.map(({ hosts }) => hosts)).toEqual([['a.test']]);
+    expect(mergedGateways.rejected).toEqual([
+      'Gateway/default/b server https: a.test is served by default/a on port 443',
+    ]);
   });
 
   describe('two TLS servers with the same host and different client requirements (istio 13717)', () => {
@@ -66,7 +70,7 @@ describe('Gateway servers on the same proxy', () => {
       const port = '{ port: { number: 443, name: https, protocol: HTTPS }';
       return `[${port}, hosts: [${hosts}], tls: { mode: ${mode}${files}${roots} } }]`;
     };
-    const served = (yaml: string): Record<string, string> =>
+    const gatewayByHost = (yaml: string): Record<string, string> =>
       Object.fromEntries(
         merge(yaml).ports.flatMap(({ servers }) =>
           servers.flatMap(({ hosts, gateway: { name } }) => hosts.map((host) => [host, name])),
@@ -80,19 +84,21 @@ describe('Gateway servers on the same proxy', () => {
       ['MUTUAL', 'SIMPLE', 'g1'],
       ['MUTUAL', 'MUTUAL', 'g1'],
       ['PASSTHROUGH', 'MUTUAL', 'g1'],
-    ])('the stricter server gets the host in a namespace with the modes %s and %s', (older, younger, owner) => {
-      const yaml = gateway('g1', server(older, 'x.test')) + gateway('g2', server(younger, 'x.test, y.test'));
-      expect(served(yaml)).toEqual({ 'x.test': owner, 'y.test': 'g2' });
-      const [lost] = merge(yaml).rejected;
+    ])('the stricter server gets the host in a namespace with the modes %s and %s', (olderTls, younger, owner) => {
+      const yaml = gateway('g1', server(olderTls, 'x.test')) + gateway('g2', server(younger, 'x.test, y.test'));
+      expect(gatewayByHost(yaml)).toEqual({ 'x.test': owner, 'y.test': 'g2' });
+      const [rejectedServer] = merge(yaml).rejected;
       const [loser, other] = owner === 'g1' ? ['g2', 'g1'] : ['g1', 'g2'];
-      expect(lost).toContain(`Gateway/default/${loser} server https: x.test is served by default/${other} on port 443`);
+      expect(rejectedServer).toContain(
+        `Gateway/default/${loser} server https: x.test is served by default/${other} on port 443`,
+      );
     });
 
     it('the oldest server gets the host if the namespaces differ, and its weaker requirements are reported', () => {
       const yaml =
         gateway('g1', server('SIMPLE', 'x.test'), 'bank') +
         gateway('g2', server('MUTUAL', 'x.test, y.test'), 'mallory');
-      expect(served(yaml)).toEqual({ 'x.test': 'g1', 'y.test': 'g2' });
+      expect(gatewayByHost(yaml)).toEqual({ 'x.test': 'g1', 'y.test': 'g2' });
       expect(merge(yaml).rejected).toEqual([
         'Gateway/mallory/g2 server https: x.test is served by bank/g1 on port 443, with mode SIMPLE instead of MUTUAL',
       ]);
@@ -102,8 +108,8 @@ describe('Gateway servers on the same proxy', () => {
   describe('TLS servers with different requirements', () => {
     const server = (hosts: string, tls: string): string =>
       `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [${hosts}], tls: { serverCertificate: /c, privateKey: /k, ${tls} } }]`;
-    const two = (older: string, younger: string): MergedGateways =>
-      merge(gateway('g1', server('x.test', older)) + gateway('g2', server('x.test, y.test', younger)));
+    const mergeTwo = (olderTls: string, younger: string): MergedGateways =>
+      merge(gateway('g1', server('x.test', olderTls)) + gateway('g2', server('x.test, y.test', younger)));
     const mutual = 'mode: MUTUAL, caCertificates: /ca';
 
     it.each([
@@ -120,19 +126,19 @@ describe('Gateway servers on the same proxy', () => {
       ['pinned certificates', mutual, `${mutual}, verifyCertificateHash: [${'a'.repeat(64)}]`],
       ['a revocation list', mutual, `${mutual}, caCrl: /crl`],
       ['an HTTPS redirect', 'mode: SIMPLE', 'mode: SIMPLE, httpsRedirect: true'],
-    ])('the stricter server gets the shared host, regardless of age: %s', (_, wide, strict) => {
+    ])('the stricter server gets the shared host, regardless of age: %s', (_, wideTls, strict) => {
       const hosts = ({ ports }: MergedGateways) =>
         ports[0]!.servers.map(({ gateway: { name }, hosts: ownHosts }) => `${name}: ${ownHosts}`);
-      expect(hosts(two(wide, strict))).toEqual(['g2: x.test,y.test']);
-      expect(hosts(two(strict, wide))).toEqual(['g1: x.test', 'g2: y.test']);
-      const [lost] = two(strict, wide).rejected;
-      expect(lost).toBe('Gateway/default/g2 server https: x.test is served by default/g1 on port 443');
+      expect(hosts(mergeTwo(wideTls, strict))).toEqual(['g2: x.test,y.test']);
+      expect(hosts(mergeTwo(strict, wideTls))).toEqual(['g1: x.test', 'g2: y.test']);
+      const [rejectedServer] = mergeTwo(strict, wideTls).rejected;
+      expect(rejectedServer).toBe('Gateway/default/g2 server https: x.test is served by default/g1 on port 443');
     });
 
     it('the shared host has the requirements of both servers and a separate route configuration', () => {
-      const merged = two('mode: SIMPLE, minProtocolVersion: TLSV1_3, httpsRedirect: true', mutual);
-      const served = merged.ports[0]!.servers;
-      expect(served.map(({ hosts, routeName, server: { tls } }) => [hosts, routeName, tls])).toEqual([
+      const mergedGateways = mergeTwo('mode: SIMPLE, minProtocolVersion: TLSV1_3, httpsRedirect: true', mutual);
+      const mergedServers = mergedGateways.ports[0]!.servers;
+      expect(mergedServers.map(({ hosts, routeName, server: { tls } }) => [hosts, routeName, tls])).toEqual([
         [
           ['x.test'],
           'https.443.https.g2.default.x.test',
@@ -140,8 +146,10 @@ describe('Gateway servers on the same proxy', () => {
         ],
         [['y.test'], 'https.443.https.g2.default', expect.not.objectContaining({ minProtocolVersion: 'TLSV1_3' })],
       ]);
-      expect(merged.rejected).toEqual(['Gateway/default/g1 server https: x.test is served by default/g2 on port 443']);
-      expect(merged.overlapping).toEqual([
+      expect(mergedGateways.rejected).toEqual([
+        'Gateway/default/g1 server https: x.test is served by default/g2 on port 443',
+      ]);
+      expect(mergedGateways.overlapping).toEqual([
         'Gateway/default/g2 server https: x.test: the requirements of all servers of the namespace apply, this one has minProtocolVersion TLSV1_2 instead of TLSV1_3, httpsRedirect false instead of true',
       ]);
     });
@@ -165,8 +173,8 @@ describe('Gateway servers on the same proxy', () => {
       ],
     ])(
       'a host is closed and reported by both servers if no client can satisfy both requirements: %s',
-      (description, older, younger) => {
-        const { ports, rejected, overlapping } = two(older, younger);
+      (description, olderTls, younger) => {
+        const { ports, rejected, overlapping } = mergeTwo(olderTls, younger);
         expect(
           ports[0]!.servers.map(({ hosts, closed, routeName }) => [hosts, closed === undefined, routeName]),
         ).toEqual([
@@ -179,7 +187,7 @@ describe('Gateway servers on the same proxy', () => {
     );
 
     it('the older server gets a host with two different CAs, and the younger server reports this', () => {
-      const { ports, rejected } = two(mutual, 'mode: MUTUAL, caCertificates: /other');
+      const { ports, rejected } = mergeTwo(mutual, 'mode: MUTUAL, caCertificates: /other');
       expect(ports[0]!.servers.map(({ gateway: { name } }) => name)).toEqual(['g1', 'g2']);
       expect(rejected).toEqual([
         'Gateway/default/g2 server https: x.test is served by default/g1 on port 443, with client authority /ca instead of /other',
@@ -203,13 +211,15 @@ describe('Gateway servers on the same proxy', () => {
     });
 
     it('a wildcard does not serve a host of a stricter server, and both servers report this', () => {
-      const pair = (wide: string, narrow: string): MergedGateways =>
-        merge(gateway('w', server('"*.x.test"', wide)) + gateway('n', server('a.x.test, b.x.test', narrow), 'other'));
+      const pair = (wideTls: string, narrow: string): MergedGateways =>
+        merge(
+          gateway('w', server('"*.x.test"', wideTls)) + gateway('n', server('a.x.test, b.x.test', narrow), 'other'),
+        );
       const misdirected = ({ ports }: MergedGateways) =>
         ports[0]!.servers.map((one) => [...(one.misdirected?.keys() ?? [])]);
-      const closed = pair('mode: SIMPLE', mutual);
-      expect(misdirected(closed)).toEqual([['a.x.test', 'b.x.test'], []]);
-      expect(closed.overlapping).toEqual([
+      const closedPair = pair('mode: SIMPLE', mutual);
+      expect(misdirected(closedPair)).toEqual([['a.x.test', 'b.x.test'], []]);
+      expect(closedPair.overlapping).toEqual([
         'Gateway/default/w server https: requests for a.x.test and 1 more host get 421 over connections of this server, which has mode SIMPLE instead of MUTUAL of other/n',
       ]);
       const excepted = pair(mutual, 'mode: SIMPLE');
@@ -222,10 +232,10 @@ describe('Gateway servers on the same proxy', () => {
     });
 
     it('narrower wildcards and TLS passthrough servers are also compared, but AUTO_PASSTHROUGH servers are not', () => {
-      const through = (mode: string): string =>
+      const wildcardServer = (mode: string): string =>
         `[{ port: { number: 443, name: tls, protocol: TLS }, hosts: ["*.y.x.test"], tls: { mode: ${mode} } }]`;
       const of = (mode: string) =>
-        merge(gateway('w', server('"*"', 'mode: SIMPLE')) + gateway('n', through(mode))).ports[0]!.servers[0]!;
+        merge(gateway('w', server('"*"', 'mode: SIMPLE')) + gateway('n', wildcardServer(mode))).ports[0]!.servers[0]!;
       expect([...of('PASSTHROUGH').misdirected!.keys()]).toEqual(['*.y.x.test']);
       expect(of('AUTO_PASSTHROUGH').misdirected).toBeUndefined();
     });
@@ -250,39 +260,39 @@ describe('Gateway servers on the same proxy', () => {
   });
 
   it('a server of another type on an occupied port is rejected, and the reason names the owner', () => {
-    const merged = merge(
+    const mergedGateways = merge(
       gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }]') +
         gateway('b', '[{ port: { number: 80, name: tcp, protocol: TCP }, hosts: ["*"] }]'),
     );
-    expect(merged.ports.map(({ kind }) => kind)).toEqual(['http']);
-    expect(merged.rejected).toEqual([expect.stringContaining('port 80 is used by a http server of default/a')]);
+    expect(mergedGateways.ports.map(({ kind }) => kind)).toEqual(['http']);
+    expect(mergedGateways.rejected).toEqual([expect.stringContaining('port 80 is used by a http server of default/a')]);
   });
 
   it('servers with different bind addresses have separate listeners', () => {
-    const merged = merge(
+    const mergedGateways = merge(
       gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, bind: 127.0.0.1, hosts: ["*"] }]') +
         gateway('b', '[{ port: { number: 80, name: tcp, protocol: TCP }, hosts: ["*"] }]'),
     );
-    expect(merged.ports).toHaveLength(2);
-    expect([...merged.routes.keys()]).toEqual(['http.80.127.0.0.1']);
+    expect(mergedGateways.ports).toHaveLength(2);
+    expect([...mergedGateways.routes.keys()]).toEqual(['http.80.127.0.0.1']);
   });
 
   it('a server with a wildcard address shares the port with a server without an address', () => {
     const unsaid = gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: [a.test] }]');
-    const reported = (address: string): string =>
+    const boundGateway = (address: string): string =>
       gateway('b', `[{ port: { number: 80, name: http, protocol: HTTP }, bind: "${address}", hosts: [b.test] }]`);
     const names = (yaml: string, ipFamily: ProxyShape['ipFamily']): Record<string, string[]> => {
       const { ports, routes } = merge(yaml, { ipFamily });
       expect(ports).toHaveLength(routes.size);
       return Object.fromEntries([...routes].map(([name, servers]) => [name, servers.map((one) => one.gateway.name)]));
     };
-    expect(names(unsaid + reported('0.0.0.0'), 'v4')).toEqual({ 'http.80': ['a', 'b'] });
-    expect(names(reported('0.0.0.0') + unsaid, 'v4')).toEqual({ 'http.80': ['b', 'a'] });
-    expect(names(unsaid + reported('::'), 'v6')).toEqual({ 'http.80': ['a', 'b'] });
-    expect(names(unsaid + reported('::'), 'dual')).toEqual({ 'http.80': ['a', 'b'] });
-    expect(names(unsaid + reported('::'), 'v4')).toEqual({ 'http.80': ['a'], 'http.80.::': ['b'] });
-    expect(names(reported('0.0.0.0'), 'v4')).toEqual({ 'http.80.0.0.0.0': ['b'] });
-    const tcp = reported('0.0.0.0').replace('protocol: HTTP', 'protocol: TCP');
+    expect(names(unsaid + boundGateway('0.0.0.0'), 'v4')).toEqual({ 'http.80': ['a', 'b'] });
+    expect(names(boundGateway('0.0.0.0') + unsaid, 'v4')).toEqual({ 'http.80': ['b', 'a'] });
+    expect(names(unsaid + boundGateway('::'), 'v6')).toEqual({ 'http.80': ['a', 'b'] });
+    expect(names(unsaid + boundGateway('::'), 'dual')).toEqual({ 'http.80': ['a', 'b'] });
+    expect(names(unsaid + boundGateway('::'), 'v4')).toEqual({ 'http.80': ['a'], 'http.80.::': ['b'] });
+    expect(names(boundGateway('0.0.0.0'), 'v4')).toEqual({ 'http.80.0.0.0.0': ['b'] });
+    const tcp = boundGateway('0.0.0.0').replace('protocol: HTTP', 'protocol: TCP');
     expect(merge(unsaid + tcp).rejected).toEqual([expect.stringContaining('port 80 is used by a http server')]);
   });
 
@@ -311,9 +321,9 @@ describe('Gateway servers on the same proxy', () => {
       return `{ port: { number: ${number}, name: http-${number}, protocol: HTTP }, hosts: ["*"] }`;
     });
     const annotated = 'name: a, annotations: { internal.istio.io/gateway-service: "a.test,b.test" }';
-    const named = gateway('a', `[${servers}]`).replace('name: a', annotated);
+    const annotatedGateway = gateway('a', `[${servers}]`).replace('name: a', annotated);
     const serviceTargets = [target('a.test', 8080), target('other.test', 8081)];
-    expect(portsOf(merge(named, { serviceTargets }))).toEqual([8080]);
+    expect(portsOf(merge(annotatedGateway, { serviceTargets }))).toEqual([8080]);
   });
 
   it('an ISTIO_MUTUAL server is closed and reported if the proxy has no workload certificates', () => {
@@ -321,15 +331,15 @@ describe('Gateway servers on the same proxy', () => {
       'a',
       '[{ port: { number: 443, name: tls, protocol: HTTPS }, hosts: ["*"], tls: { mode: ISTIO_MUTUAL } }]',
     );
-    const bare = merge(yaml);
-    expect(bare.ports[0]?.servers).toMatchObject([
+    const withoutCertificates = merge(yaml);
+    expect(withoutCertificates.ports[0]?.servers).toMatchObject([
       { closed: expect.stringContaining('requires workload certificates') },
     ]);
-    expect([...bare.routes]).toEqual([]);
-    expect(bare.rejected).toEqual([expect.stringContaining('requires workload certificates')]);
-    const served = merge(yaml, { metadata: { WORKLOAD_CERTIFICATES: 'true' } });
-    expect(served.ports[0]?.servers[0]).not.toHaveProperty('closed');
-    expect(served.rejected).toEqual([]);
+    expect([...withoutCertificates.routes]).toEqual([]);
+    expect(withoutCertificates.rejected).toEqual([expect.stringContaining('requires workload certificates')]);
+    const withCertificates = merge(yaml, { metadata: { WORKLOAD_CERTIFICATES: 'true' } });
+    expect(withCertificates.ports[0]?.servers[0]).not.toHaveProperty('closed');
+    expect(withCertificates.rejected).toEqual([]);
   });
 
   it('a gateway does not listen on ports that the pod cannot bind', () => {
@@ -343,14 +353,14 @@ describe('Gateway servers on the same proxy', () => {
     const yaml = gateway('a', oneServer);
     const previous = givenMesh(yaml);
     const shape = givenShape({ type: 'router' });
-    const merged = mergeGateways(shape, previous.context);
-    expect(mergeGateways(shape, previous.context)).toBe(merged);
+    const mergedGateways = mergeGateways(shape, previous.context);
+    expect(mergeGateways(shape, previous.context)).toBe(mergedGateways);
     const route = { kind: 'VirtualService', namespace: 'default', name: 'v' };
-    const later = givenMesh(yaml, { previous: { ...previous, changed: [route] } });
-    expect(later.context).not.toBe(previous.context);
-    expect(mergeGateways(shape, later.context)).toBe(merged);
+    const nextMesh = givenMesh(yaml, { previous: { ...previous, changed: [route] } });
+    expect(nextMesh.context).not.toBe(previous.context);
+    expect(mergeGateways(shape, nextMesh.context)).toBe(mergedGateways);
     const gatewayKey = { kind: 'Gateway', namespace: 'default', name: 'b' };
-    const last = givenMesh(yaml + gateway('b', oneServer), { previous: { ...later, changed: [gatewayKey] } });
+    const last = givenMesh(yaml + gateway('b', oneServer), { previous: { ...nextMesh, changed: [gatewayKey] } });
     expect(mergeGateways(shape, last.context).routes.get('http.80')).toHaveLength(2);
   });
 });

@@ -42,8 +42,8 @@ const route = (http: object): string =>
 
 function generatorsFor(yaml: string, node: Parameters<typeof givenShape>[0] = {}) {
   const { context } = givenMesh(service + yaml);
-  const about = { namespace: 'shop', ip: '10.0.0.1', ...node };
-  const shape = givenShape({ ...about, metadata: { GENERATOR: 'grpc', ...about.metadata } }, context);
+  const nodeFields = { namespace: 'shop', ip: '10.0.0.1', ...node };
+  const shape = givenShape({ ...nodeFields, metadata: { GENERATOR: 'grpc', ...nodeFields.metadata } }, context);
   const one = <Message>(typeUrl: string, name: string) =>
     grpcGenerators.get(typeUrl)!.build(shape, context, [name])[0]?.message as Message | undefined;
   return {
@@ -62,8 +62,8 @@ describe('listener of a gRPC client', () => {
     (length) => {
       const name = `${'a'.repeat(length)}:7070`;
       expect(generatorsFor('').listener(name)).toBeUndefined();
-      const [text = '', ...more] = generatorsFor('').limitations(listenerType, name);
-      expect(more).toEqual([]);
+      const [text = '', ...otherTexts] = generatorsFor('').limitations(listenerType, name);
+      expect(otherTexts).toEqual([]);
       expect(text).toMatch(/^target "a{256}": host must have at most 253 characters, got \d+$/);
     },
   );
@@ -94,9 +94,9 @@ describe('listener of a gRPC client', () => {
   });
 
   it('the target must contain the namespace if the service is in another namespace', () => {
-    const elsewhere = generatorsFor('', { namespace: 'bank' });
-    expect(elsewhere.listener('echo:7070')).toBeUndefined();
-    expect(elsewhere.listener('echo.shop:7070')).toBeDefined();
+    const bankGenerators = generatorsFor('', { namespace: 'bank' });
+    expect(bankGenerators.listener('echo:7070')).toBeUndefined();
+    expect(bankGenerators.listener('echo.shop:7070')).toBeDefined();
   });
 });
 
@@ -208,11 +208,14 @@ describe('cluster for gRPC', () => {
     ['LEAST_REQUEST', Cluster_LbPolicy.LEAST_REQUEST, ['least_request', 'round_robin']],
     ['ROUND_ROBIN', Cluster_LbPolicy.ROUND_ROBIN, ['round_robin']],
     ['RANDOM', Cluster_LbPolicy.ROUND_ROBIN, ['round_robin']],
-  ])('the cluster balances load with %s, followed by a policy that every client supports', (simple, old, list) => {
-    const built = generatorsFor(rule({ trafficPolicy: { loadBalancer: { simple } } })).cluster()!;
-    expect(built.lbPolicy).toBe(old);
-    expect(policies(built)).toEqual(list);
-  });
+  ])(
+    'the cluster balances load with %s, followed by a policy that every client supports',
+    (simple, fallbackPolicy, list) => {
+      const built = generatorsFor(rule({ trafficPolicy: { loadBalancer: { simple } } })).cluster()!;
+      expect(built.lbPolicy).toBe(fallbackPolicy);
+      expect(policies(built)).toEqual(list);
+    },
+  );
 
   it('the cluster uses a hash ring, which Node.js clients support only in the deprecated field', () => {
     const built = generatorsFor(
@@ -285,7 +288,7 @@ it('localities have an ID and a weight, and addresses are unique', () => {
 });
 
 describe('gRPC endpoints in another network', () => {
-  const far = 'outbound|80||far.test';
+  const farCluster = 'outbound|80||far.test';
   const mesh = `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -323,16 +326,16 @@ status: { loadBalancer: { ingress: [{ ip: 9.9.9.9 }] } }
     ['with mutual TLS', mutual],
   ])('remote endpoints are omitted and reported, because gateways route by SNI and gRPC sends none: %s', (_, rules) => {
     const built = generatorsFor(mesh + rules, { metadata: { NETWORK: 'n1' } });
-    expect(addresses(built.endpoints(far))).toEqual(['10.0.0.1']);
-    expect(built.limitations(clusterType, far)).toEqual([
+    expect(addresses(built.endpoints(farCluster))).toEqual(['10.0.0.1']);
+    expect(built.limitations(clusterType, farCluster)).toEqual([
       'endpoints of far.test behind gateways of other networks are left out: gRPC sends no SNI',
     ]);
   });
 
   it('a client without a network reaches remote endpoints directly', () => {
     const built = generatorsFor(mesh);
-    expect(addresses(built.endpoints(far))).toEqual(['10.0.0.1', '10.0.0.2']);
-    expect(built.limitations(clusterType, far)).toEqual([]);
+    expect(addresses(built.endpoints(farCluster))).toEqual(['10.0.0.1', '10.0.0.2']);
+    expect(built.limitations(clusterType, farCluster)).toEqual([]);
   });
 });
 
@@ -388,7 +391,7 @@ describe('listener of a gRPC server', () => {
   });
 
   const policy = (spec: object): string => object('AuthorizationPolicy', spec, 'security');
-  const never = { case: 'notId', value: { identifier: { case: 'any' } } };
+  const neverPrincipal = { case: 'notId', value: { identifier: { case: 'any' } } };
 
   it('the listener evaluates DENY before ALLOW', () => {
     const source = [{ source: { namespaces: ['bank'] } }];
@@ -405,7 +408,7 @@ describe('listener of a gRPC server', () => {
     expect(JSON.stringify(one!.principals)).not.toMatch(/etadata/);
     expect(one!.principals[0]!.identifier).toMatchObject({
       case: 'andIds',
-      value: { ids: [{ identifier: never }, { identifier: never }] },
+      value: { ids: [{ identifier: neverPrincipal }, { identifier: neverPrincipal }] },
     });
   });
 

@@ -95,8 +95,8 @@ spec:
       hosts: ["./web.test"]
     - hosts: ["*/*"]
 `);
-const open = givenShape({ namespace: 'shop' }, context);
-const closed = givenShape({ namespace: 'shop', labels: { app: 'closed' } }, context);
+const openShape = givenShape({ namespace: 'shop' }, context);
+const closedShape = givenShape({ namespace: 'shop', labels: { app: 'closed' } }, context);
 const door = givenShape({ type: 'router', namespace: 'shop', labels: { app: 'door' } }, context);
 
 /** Returns `KIND/NAME PATH` for each origin, without the namespace, which is always the same. */
@@ -104,30 +104,30 @@ function text(message: Parameters<typeof originsOf>[0]): string[] {
   return originsOf(message).map(({ key, path = [] }) => [`${key.kind}/${key.name}`, ...path].join(' '));
 }
 
-function named<T>(resources: readonly EnvoyResource[], name: string): T {
+function resourceNamed<T>(resources: readonly EnvoyResource[], name: string): T {
   return resources.find((resource) => resource.name === name)!.message as T;
 }
 
-function routes(shape: typeof open, name: string): RouteConfiguration {
+function routes(shape: typeof openShape, name: string): RouteConfiguration {
   return buildRoutes(shape, context, [name])[0]!.message as RouteConfiguration;
 }
 
 describe('origins of generated messages', () => {
   it('a cluster originates from its service and subset', () => {
-    const clusters = buildClusters(open, context);
-    expect(text(named<Cluster>(clusters, 'outbound|80||web.test'))).toEqual([
+    const clusters = buildClusters(openShape, context);
+    expect(text(resourceNamed<Cluster>(clusters, 'outbound|80||web.test'))).toEqual([
       'ServiceEntry/web-entry',
       'DestinationRule/web-rule',
     ]);
-    expect(text(named<Cluster>(clusters, 'outbound|80|v2|web.test'))).toEqual([
+    expect(text(resourceNamed<Cluster>(clusters, 'outbound|80|v2|web.test'))).toEqual([
       'ServiceEntry/web-entry',
       'DestinationRule/web-rule spec subsets 1',
     ]);
-    expect(text(named<Cluster>(clusters, 'BlackHoleCluster'))).toEqual([]);
+    expect(text(resourceNamed<Cluster>(clusters, 'BlackHoleCluster'))).toEqual([]);
   });
 
   it('a virtual host and its routes originate from the VirtualService, and delegated routes from the delegate first', () => {
-    const host = routes(open, '80').virtualHosts.find(({ name }) => name === 'web.test:80')!;
+    const host = routes(openShape, '80').virtualHosts.find(({ name }) => name === 'web.test:80')!;
     expect(text(host)).toEqual(['ServiceEntry/web-entry', 'VirtualService/web-routes spec hosts']);
     expect(host.routes.map(text)).toEqual([
       ['VirtualService/web-routes spec http 0'],
@@ -137,7 +137,10 @@ describe('origins of generated messages', () => {
   });
 
   it('a TCP filter chain originates from its route or, if it has none, from the service', () => {
-    const { filterChains, defaultFilterChain } = named<Listener>(buildListeners(open, context), '10.2.0.1_5432');
+    const { filterChains, defaultFilterChain } = resourceNamed<Listener>(
+      buildListeners(openShape, context),
+      '10.2.0.1_5432',
+    );
     expect([...filterChains, defaultFilterChain!].map(text)).toEqual([
       ['VirtualService/db-routes spec tcp 1', 'ServiceEntry/db-entry'],
       ['ServiceEntry/db-entry'],
@@ -145,24 +148,26 @@ describe('origins of generated messages', () => {
   });
 
   it('a default listener originates from its Sidecar object', () => {
-    const listeners = buildListeners(closed, context);
-    const inbound = named<Listener>(listeners, 'virtualInbound').filterChains.find(({ name }) =>
+    const listeners = buildListeners(closedShape, context);
+    const inbound = resourceNamed<Listener>(listeners, 'virtualInbound').filterChains.find(({ name }) =>
       name.endsWith('_8080'),
     )!;
     expect(text(inbound)).toEqual(['Sidecar/closed spec ingress 0']);
-    const outbound = named<Listener>(listeners, '0.0.0.0_80');
+    const outbound = resourceNamed<Listener>(listeners, '0.0.0.0_80');
     expect(outbound.filterChains.map(text)).toEqual([['Sidecar/closed spec egress 1']]);
     expect(text(outbound.defaultFilterChain!)).toEqual(['Sidecar/closed spec outboundTrafficPolicy']);
-    const fallback = routes(closed, '80').virtualHosts.find(({ name }) => name === 'block_all')!;
+    const fallback = routes(closedShape, '80').virtualHosts.find(({ name }) => name === 'block_all')!;
     expect(text(fallback)).toEqual(['Sidecar/closed spec outboundTrafficPolicy']);
-    expect(text(named<Cluster>(buildClusters(closed, context), 'inbound|8080||'))).toEqual([
+    expect(text(resourceNamed<Cluster>(buildClusters(closedShape, context), 'inbound|8080||'))).toEqual([
       'Sidecar/closed spec ingress 0',
     ]);
   });
 
   it("a gateway listener originates from the server and its hosts' VirtualServices", () => {
     const listeners = buildListeners(door, context);
-    const chains = ['0.0.0.0_80', '0.0.0.0_443'].flatMap((name) => named<Listener>(listeners, name).filterChains);
+    const chains = ['0.0.0.0_80', '0.0.0.0_443'].flatMap(
+      (name) => resourceNamed<Listener>(listeners, name).filterChains,
+    );
     expect(chains.map(text)).toEqual([['Gateway/door spec servers 0'], ['Gateway/door spec servers 1']]);
     const [host] = routes(door, 'http.80').virtualHosts;
     expect(text(host!)).toEqual(['Gateway/door spec servers 0', 'VirtualService/web-routes spec hosts']);
@@ -174,7 +179,7 @@ describe('origins of generated messages', () => {
   });
 
   it('a message has no origins after encoding and decoding', () => {
-    const [configuration] = buildRoutes(open, context, ['80']);
+    const [configuration] = buildRoutes(openShape, context, ['80']);
     expect(configuration!.bytes.length).toBeGreaterThan(0);
     const { virtualHosts } = configuration!.message as RouteConfiguration;
     expect(virtualHosts.map(text)).toEqual(virtualHosts.map(() => []));

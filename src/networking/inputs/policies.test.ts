@@ -10,28 +10,32 @@ function object<Spec>(kind: string, name: string): Config<Spec> {
 
 describe('outbound policies of a workload', () => {
   it('outbound policies are equal for workloads with different inbound authorization', () => {
-    const closed = { ...empty, id: 'x', authorizationPolicies: [object<never>('AuthorizationPolicy', 'nobody')] };
-    expect(policiesOutbound(closed).id).toBe(policiesOutbound(empty).id);
-    expect(policyObjects(policiesOutbound(closed))).toEqual([]);
-    expect(policiesOutbound(closed).id).toBe('');
+    const closedPolicies = {
+      ...empty,
+      id: 'x',
+      authorizationPolicies: [object<never>('AuthorizationPolicy', 'nobody')],
+    };
+    expect(policiesOutbound(closedPolicies).id).toBe(policiesOutbound(empty).id);
+    expect(policyObjects(policiesOutbound(closedPolicies))).toEqual([]);
+    expect(policiesOutbound(closedPolicies).id).toBe('');
   });
 
   it('outbound policies are equal for workloads with different EnvoyFilters', () => {
-    const patched = { ...empty, id: 'x', envoyFilters: [object<never>('EnvoyFilter', 'one')] };
-    expect(policiesOutbound(patched).id).toBe('');
-    expect(policyObjects(policiesOutbound(patched))).toEqual([]);
+    const patchedPolicies = { ...empty, id: 'x', envoyFilters: [object<never>('EnvoyFilter', 'one')] };
+    expect(policiesOutbound(patchedPolicies).id).toBe('');
+    expect(policyObjects(policiesOutbound(patchedPolicies))).toEqual([]);
   });
 
   it('outbound policies differ if the telemetry or the type of an object with the same name differs', () => {
-    const logged = { ...empty, id: 'x', telemetries: [object<never>('Telemetry', 'one')] };
+    const loggedPolicies = { ...empty, id: 'x', telemetries: [object<never>('Telemetry', 'one')] };
     const plugged = { ...empty, id: 'y', wasmPlugins: [object<never>('WasmPlugin', 'one')] };
-    const ids = [empty, logged, plugged].map((policies) => policiesOutbound(policies).id);
+    const ids = [empty, loggedPolicies, plugged].map((policies) => policiesOutbound(policies).id);
     expect(new Set(ids).size).toBe(3);
   });
 
   it('outbound policies include the objects, so that changes are detected', () => {
-    const logged = { ...empty, id: 'x', telemetries: [object<never>('Telemetry', 'one')] };
-    expect(policyKeys(policiesOutbound(logged))).toEqual([{ kind: 'Telemetry', namespace: 'a', name: 'one' }]);
-    expect(policyText(logged, ['envoyFilters'])).toBe('');
+    const loggedPolicies = { ...empty, id: 'x', telemetries: [object<never>('Telemetry', 'one')] };
+    expect(policyKeys(policiesOutbound(loggedPolicies))).toEqual([{ kind: 'Telemetry', namespace: 'a', name: 'one' }]);
+    expect(policyText(loggedPolicies, ['envoyFilters'])).toBe('');
   });
 });

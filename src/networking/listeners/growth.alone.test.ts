@@ -5,7 +5,7 @@ import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts
 import type { Config } from '../../model/config/config.ts';
 import { listenerType } from '../index.ts';
 
-const [few, many] = [50, 200];
+const [smallCount, largeCount] = [50, 200];
 /** Maximum growth exponent of the number of calls. */
 const maxExponent = 1.2;
 
@@ -15,14 +15,14 @@ const to = (index: number): object => ({ route: [{ destination: { host: host(ind
 /** A service, and a VirtualService that routes its connections. */
 type Pair = (index: number) => readonly Config[];
 
-const serviceOf = (index: number, port: object, more: object): Config =>
+const serviceOf = (index: number, port: object, extraSpec: object): Config =>
   givenObject('ServiceEntry', 'a', `s${index}`, {
     hosts: [host(index)],
     ports: [port],
     location: 'MESH_EXTERNAL',
     resolution: 'STATIC',
     endpoints: [{ address: `10.1.${index >> 8}.${index & 255}` }],
-    ...more,
+    ...extraSpec,
   });
 const rulesOf = (index: number, hosts: readonly string[], routes: object): Config =>
   givenObject('VirtualService', 'a', `v${index}`, { hosts, ...routes });
@@ -50,7 +50,7 @@ it.each(Object.entries(meshes))('the cost of listeners grows linearly with %s', 
     const node = world.connect('10.9.0.1');
     return countedWork(() => expect(node.get(listenerType, '*')!.resources.size).toBeGreaterThan(0));
   };
-  const { exponent, tooFast } = growthOfWork(work, few, many);
+  const { exponent, tooFast } = growthOfWork(work, smallCount, largeCount);
   expect(tooFast).toEqual([]);
   expect(exponent).toBeLessThan(maxExponent);
 });

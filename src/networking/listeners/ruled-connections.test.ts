@@ -55,21 +55,23 @@ it.each<[string, Given, { host?: string; namespace?: string }, 'stay' | 'change'
   ],
 ])(
   'a changed connection timeout rebuilds only the affected listeners of a client: a service %s',
-  (_, given, about, expected) => {
-    const world = new GivenWorld([service(given), rule(1_000, about)]);
+  (_, serviceSpec, ruleSpec, expected) => {
+    const world = new GivenWorld([service(serviceSpec), rule(1_000, ruleSpec)]);
     const node = world.connect('10.9.0.1', { namespace: 'shop' });
     const versions = (resources: ReadonlyMap<string, { readonly version: string }>): string[] =>
       [...resources].map(([name, { version }]) => `${name} ${version}`);
-    const old = node.get(listenerType, '*')!.resources;
+    const oldResources = node.get(listenerType, '*')!.resources;
     const { encodings } = world;
-    node.typesToPush(world.put(rule(2_000, about)), [listenerType]);
+    node.typesToPush(world.put(rule(2_000, ruleSpec)), [listenerType]);
     const now = node.get(listenerType, '*')!.resources;
-    const fresh = new GivenWorld([service(given), rule(2_000, about)]).connect('10.9.0.1', { namespace: 'shop' });
-    expect(versions(now)).toEqual(versions(fresh.get(listenerType, '*')!.resources));
+    const freshNode = new GivenWorld([service(serviceSpec), rule(2_000, ruleSpec)]).connect('10.9.0.1', {
+      namespace: 'shop',
+    });
+    expect(versions(now)).toEqual(versions(freshNode.get(listenerType, '*')!.resources));
     if (expected === 'stay') {
-      expect(now).toBe(old);
+      expect(now).toBe(oldResources);
       expect(world.encodings).toBe(encodings);
-    } else expect(versions(now)).not.toEqual(versions(old));
+    } else expect(versions(now)).not.toEqual(versions(oldResources));
   },
 );
 
@@ -96,13 +98,15 @@ it.each([
     ];
     const world = new GivenWorld(objects(1_000));
     const node = world.connect('10.9.0.1', { namespace: 'shop' });
-    const old = node.get(listenerType, '*')!.resources;
+    const oldResources = node.get(listenerType, '*')!.resources;
     node.typesToPush(world.put(rule(2_000, { host })), [listenerType]);
     const now = node.get(listenerType, '*')!.resources;
-    const fresh = new GivenWorld(objects(2_000)).connect('10.9.0.1', { namespace: 'shop' }).get(listenerType, '*')!;
+    const freshResponse = new GivenWorld(objects(2_000))
+      .connect('10.9.0.1', { namespace: 'shop' })
+      .get(listenerType, '*')!;
     expect([...now].map(([name, { version }]) => [name, version])).toEqual(
-      [...fresh.resources].map(([name, { version }]) => [name, version]),
+      [...freshResponse.resources].map(([name, { version }]) => [name, version]),
     );
-    if (protocol === 'HTTP') expect(now).toBe(old);
+    if (protocol === 'HTTP') expect(now).toBe(oldResources);
   },
 );

@@ -11,7 +11,7 @@ const { context: push } = givenMesh('');
 const modes: readonly ServerTlsMode[] = ['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL', 'ISTIO_MUTUAL'];
 
 /** Optional fields, tested in all combinations. */
-const parts: readonly Partial<ServerTlsSettings>[] = [
+const optionalFields: readonly Partial<ServerTlsSettings>[] = [
   { serverCertificate: '/tls.crt', privateKey: '/tls.key' },
   { caCertificates: '/ca.crt' },
   { credentialName: 'web' },
@@ -22,8 +22,8 @@ const parts: readonly Partial<ServerTlsSettings>[] = [
 ];
 
 const settings = modes.flatMap((mode) =>
-  Array.from({ length: 2 ** parts.length }, (_, bits) =>
-    Object.assign({ mode }, ...parts.filter((__, index) => (bits >> index) & 1)),
+  Array.from({ length: 2 ** optionalFields.length }, (_, bits) =>
+    Object.assign({ mode }, ...optionalFields.filter((__, index) => (bits >> index) & 1)),
   ),
 ) as readonly ServerTlsSettings[];
 

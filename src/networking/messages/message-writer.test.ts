@@ -79,8 +79,8 @@ function valueOf(field: DescField, depth: number, isUsual: boolean): fc.Arbitrar
   if (field.fieldKind === 'list') return fc.array(single(field, depth, isUsual), { maxLength: 3 });
   if (field.fieldKind !== 'map') return single(field, depth, isUsual);
   const key = field.mapKey === ScalarType.STRING ? text : fc.nat({ max: 20 }).map(String);
-  const whole = fc.dictionary(key, single(field, depth, isUsual), { maxKeys: 4 });
-  return isUsual && field.mapKey !== ScalarType.STRING ? fc.constant({}) : whole;
+  const mapField = fc.dictionary(key, single(field, depth, isUsual), { maxKeys: 4 });
+  return isUsual && field.mapKey !== ScalarType.STRING ? fc.constant({}) : mapField;
 }
 
 /** Sets few fields, to keep messages small. */
@@ -89,17 +89,17 @@ function messageOf(schema: DescMessage, depth: number, isUsual: boolean): fc.Arb
   if (settable.length === 0) return fc.constant(null).map(() => create(schema));
   return fc
     .subarray(settable, { maxLength: Math.min(6, settable.length) })
-    .chain((chosen) =>
-      fc.tuple(...chosen.map((field) => valueOf(field, depth, isUsual).map((value) => ({ field, value })))),
+    .chain((chosenFields) =>
+      fc.tuple(...chosenFields.map((field) => valueOf(field, depth, isUsual).map((value) => ({ field, value })))),
     )
-    .map((chosen) => {
-      const written = create(schema);
-      for (const { field, value } of chosen) {
+    .map((fieldValues) => {
+      const writtenMessage = create(schema);
+      for (const { field, value } of fieldValues) {
         const { oneof, localName } = field;
         const set = oneof === undefined ? { [localName]: value } : { [oneof.localName]: { case: localName, value } };
-        Object.assign(written, set);
+        Object.assign(writtenMessage, set);
       }
-      return written;
+      return writtenMessage;
     });
 }
 
@@ -121,9 +121,9 @@ test('messages have the same bytes as from protobuf-es, for any content', () => 
 
 test('a map with the key "__proto__" is sorted completely', () => {
   const metadata = JSON.parse('{"b": 1, "__proto__": {"c": 2, "a": 3}}') as Record<string, never>;
-  const sorted = JSON.parse('{"__proto__": {"a": 3, "c": 2}, "b": 1}') as Record<string, never>;
+  const parsedJson = JSON.parse('{"__proto__": {"a": 3, "c": 2}, "b": 1}') as Record<string, never>;
   const bytesOf = (value: Record<string, never>) => orderedBinary(NodeSchema, create(NodeSchema, { metadata: value }));
-  expect(bytesOf(metadata)).toEqual(toBinary(NodeSchema, create(NodeSchema, { metadata: sorted })));
+  expect(bytesOf(metadata)).toEqual(toBinary(NodeSchema, create(NodeSchema, { metadata: parsedJson })));
 });
 
 test('common messages are encoded without protobuf-es', () => {
@@ -139,13 +139,15 @@ test('common messages are encoded without protobuf-es', () => {
 });
 
 test('encoded bytes have their own buffer, and a message can be larger than all previous ones', () => {
-  const named = (name: string) => create(ClusterSchema, { name });
-  const one = wireForm(ClusterSchema, named('one'));
+  const clusterNamed = (name: string) => create(ClusterSchema, { name });
+  const one = wireForm(ClusterSchema, clusterNamed('one'));
   expect(one.buffer.byteLength).toBe(one.length);
   const copy = Buffer.from(one);
   for (const length of [70_000, 3_000_000, 5]) {
-    const large = named('x'.repeat(length));
-    expect(Buffer.from(wireForm(ClusterSchema, large)).equals(orderedBinary(ClusterSchema, large))).toBe(true);
+    const largeCluster = clusterNamed('x'.repeat(length));
+    expect(Buffer.from(wireForm(ClusterSchema, largeCluster)).equals(orderedBinary(ClusterSchema, largeCluster))).toBe(
+      true,
+    );
   }
   expect(copy.equals(one)).toBe(true);
 });
@@ -175,7 +177,7 @@ test('maps are sorted for every key type', () => {
     create(ClusterSchema, {
       metadata: { filterMetadata: Object.fromEntries(order.map((key) => [key, { [key]: 1 }])) },
     });
-  const [one, other] = [metadata(keys), metadata(keys.toReversed())].map((each) => wireForm(ClusterSchema, each));
+  const [one, other] = [metadata(keys), metadata(keys.toReversed())].map((cluster) => wireForm(ClusterSchema, cluster));
   expect(one).toEqual(other);
   expect(one).toEqual(orderedBinary(ClusterSchema, metadata(keys)));
 });

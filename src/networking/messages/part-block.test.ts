@@ -9,13 +9,13 @@ import { Encodable, ResourceOfParts } from './resource.ts';
 const field = 2;
 let lastNumber = 0;
 
-function part(index: number): NamedPart {
+function buildPart(index: number): NamedPart {
   const name = `svc-${index}.shop.svc.cluster.local:80`;
-  const whole = new Encodable(VirtualHostSchema, create(VirtualHostSchema, { name }));
-  return Object.assign(whole, { name, number: ++lastNumber });
+  const virtualHost = new Encodable(VirtualHostSchema, create(VirtualHostSchema, { name }));
+  return Object.assign(virtualHost, { name, number: ++lastNumber });
 }
 
-const parts = Array.from({ length: 400 }, (_, index) => part(index));
+const parts = Array.from({ length: 400 }, (_, index) => buildPart(index));
 const notIn = (blocks: readonly PartBlock[], otherParts: readonly PartBlock[]) =>
   blocks.filter((block) => !otherParts.includes(block));
 
@@ -29,21 +29,22 @@ describe('blocks of parts', () => {
   });
 
   it('blocks have a maximum size even if no name is a boundary', () => {
-    const same = Array.from({ length: 1_000 }, () => parts[0]!);
-    expect(splitIntoBlocks(field, same).every((block) => block.parts.length <= 64)).toBe(true);
+    const equalParts = Array.from({ length: 1_000 }, () => parts[0]!);
+    expect(splitIntoBlocks(field, equalParts).every((block) => block.parts.length <= 64)).toBe(true);
   });
 
   it('lists that differ in one part share all but a few blocks', () => {
-    const beforeEncoding = splitIntoBlocks(field, parts);
+    const initialBlocks = splitIntoBlocks(field, parts);
     fc.assert(
-      fc.property(fc.nat({ max: parts.length - 1 }), fc.constantFrom('other', 'gone', 'new'), (place, change) => {
-        const changed = [...parts];
-        if (change === 'other') changed[place] = Object.assign(part(place), { name: parts[place]!.name });
-        else if (change === 'gone') changed.splice(place, 1);
-        else changed.splice(place, 0, part(1_000));
-        const after = splitIntoBlocks(field, changed);
-        expect(after.flatMap((block) => block.parts)).toEqual(changed);
-        expect(notIn(after, beforeEncoding).length).toBeLessThanOrEqual(4);
+      fc.property(fc.nat({ max: parts.length - 1 }), fc.constantFrom('other', 'gone', 'new'), (partIndex, change) => {
+        const changedParts = [...parts];
+        if (change === 'other')
+          changedParts[partIndex] = Object.assign(buildPart(partIndex), { name: parts[partIndex]!.name });
+        else if (change === 'gone') changedParts.splice(partIndex, 1);
+        else changedParts.splice(partIndex, 0, buildPart(1_000));
+        const changedBlocks = splitIntoBlocks(field, changedParts);
+        expect(changedBlocks.flatMap((block) => block.parts)).toEqual(changedParts);
+        expect(notIn(changedBlocks, initialBlocks).length).toBeLessThanOrEqual(4);
       }),
     );
   });
@@ -57,8 +58,8 @@ describe('blocks of parts', () => {
 
   it('a message of blocks has the same bytes and content before and after its blocks are encoded', () => {
     const message = create(RouteConfigurationSchema, { name: '80' });
-    const whole = { name: '80', schema: RouteConfigurationSchema, message, dependsOn: [] };
-    const resource = new ResourceOfParts(whole, splitIntoBlocks(field, parts));
+    const wholeResource = { name: '80', schema: RouteConfigurationSchema, message, dependsOn: [] };
+    const resource = new ResourceOfParts(wholeResource, splitIntoBlocks(field, parts));
     const names = parts.map(({ name }) => name);
     const namesIn = ({ virtualHosts }: { virtualHosts: readonly { readonly name: string }[] }) =>
       virtualHosts.map(({ name }) => name);

@@ -85,10 +85,10 @@ function headless(): ReturnType<typeof givenMesh>['context'] {
     origin: { kind: 'Service', namespace: 'shop', name: 'db' },
     ports: [{ name: 'tcp', number: 5432, protocol: 'TCP' }],
   };
-  const pod = (index: number, more: Partial<Endpoint>): Endpoint => ({
+  const pod = (index: number, overrides: Partial<Endpoint>): Endpoint => ({
     ...{ address: `10.9.0.${index}`, port: 5432, servicePortName: 'tcp', labels: {}, serviceAccount: '', network: '' },
     ...{ locality: '', clusterId: 'Kubernetes', weight: 0, tlsMode: 'disabled', namespace: 'shop', workloadName: 'db' },
-    ...{ hostname: `db-${index}`, subdomain: 'db', health: 'healthy', ...more },
+    ...{ hostname: `db-${index}`, subdomain: 'db', health: 'healthy', ...overrides },
   });
   const pods = [pod(1, {}), pod(2, { health: 'unhealthy' }), pod(3, { network: 'far' })];
   const { version, mesh, domain } = context;

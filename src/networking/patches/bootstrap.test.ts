@@ -5,23 +5,23 @@ import { type GivenFilter, nodes, PatchedMesh } from '../../../test/fixtures/giv
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { buildBootstrapPatches } from './bootstrap.ts';
 
-function given(...filters: readonly GivenFilter[]) {
-  const patched = new PatchedMesh(...filters);
-  const { context } = patched.mesh;
+function patchBootstrap(...filters: readonly GivenFilter[]) {
+  const patchedMesh = new PatchedMesh(...filters);
+  const { context } = patchedMesh.mesh;
   const resources = (node: keyof typeof nodes, names = ['patches']) =>
     buildBootstrapPatches(givenShape(nodes[node], context), context, names);
   const patches = (node: keyof typeof nodes) => {
     const [{ schema, message }] = resources(node) as [ReturnType<typeof resources>[number]];
     return toJson(schema, message, { registry: envoyApi() });
   };
-  return { patched, resources, patches };
+  return { patched: patchedMesh, resources, patches };
 }
 
 const merge = (value: string, match = '', operation = 'MERGE'): string =>
   `{applyTo: BOOTSTRAP, match: {context: ANY${match}}, patch: {operation: ${operation}, value: ${value}}}`;
 
 it('bootstrap patches are merged in order: later ones override, lists append, and messages merge (§8.9 BOOTSTRAP)', () => {
-  const { patches } = given(
+  const { patches } = patchBootstrap(
     { patches: [merge('{admin: {profile_path: /a}, stats_flush_interval: 5s, stats_sinks: [{name: one}]}')] },
     {
       patches: [
@@ -37,7 +37,7 @@ it('bootstrap patches are merged in order: later ones override, lists append, an
 });
 
 it('bootstrap patches are merged only if they apply to the proxy (§8.9 BOOTSTRAP)', () => {
-  const { patches } = given({
+  const { patches } = patchBootstrap({
     patches: [
       '{applyTo: BOOTSTRAP, match: {context: GATEWAY}, patch: {operation: MERGE, value: {stats_flush_interval: 3s}}}',
       merge('{flags_path: /x}', ', proxy: {proxyVersion: "^nobody"}'),
@@ -48,14 +48,14 @@ it('bootstrap patches are merged only if they apply to the proxy (§8.9 BOOTSTRA
 });
 
 it('a client without bootstrap patches receives no resources', () => {
-  const { patches, resources } = given();
+  const { patches, resources } = patchBootstrap();
   expect(patches('client')).toEqual({});
   expect(resources('client', [])).toEqual([]);
   expect(resources('client', ['other'])).toEqual([]);
 });
 
 it('a bootstrap patch that cannot be applied is omitted and reported, and all others apply (§8.9 BOOTSTRAP)', () => {
-  const { patches, patched } = given({
+  const { patches, patched } = patchBootstrap({
     patches: [
       merge('{stats_sinks: [{name: one}]}', '', 'MERGE_AND_REPLACE_LIST'),
       merge('{admin: {access_log_path: /dev/null}}'),

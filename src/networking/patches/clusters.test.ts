@@ -50,13 +50,13 @@ describe('clusters that a patch matches', () => {
 
 describe('operations on clusters', () => {
   const web = 'outbound|80||web.test';
-  const named = `{cluster: {name: "${web}"}}`;
+  const clusterMatch = `{cluster: {name: "${web}"}}`;
 
   it('a merge overrides fields, merges messages, and appends or replaces lists', () => {
     const value = '{circuit_breakers: {thresholds: [{max_connections: 5}]}, outlier_detection: {consecutive_5xx: 3}}';
     const merge = (operation: string) =>
       new PatchedMesh({
-        patches: [`{applyTo: CLUSTER, match: ${named}, patch: {operation: ${operation}, value: ${value}}}`],
+        patches: [`{applyTo: CLUSTER, match: ${clusterMatch}, patch: {operation: ${operation}, value: ${value}}}`],
       }).one('clusters', nodes.client, web);
     const unpatched = new PatchedMesh().one('clusters', nodes.client, web);
     expect(unpatched.circuitBreakers.thresholds).toHaveLength(1);
@@ -91,67 +91,69 @@ describe('operations on clusters', () => {
     it.each(['MERGE', 'MERGE_AND_REPLACE_LIST'])(
       'the socket is merged by name into the transport socket match with %s',
       (operation) => {
-        const after = merge('envoy.transport_sockets.tls', operation).one('clusters', node, web);
-        expect(after.transportSocket).toBeUndefined();
-        expect(after.connectTimeout).toBe('7s');
+        const patchedCluster = merge('envoy.transport_sockets.tls', operation).one('clusters', node, web);
+        expect(patchedCluster.transportSocket).toBeUndefined();
+        expect(patchedCluster.connectTimeout).toBe('7s');
         const [istio, disabled] = unpatched.transportSocketMatches;
-        expect(after.transportSocketMatches[1]).toEqual(disabled);
-        const { typedConfig } = after.transportSocketMatches[0].transportSocket;
+        expect(patchedCluster.transportSocketMatches[1]).toEqual(disabled);
+        const { typedConfig } = patchedCluster.transportSocketMatches[0].transportSocket;
         expect(typedConfig.commonTlsContext.tlsParams.tlsMinimumProtocolVersion).toBe('TLSv1_3');
         expect(typedConfig.sni).toBe(istio.transportSocket.typedConfig.sni);
       },
     );
 
     it('a cluster without a socket match of that name is unchanged, and the failure is reported', () => {
-      const patched = merge('envoy.transport_sockets.quic');
-      expect(patched.one('clusters', node, web)).toEqual(unpatched);
-      expect(patched.problems()).toEqual([
+      const patchedMesh = merge('envoy.transport_sockets.quic');
+      expect(patchedMesh.one('clusters', node, web)).toEqual(unpatched);
+      expect(patchedMesh.problems()).toEqual([
         'the cluster has no transport socket envoy.transport_sockets.quic for any of its endpoints',
       ]);
     });
 
     it("the socket is merged into the cluster's socket if endpoints do not select one", () => {
-      const patched = merge('envoy.transport_sockets.tls', 'MERGE', 'PassthroughCluster');
-      expect(patched.one('clusters', node, 'PassthroughCluster').transportSocket.name).toBe(
+      const patchedMesh = merge('envoy.transport_sockets.tls', 'MERGE', 'PassthroughCluster');
+      expect(patchedMesh.one('clusters', node, 'PassthroughCluster').transportSocket.name).toBe(
         'envoy.transport_sockets.tls',
       );
     });
   });
 
   it("a merge does not change a cluster's name", () => {
-    const patched = new PatchedMesh({
-      patches: [`{applyTo: CLUSTER, match: ${named}, patch: {operation: MERGE, value: {name: x, alt_stat_name: y}}}`],
+    const patchedMesh = new PatchedMesh({
+      patches: [
+        `{applyTo: CLUSTER, match: ${clusterMatch}, patch: {operation: MERGE, value: {name: x, alt_stat_name: y}}}`,
+      ],
     });
     const unpatched = new PatchedMesh().one('clusters', nodes.client, web);
-    expect(patched.one('clusters', nodes.client, web)).toEqual({ ...unpatched, altStatName: 'y' });
+    expect(patchedMesh.one('clusters', nodes.client, web)).toEqual({ ...unpatched, altStatName: 'y' });
   });
 
   it('a cluster can be removed and another one added', () => {
-    const patched = new PatchedMesh({
+    const patchedMesh = new PatchedMesh({
       patches: [
-        `{applyTo: CLUSTER, match: ${named}, patch: {operation: REMOVE}}`,
+        `{applyTo: CLUSTER, match: ${clusterMatch}, patch: {operation: REMOVE}}`,
         '{applyTo: CLUSTER, match: {context: SIDECAR_OUTBOUND}, patch: {operation: ADD, value: {name: limiter, type: STATIC}}}',
       ],
     });
-    const names = patched.json('clusters', nodes.client).map(({ name }) => name);
+    const names = patchedMesh.json('clusters', nodes.client).map(({ name }) => name);
     expect(names).not.toContain(web);
     expect(names.at(-1)).toBe('limiter');
-    expect(patched.json('clusters', nodes.door).map(({ name }) => name)).not.toContain('limiter');
-    expect(patched.problems()).toEqual([undefined, undefined]);
+    expect(patchedMesh.json('clusters', nodes.door).map(({ name }) => name)).not.toContain('limiter');
+    expect(patchedMesh.problems()).toEqual([undefined, undefined]);
   });
 
   it('a cluster is not added if its name exists, and the failure is reported', () => {
-    const patched = new PatchedMesh({
+    const patchedMesh = new PatchedMesh({
       patches: [
         `{applyTo: CLUSTER, patch: {operation: ADD, value: {name: "${web}", type: STATIC}}}`,
         '{applyTo: CLUSTER, patch: {operation: ADD, value: {name: limiter, type: STATIC}}}',
         '{applyTo: CLUSTER, patch: {operation: ADD, value: {name: limiter, type: STRICT_DNS}}}',
       ],
     });
-    const clusters = patched.json('clusters', nodes.client);
+    const clusters = patchedMesh.json('clusters', nodes.client);
     expect(clusters.filter(({ name }) => name === web)).toHaveLength(1);
     expect(clusters.filter(({ name }) => name === 'limiter')).toHaveLength(1);
-    expect(patched.problems()).toEqual([
+    expect(patchedMesh.problems()).toEqual([
       `there is already a cluster ${web}`,
       undefined,
       'there is already a cluster limiter',
@@ -160,15 +162,15 @@ describe('operations on clusters', () => {
 
   it('patched clusters record their origins, and unpatched clusters are the same objects', () => {
     const plain = new PatchedMesh();
-    const patched = new PatchedMesh({ patches: [timeout(named)] });
-    const cluster = patched.resources('clusters', nodes.client).find(({ name }) => name === web)!;
+    const patchedMesh = new PatchedMesh({ patches: [timeout(clusterMatch)] });
+    const cluster = patchedMesh.resources('clusters', nodes.client).find(({ name }) => name === web)!;
     expect(originsOf(cluster.message).at(-1)).toEqual({
       key: { kind: 'EnvoyFilter', namespace: 'shop', name: 'filter' },
       path: ['spec', 'configPatches', 0],
     });
     expect(cluster.dependsOn).toContainEqual({ kind: 'EnvoyFilter', namespace: 'shop', name: 'filter' });
-    const rest = (mesh: PatchedMesh) => mesh.json('clusters', nodes.client).filter(({ name }) => name !== web);
-    expect(rest(patched)).toEqual(rest(plain));
+    const otherClusters = (mesh: PatchedMesh) => mesh.json('clusters', nodes.client).filter(({ name }) => name !== web);
+    expect(otherClusters(patchedMesh)).toEqual(otherClusters(plain));
   });
 });
 

@@ -21,9 +21,9 @@ describe('added extension configurations', () => {
   });
 
   it('an extension is not added if its name exists, and the failure is reported', () => {
-    const patched = new PatchedMesh({ patches: [add('a'), add('a')] });
-    const { context } = patched.mesh;
+    const patchedMesh = new PatchedMesh({ patches: [add('a'), add('a')] });
+    const { context } = patchedMesh.mesh;
     expect(buildExtensions(givenShape(nodes.client, context), context, ['a'])).toHaveLength(1);
-    expect(patched.problems()).toEqual([undefined, 'there is already an extension a']);
+    expect(patchedMesh.problems()).toEqual([undefined, 'there is already an extension a']);
   });
 });

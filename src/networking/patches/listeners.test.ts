@@ -8,8 +8,8 @@ const typedLua = (code: string): string =>
 const lua = `{name: lua, typed_config: ${typedLua('')}}`;
 const filter = (match: string, operation: string, value = lua): string =>
   `{applyTo: HTTP_FILTER, match: ${match}, patch: {operation: ${operation}${operation === 'REMOVE' ? '' : `, value: ${value}`}}}`;
-const inManager = (more = '', sub = ''): string =>
-  `listener: {${more}${more && ', '}filterChain: {filter: {name: ${manager}${sub && `, subFilter: {name: ${sub}}`}}}}`;
+const inManager = (extraMatch = '', sub = ''): string =>
+  `listener: {${extraMatch}${extraMatch && ', '}filterChain: {filter: {name: ${manager}${sub && `, subFilter: {name: ${sub}}`}}}}`;
 
 /** Returns the listeners with a filter of this name, and the names of their chains. */
 function placesOf(listeners: readonly JsonObject[], name: string): readonly string[] {
@@ -59,31 +59,36 @@ describe('HTTP filters that a patch matches', () => {
       ['0.0.0.0_8080'],
     ],
   ])('on a %s, %s matches the expected filters', (node, match, expected) => {
-    const patched = new PatchedMesh({ patches: [filter(match, 'INSERT_BEFORE')] }).json('listeners', nodes[node]);
+    const patchedListeners = new PatchedMesh({ patches: [filter(match, 'INSERT_BEFORE')] }).json(
+      'listeners',
+      nodes[node],
+    );
     // Chains with one name differ only in their transport protocol.
-    expect([...new Set(placesOf(patched, 'lua'))]).toEqual(expected);
+    expect([...new Set(placesOf(patchedListeners, 'lua'))]).toEqual(expected);
   });
 
   it('a patch does not change other listeners', () => {
-    const patched = new PatchedMesh({
+    const patchedMesh = new PatchedMesh({
       patches: [filter(`{context: SIDECAR_OUTBOUND, ${inManager()}}`, 'INSERT_FIRST')],
     });
     const otherListeners = (mesh: PatchedMesh) =>
       mesh.json('listeners', nodes.client).filter((listener) => !placesOf([listener], 'lua').length);
-    expect(otherListeners(patched)).toHaveLength(3);
-    expect(new PatchedMesh().json('listeners', nodes.client)).toEqual(expect.arrayContaining(otherListeners(patched)));
+    expect(otherListeners(patchedMesh)).toHaveLength(3);
+    expect(new PatchedMesh().json('listeners', nodes.client)).toEqual(
+      expect.arrayContaining(otherListeners(patchedMesh)),
+    );
   });
 });
 
 describe('operations on a filter list', () => {
   const namesAfter = (...patches: string[]): readonly string[] => {
-    const patched = new PatchedMesh({ patches });
-    return httpFilterNames(patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0]);
+    const patchedMesh = new PatchedMesh({ patches });
+    return httpFilterNames(patchedMesh.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0]);
   };
   const unpatched = namesAfter();
   const all = `{${inManager()}}`;
   const at = (name: string) => `{${inManager('', name)}}`;
-  const named = (name: string) => lua.replace('name: lua', `name: ${name}`);
+  const filterNamed = (name: string) => lua.replace('name: lua', `name: ${name}`);
 
   it('the unpatched list contains no patched filter', () => {
     expect(unpatched.length).toBeGreaterThan(1);
@@ -103,7 +108,7 @@ describe('operations on a filter list', () => {
     ['REPLACE without a filter name', [filter(all, 'REPLACE')], (names) => names],
     [
       'INSERT_BEFORE a filter that an earlier patch inserted',
-      [filter(at(router), 'INSERT_BEFORE'), filter(at('lua'), 'INSERT_BEFORE', named('other'))],
+      [filter(at(router), 'INSERT_BEFORE'), filter(at('lua'), 'INSERT_BEFORE', filterNamed('other'))],
       (names) => names.toSpliced(-1, 0, 'other', 'lua'),
     ],
     [
@@ -113,17 +118,17 @@ describe('operations on a filter list', () => {
     ],
     [
       'REPLACE does not affect inserted filters',
-      [filter(all, 'INSERT_FIRST'), filter(at('lua'), 'REPLACE', named('other'))],
+      [filter(all, 'INSERT_FIRST'), filter(at('lua'), 'REPLACE', filterNamed('other'))],
       (names) => ['lua', ...names],
     ],
     [
       'INSERT_FIRST and REMOVE with one filter name',
-      [filter(all, 'INSERT_FIRST', named(unpatched[0]!)), filter(at(unpatched[0]!), 'REMOVE')],
+      [filter(all, 'INSERT_FIRST', filterNamed(unpatched[0]!)), filter(at(unpatched[0]!), 'REMOVE')],
       (names) => names,
     ],
     [
       'INSERT_AFTER the result of REPLACE',
-      [filter(at('lua'), 'INSERT_AFTER', named('other')), filter(at(unpatched[0]!), 'REPLACE')],
+      [filter(at('lua'), 'INSERT_AFTER', filterNamed('other')), filter(at(unpatched[0]!), 'REPLACE')],
       (names) => ['lua', 'other', ...names.slice(1)],
     ],
     [
@@ -146,24 +151,26 @@ describe('operations on a filter list', () => {
   it.each(['ADD', 'INSERT_AFTER'])(
     'filters after the terminal filter are removed and reported with %s',
     (operation) => {
-      const patched = new PatchedMesh({ patches: [filter(operation === 'ADD' ? all : at(router), operation)] });
-      expect(httpFilterNames(patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0])).toEqual(unpatched);
-      expect(patched.problems()).toEqual([`lua must not come after ${router}, the terminal filter`]);
+      const patchedMesh = new PatchedMesh({ patches: [filter(operation === 'ADD' ? all : at(router), operation)] });
+      expect(httpFilterNames(patchedMesh.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0])).toEqual(
+        unpatched,
+      );
+      expect(patchedMesh.problems()).toEqual([`lua must not come after ${router}, the terminal filter`]);
     },
   );
 
   it('settings of the same type are merged, and another type is reported as a failure', () => {
     const type = 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router';
     const merge = (typed: string) => filter(at(router), 'MERGE', `{name: ${router}, typed_config: ${typed}}`);
-    const patched = new PatchedMesh({
+    const patchedMesh = new PatchedMesh({
       patches: [
         merge(`{"@type": ${type}, suppress_envoy_headers: true}`),
         merge('{"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua}'),
       ],
     });
-    const text = JSON.stringify(patched.one('listeners', nodes.client, '0.0.0.0_80'));
+    const text = JSON.stringify(patchedMesh.one('listeners', nodes.client, '0.0.0.0_80'));
     expect(text).toContain('"suppressEnvoyHeaders":true');
-    expect(patched.problems()).toEqual([
+    expect(patchedMesh.problems()).toEqual([
       undefined,
       'envoy.extensions.filters.http.lua.v3.Lua cannot be merged into envoy.extensions.filters.http.router.v3.Router',
     ]);
@@ -175,15 +182,15 @@ describe('patches of listeners, filter chains and network filters', () => {
 
   it('settings of a network filter are merged', () => {
     const value = `{name: x, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager, stream_idle_timeout: 0.5s, server_name: mine}}`;
-    const patched = new PatchedMesh({
+    const patchedMesh = new PatchedMesh({
       patches: [
         `{applyTo: NETWORK_FILTER, match: {context: SIDECAR_OUTBOUND, listener: {filterChain: {filter: {name: ${manager}}}}}, patch: {operation: MERGE, value: ${value}}}`,
       ],
     });
     const plain = new PatchedMesh().one('listeners', nodes.client, '0.0.0.0_80').filterChains[0].filters[0];
-    const merged = patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0].filters[0];
+    const mergedFilter = patchedMesh.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0].filters[0];
     const changes = { serverName: 'mine', streamIdleTimeout: '0.500s' };
-    expect(merged).toEqual({ ...plain, typedConfig: { ...plain.typedConfig, ...changes } });
+    expect(mergedFilter).toEqual({ ...plain, typedConfig: { ...plain.typedConfig, ...changes } });
   });
 
   it('network filters are added and removed', () => {
@@ -205,16 +212,16 @@ describe('patches of listeners, filter chains and network filters', () => {
     const chain = (operation: string, value = '{}') =>
       `{applyTo: FILTER_CHAIN, match: {listener: {name: ${db}}}, patch: {operation: ${operation}, value: ${value}}}`;
     const listeners = (...patches: string[]) => new PatchedMesh({ patches }).json('listeners', nodes.client);
-    const found = (...patches: string[]) => listeners(...patches).find(({ name }) => name === db);
-    expect(found(chain('MERGE', '{transport_socket_connect_timeout: 3s}'))!.filterChains).toEqual([
-      { ...found()!.filterChains[0], transportSocketConnectTimeout: '3s' },
+    const findDbListener = (...patches: string[]) => listeners(...patches).find(({ name }) => name === db);
+    expect(findDbListener(chain('MERGE', '{transport_socket_connect_timeout: 3s}'))!.filterChains).toEqual([
+      { ...findDbListener()!.filterChains[0], transportSocketConnectTimeout: '3s' },
     ]);
     expect(
-      found(chain('ADD', '{name: mine, filter_chain_match: {destination_port: 1}}'))!.filterChains.at(-1).name,
+      findDbListener(chain('ADD', '{name: mine, filter_chain_match: {destination_port: 1}}'))!.filterChains.at(-1).name,
     ).toBe('mine');
-    expect(found(chain('REMOVE'))).toBeUndefined();
-    const replaced = found(chain('REMOVE'), chain('ADD', '{name: mine}'))!;
-    expect(replaced.filterChains).toEqual([{ name: 'mine' }]);
+    expect(findDbListener(chain('REMOVE'))).toBeUndefined();
+    const replacedListener = findDbListener(chain('REMOVE'), chain('ADD', '{name: mine}'))!;
+    expect(replacedListener.filterChains).toEqual([{ name: 'mine' }]);
     expect(listeners(chain('REMOVE'))).toHaveLength(listeners().length - 1);
   });
 
@@ -237,21 +244,21 @@ describe('patches of listeners, filter chains and network filters', () => {
   it('an unbound listener gets a socket option that bound and internal listeners do not get', () => {
     const mergedWith = (name: string, bound: boolean): string =>
       `{applyTo: LISTENER, match: {listener: {name: ${name}}}, patch: {operation: MERGE, value: {bind_to_port: ${bound}}}}`;
-    const addedAs = (name: string, more: string): string =>
-      `{applyTo: LISTENER, patch: {operation: ADD, value: {name: ${name}, ${more}, bind_to_port: false}}}`;
+    const addedAs = (name: string, extraFields: string): string =>
+      `{applyTo: LISTENER, patch: {operation: ADD, value: {name: ${name}, ${extraFields}, bind_to_port: false}}}`;
     const patches = [
       mergedWith('0.0.0.0_80', true),
       mergedWith('virtualOutbound', false),
       addedAs('mine', 'address: {pipe: {path: /tmp/x}}'),
       addedAs('inner', 'internal_listener: {}'),
     ];
-    const patched = new PatchedMesh({ patches });
-    const unbound = patched
+    const patchedMesh = new PatchedMesh({ patches });
+    const unbound = patchedMesh
       .json('listeners', nodes.client)
       .filter(({ socketOptions }) => socketOptions?.[0].description === 'unbound');
     expect(unbound.map(({ name }) => name)).toEqual([db, 'virtualOutbound', 'mine']);
-    const again = new PatchedMesh({ patches: [...patches, mergedWith('0.0.0.0_80', false)] });
-    expect(again.one('listeners', nodes.client, '0.0.0.0_80').socketOptions).toHaveLength(1);
+    const secondMesh = new PatchedMesh({ patches: [...patches, mergedWith('0.0.0.0_80', false)] });
+    expect(secondMesh.one('listeners', nodes.client, '0.0.0.0_80').socketOptions).toHaveLength(1);
   });
 
   it('a listener is merged without changing its name, is removed, or is added once', () => {
@@ -263,14 +270,14 @@ describe('patches of listeners, filter chains and network filters', () => {
       '{applyTo: LISTENER, match: {context: GATEWAY}, patch: {operation: ADD, value: {name: door-only}}}',
     ];
     const unpatched = new PatchedMesh().json('listeners', nodes.client).map(({ name }) => name);
-    const patched = new PatchedMesh({ patches });
-    expect(patched.json('listeners', nodes.client).map(({ name }) => name)).toEqual([
+    const patchedMesh = new PatchedMesh({ patches });
+    expect(patchedMesh.json('listeners', nodes.client).map(({ name }) => name)).toEqual([
       ...unpatched.filter((name) => name !== db),
       'mine',
     ]);
-    expect(patched.one('listeners', nodes.client, '0.0.0.0_80').perConnectionBufferLimitBytes).toBe(9);
-    expect(patched.problems()[3]).toBe('there is already a listener virtualInbound');
-    expect(patched.json('listeners', nodes.door).map(({ name }) => name)).toEqual([
+    expect(patchedMesh.one('listeners', nodes.client, '0.0.0.0_80').perConnectionBufferLimitBytes).toBe(9);
+    expect(patchedMesh.problems()[3]).toBe('there is already a listener virtualInbound');
+    expect(patchedMesh.json('listeners', nodes.door).map(({ name }) => name)).toEqual([
       '0.0.0.0_8080',
       'mine',
       'virtualInbound',

@@ -19,9 +19,9 @@ function mergeJson(target: JsonValue, value: JsonValue, lists: ListMerge = 'appe
     fromJson(ClusterSchema, target, { registry }),
     fromJson(ClusterSchema, value, { registry }),
   ];
-  const after = mergeMessages(ClusterSchema, decoded, patch, lists);
+  const mergedMessage = mergeMessages(ClusterSchema, decoded, patch, lists);
   expect(toJson(ClusterSchema, decoded, { registry, useProtoFieldName: true })).toEqual(target);
-  return toJson(ClusterSchema, after, { registry, useProtoFieldName: true });
+  return toJson(ClusterSchema, mergedMessage, { registry, useProtoFieldName: true });
 }
 
 describe('merge of a value into a message', () => {

@@ -10,8 +10,8 @@ kind: ServiceEntry
 metadata: { name: many, namespace: shop }
 spec: { hosts: [${services.join(', ')}], ports: [{number: 80, name: http}], resolution: DNS }`;
 
-function workOf(kind: 'clusters' | 'listeners', given: GivenFilter): CountedWork {
-  const mesh = new PatchedMesh(given, entry);
+function workOf(kind: 'clusters' | 'listeners', filter: GivenFilter): CountedWork {
+  const mesh = new PatchedMesh(filter, entry);
   return countedWork(() => mesh.json(kind, nodes.client));
 }
 
@@ -26,9 +26,9 @@ it('a cluster is compared only with patches that can match its name', () => {
         `{applyTo: CLUSTER, match: {cluster: {service: nope-${i}}}, patch: {operation: MERGE, value: {connect_timeout: 7s}}}`,
     ),
   });
-  const [few, many] = [10, 200].map((count) => workOf('clusters', timeouts(count)));
-  expect(callsOf(many!, 'matchesPatch') - callsOf(few!, 'matchesPatch')).toBe(0);
-  expect(callsOf(many!, 'parseOutboundClusterName')).toBe(callsOf(few!, 'parseOutboundClusterName'));
+  const [fewCalls, manyCalls] = [10, 200].map((count) => workOf('clusters', timeouts(count)));
+  expect(callsOf(manyCalls!, 'matchesPatch') - callsOf(fewCalls!, 'matchesPatch')).toBe(0);
+  expect(callsOf(manyCalls!, 'parseOutboundClusterName')).toBe(callsOf(fewCalls!, 'parseOutboundClusterName'));
 });
 
 it('inserting filters has a linear cost in the length of the list', () => {
@@ -38,10 +38,10 @@ it('inserting filters has a linear cost in the length of the list', () => {
       return `{applyTo: HTTP_FILTER, match: {context: SIDECAR_OUTBOUND}, patch: {operation: INSERT_FIRST, value: ${lua}}}`;
     }),
   });
-  const [few, many] = [20, 200].map((count) => {
+  const [fewCalls, manyCalls] = [20, 200].map((count) => {
     const work = workOf('listeners', inserted(count));
     return [...work].reduce((sum, [, times]) => sum + times, 0);
   });
   // There are ten times as many filters. The exponent would be two if each patch searched the filter list.
-  expect(many! / few!).toBeLessThan(15);
+  expect(manyCalls! / fewCalls!).toBeLessThan(15);
 });

@@ -6,7 +6,7 @@ import { routeProjection } from '../projection.ts';
 import { patchSetOf } from './patch-set.ts';
 
 const header = '{response_headers_to_add: [{header: {key: x, value: y}}]}';
-const ofTeam: GivenFilter = {
+const teamFilter: GivenFilter = {
   patches: [
     `{applyTo: VIRTUAL_HOST, match: {proxy: {metadata: {TEAM: blue}}}, patch: {operation: MERGE, value: ${header}}}`,
   ],
@@ -14,11 +14,11 @@ const ofTeam: GivenFilter = {
 const [blue, red] = ['blue', 'red'].map((TEAM) => ({ ...nodes.client, metadata: { TEAM } })) as [object, object];
 
 describe('proxies with different metadata', () => {
-  const patched = new PatchedMesh(ofTeam);
-  const { context } = patched.mesh;
+  const patchedMesh = new PatchedMesh(teamFilter);
+  const { context } = patchedMesh.mesh;
 
   it('proxies receive the patches that match their metadata', () => {
-    const text = (node: object) => JSON.stringify(patched.json('routes', node));
+    const text = (node: object) => JSON.stringify(patchedMesh.json('routes', node));
     expect([blue, red, blue].map((node) => text(node).includes('responseHeadersToAdd'))).toEqual([true, false, true]);
   });
 
@@ -39,9 +39,12 @@ apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
 metadata: { name: closed, namespace: shop }
 spec: { selector: { matchLabels: { app: closed } } }`;
-    const { context: more } = new PatchedMesh({ patches: ['{applyTo: CLUSTER, patch: {operation: REMOVE}}'] }, policy)
-      .mesh;
-    const setOf = (app: string) => patchSetOf(givenShape({ namespace: 'shop', labels: { app } }, more), more);
+    const { context: extendedContext } = new PatchedMesh(
+      { patches: ['{applyTo: CLUSTER, patch: {operation: REMOVE}}'] },
+      policy,
+    ).mesh;
+    const setOf = (app: string) =>
+      patchSetOf(givenShape({ namespace: 'shop', labels: { app } }, extendedContext), extendedContext);
     expect(setOf('closed')).toBe(setOf('open'));
     expect(setOf('open')).toBeDefined();
   });
@@ -79,14 +82,19 @@ spec: { selector: { matchLabels: { app: closed } } }`;
       const filter = (name: string, namespace: string, priority: number): GivenFilter => ({
         ...{ name, namespace, priority, patches: [patch(name)] },
       });
-      const { context: ordered } = new PatchedMesh(
+      const { context: orderedContext } = new PatchedMesh(
         filter('last', 'istio-system', 2),
         filter('second', 'istio-system', -1),
         filter('third', 'shop', 1),
         filter('first', 'shop', -5),
       ).mesh;
-      const set = patchSetOf(givenShape(nodes.client, ordered), ordered);
-      expect(set?.of(target).map((held) => held.filter.name)).toEqual(['first', 'second', 'third', 'last']);
+      const set = patchSetOf(givenShape(nodes.client, orderedContext), orderedContext);
+      expect(set?.of(target).map((appliedPatch) => appliedPatch.filter.name)).toEqual([
+        'first',
+        'second',
+        'third',
+        'last',
+      ]);
     },
   );
 
@@ -97,11 +105,11 @@ spec: { selector: { matchLabels: { app: closed } } }`;
 
 /** Returns a match that is valid for every operation on the target. */
 function matchOf(target: PatchTarget): string {
-  const named: Partial<Record<PatchTarget, string>> = {
+  const namedMatches: Partial<Record<PatchTarget, string>> = {
     LISTENER_FILTER: '{listener: {listenerFilter: some}}',
     NETWORK_FILTER: '{listener: {filterChain: {filter: {name: some}}}}',
     HTTP_FILTER: '{listener: {filterChain: {filter: {name: some, subFilter: {name: other}}}}}',
     HTTP_ROUTE: '{routeConfiguration: {vhost: {name: some, route: {name: other}}}}',
   };
-  return named[target] ?? '{context: ANY}';
+  return namedMatches[target] ?? '{context: ANY}';
 }

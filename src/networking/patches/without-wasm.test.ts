@@ -29,15 +29,15 @@ describe('patches for an Envoy that cannot run Wasm code', () => {
     ['open with failure_policy FAIL_OPEN', { failure_policy: 'FAIL_OPEN' }, passes],
     ['open with failurePolicy 3', { failurePolicy: 3 }, passes],
   ])("a filter's substitute fails %s", (_, config, filter) => {
-    const packed = { '@type': httpWasm, config: { vm_config: vm, ...config } };
-    expect(valueWithout({ name: 'a', typed_config: packed })).toEqual({ name: 'a', typed_config: filter });
+    const packedConfig = { '@type': httpWasm, config: { vm_config: vm, ...config } };
+    expect(valueWithout({ name: 'a', typed_config: packedConfig })).toEqual({ name: 'a', typed_config: filter });
     const struct = { '@type': 'type.googleapis.com/udpa.type.v1.TypedStruct', type_url: httpWasm, value: { config } };
     expect(valueWithout({ name: 'a', typedConfig: struct })).toEqual({ name: 'a', typedConfig: filter });
   });
 
   it("a network filter's substitute closes connections", () => {
-    const packed = { '@type': type('filters.network.wasm.v3.Wasm'), config: { vm_config: vm } };
-    expect(valueWithout({ name: 'a', typed_config: packed })).toEqual({
+    const packedConfig = { '@type': type('filters.network.wasm.v3.Wasm'), config: { vm_config: vm } };
+    expect(valueWithout({ name: 'a', typed_config: packedConfig })).toEqual({
       name: 'a',
       typed_config: { '@type': type('filters.network.rbac.v3.RBAC'), statPrefix: 'wasm.', rules: {} },
     });
@@ -91,10 +91,12 @@ describe('patches with Wasm code', () => {
     `{applyTo: HTTP_FILTER, match: {context: ANY, listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager}}}}, patch: {operation: ${operation}, value: ${value}}}`;
 
   it('proxies of the same mesh get different patches depending on their Envoy', () => {
-    const patched = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
-    const { context } = patched.mesh;
+    const patchedMesh = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
+    const { context } = patchedMesh.mesh;
     const textFor = (minor: number): string =>
-      JSON.stringify(patched.json('listeners', { ...nodes.server, envoy: { version: [1, minor, 0], hasV8: true } }));
+      JSON.stringify(
+        patchedMesh.json('listeners', { ...nodes.server, envoy: { version: [1, minor, 0], hasV8: true } }),
+      );
     expect(textFor(40)).toContain('filters.http.wasm');
     expect(textFor(36)).not.toContain('filters.http.wasm');
     expect(textFor(36)).toContain(
@@ -108,9 +110,9 @@ describe('patches with Wasm code', () => {
   });
 
   it('the status belongs to the original patch', () => {
-    const patched = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
-    patched.json('listeners', { ...nodes.server, envoy: { version: [1, 36, 0], hasV8: true } });
-    const [written] = patched.mesh.configs.EnvoyFilter[0]!.spec.configPatches;
-    expect(patchStatus(written!)).toEqual({ applied: true });
+    const patchedMesh = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
+    patchedMesh.json('listeners', { ...nodes.server, envoy: { version: [1, 36, 0], hasV8: true } });
+    const [parsedPatch] = patchedMesh.mesh.configs.EnvoyFilter[0]!.spec.configPatches;
+    expect(patchStatus(parsedPatch!)).toEqual({ applied: true });
   });
 });

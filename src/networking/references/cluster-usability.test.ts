@@ -8,9 +8,9 @@ import { usabilityOf } from './cluster-usability.ts';
 
 const prefix = Uint8Array.of(1, 2, 3);
 
-function usability(cluster: MessageInitShape<typeof ClusterSchema>, ...more: readonly Uint8Array[]) {
+function usability(cluster: MessageInitShape<typeof ClusterSchema>, ...extraSecrets: readonly Uint8Array[]) {
   const bytes = toBinary(ClusterSchema, create(ClusterSchema, { name: 'a', altStatName: 'b', ...cluster }));
-  const { after, assignment, secrets } = usabilityOf(Buffer.concat([prefix, bytes, ...more]), prefix.length);
+  const { after, assignment, secrets } = usabilityOf(Buffer.concat([prefix, bytes, ...extraSecrets]), prefix.length);
   return [after, assignment, ...secrets];
 }
 

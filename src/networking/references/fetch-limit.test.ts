@@ -42,7 +42,7 @@ const dnsCluster = create(ClusterSchema, {
   clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STRICT_DNS },
 });
 
-const limited = (cluster: Cluster, fetchMs = 1_000, awaitsNames = false): Cluster | undefined => {
+const limitFetch = (cluster: Cluster, fetchMs = 1_000, awaitsNames = false): Cluster | undefined => {
   const bytes = withFetchLimit(toBinary(ClusterSchema, cluster), { fetchMs, awaitsNames });
   return bytes && fromBinary(ClusterSchema, bytes);
 };
@@ -57,16 +57,16 @@ const timeoutsIn = (cluster: Cluster): string[] =>
 describe('fetch limit of a cluster', () => {
   it('the endpoints and each secret of the cluster get a fetch timeout', () => {
     expect(timeoutsIn(edsCluster)).toEqual(['0s', '0s', '0s']);
-    expect(timeoutsIn(limited(edsCluster)!)).toEqual(['1s', '1s', '1s']);
+    expect(timeoutsIn(limitFetch(edsCluster)!)).toEqual(['1s', '1s', '1s']);
   });
 
   it('all other fields are unchanged', () => {
-    const without = (cluster: Cluster): string =>
+    const withoutTimeout = (cluster: Cluster): string =>
       JSON.stringify(toJson(ClusterSchema, cluster, { registry: extensionTypes })).replaceAll(
         /"initialFetchTimeout":"[^"]+"/g,
         '',
       );
-    expect(without(limited(edsCluster)!)).toBe(without(edsCluster));
+    expect(withoutTimeout(limitFetch(edsCluster)!)).toBe(withoutTimeout(edsCluster));
   });
 
   it.each([
@@ -77,17 +77,17 @@ describe('fetch limit of a cluster', () => {
       name: 'c',
       transportSocket: { name: 'tls', configType: { case: 'typedConfig', value: tls(secret, 'kubernetes://web') } },
     });
-    const found = limited(cluster, fetchMs);
-    expect(found === undefined ? [] : timeoutsIn(found)).toEqual(timeouts);
+    const limitedCluster = limitFetch(cluster, fetchMs);
+    expect(limitedCluster === undefined ? [] : timeoutsIn(limitedCluster)).toEqual(timeouts);
   });
 
   it('the cluster does not wait for DNS results unless a previous version of it is active', () => {
-    expect(limited(dnsCluster)?.waitForWarmOnInit).toBe(false);
-    expect(limited(dnsCluster, 1_000, true)).toBeUndefined();
+    expect(limitFetch(dnsCluster)?.waitForWarmOnInit).toBe(false);
+    expect(limitFetch(dnsCluster, 1_000, true)).toBeUndefined();
   });
 
   it('a cluster that already has the limit is unchanged', () => {
-    expect(limited(limited(edsCluster)!)).toBeUndefined();
-    expect(limited(create(ClusterSchema, { name: 'static' }))).toBeUndefined();
+    expect(limitFetch(limitFetch(edsCluster)!)).toBeUndefined();
+    expect(limitFetch(create(ClusterSchema, { name: 'static' }))).toBeUndefined();
   });
 });

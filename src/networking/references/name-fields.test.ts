@@ -27,20 +27,20 @@ const otherFields: ReadonlySet<string> = new Set([
 
 function* messages(): Generator<DescMessage> {
   for (const type of envoyApi()) {
-    const isOfDataPlane = type.kind === 'message' && !/^envoy\.(admin|service|data|api)\./.test(type.typeName);
-    if (isOfDataPlane) yield type;
+    const isDataPlaneMessage = type.kind === 'message' && !/^envoy\.(admin|service|data|api)\./.test(type.typeName);
+    if (isDataPlaneMessage) yield type;
   }
 }
 
 test('an API field with a cluster name is in the tables, or does not require that the cluster exists', () => {
-  const found = [...messages()].flatMap(({ typeName, fields }) =>
+  const nameFields = [...messages()].flatMap(({ typeName, fields }) =>
     fields.flatMap(({ name, number, scalar }) => {
       const names = /cluster/.test(name) || (name === 'name' && typeName.endsWith('ClusterWeight'));
-      const isKnown = otherFields.has(`${typeName}.${name}`) || clusterFields[typeName]?.includes(number);
-      return names && scalar === 9 && !isKnown ? [`${typeName}.${name}`] : [];
+      const isKnownField = otherFields.has(`${typeName}.${name}`) || clusterFields[typeName]?.includes(number);
+      return names && scalar === 9 && !isKnownField ? [`${typeName}.${name}`] : [];
     }),
   );
-  expect(found).toEqual([]);
+  expect(nameFields).toEqual([]);
 });
 
 test('the tables contain only string fields of the API', () => {
@@ -58,15 +58,17 @@ test('the tables contain only string fields of the API', () => {
 
 test('messages that are skipped cannot contain a cluster name', () => {
   for (const typeName of messagesWithoutClusters) {
-    const reached = reachableFrom(envoyApi().getMessage(typeName)!);
-    const naming = [...reached].filter((each) => each in clusterFields || each === 'google.protobuf.Any');
+    const reachedTypes = reachableFrom(envoyApi().getMessage(typeName)!);
+    const naming = [...reachedTypes].filter(
+      (reachedType) => reachedType in clusterFields || reachedType === 'google.protobuf.Any',
+    );
     expect(naming, typeName).toEqual([]);
   }
 });
 
-function reachableFrom(schema: DescMessage, reached = new Set<string>()): Set<string> {
-  if (reached.has(schema.typeName)) return reached;
-  reached.add(schema.typeName);
-  for (const { message } of schema.fields) if (message !== undefined) reachableFrom(message, reached);
-  return reached;
+function reachableFrom(schema: DescMessage, reachedTypes = new Set<string>()): Set<string> {
+  if (reachedTypes.has(schema.typeName)) return reachedTypes;
+  reachedTypes.add(schema.typeName);
+  for (const { message } of schema.fields) if (message !== undefined) reachableFrom(message, reachedTypes);
+  return reachedTypes;
 }

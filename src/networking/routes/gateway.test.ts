@@ -131,15 +131,15 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
 ---`;
   const route = (name: string, match: string): string =>
     `{ name: ${name}, match: [${match}], route: [{ destination: { host: to.test } }] }`;
-  const two = gatewayOf('first', httpServer('["*"]')) + gatewayOf('second', httpServer('["*"]'));
-  const both = '[ingress/first, ingress/second]';
+  const twoGateways = gatewayOf('first', httpServer('["*"]')) + gatewayOf('second', httpServer('["*"]'));
+  const bothGateways = '[ingress/first, ingress/second]';
 
   it('the routes of each Gateway are added once, with catch-all routes last', () => {
     const yaml =
-      two +
+      twoGateways +
       bound(
         'one',
-        both,
+        bothGateways,
         [
           route('second', '{ uri: { prefix: /a }, gateways: [ingress/second] }'),
           route('first', '{ uri: { prefix: /b }, gateways: [ingress/first] }'),
@@ -152,19 +152,26 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
   });
 
   it('the routes of the second Gateway apply if the first Gateway has none for the host', () => {
-    const apart = gatewayOf('first', httpServer('[b.test]')) + gatewayOf('second', httpServer('[a.test]'));
+    const separateGateways = gatewayOf('first', httpServer('[b.test]')) + gatewayOf('second', httpServer('[a.test]'));
     const http = [
       route('first', '{ uri: { prefix: /a }, gateways: [ingress/first] }'),
       route('second', '{ uri: { prefix: /b }, gateways: [ingress/second] }'),
     ].join();
-    expect(routes(apart + bound('one', both, http, '[a.test, b.test]'))).toEqual(['a.test → second', 'b.test → first']);
+    expect(routes(separateGateways + bound('one', bothGateways, http, '[a.test, b.test]'))).toEqual([
+      'a.test → second',
+      'b.test → first',
+    ]);
   });
 
   it('the routes of several VirtualServices are added, oldest first', () => {
-    const second = route('of-second', '{ gateways: [ingress/second], uri: { prefix: /a } }');
+    const secondRoute = route('of-second', '{ gateways: [ingress/second], uri: { prefix: /a } }');
     const yaml =
-      two +
-      bound('one', both, `${second}, ${route('of-first', '{ uri: { prefix: /b }, gateways: [ingress/first] }')}`) +
+      twoGateways +
+      bound(
+        'one',
+        bothGateways,
+        `${secondRoute}, ${route('of-first', '{ uri: { prefix: /b }, gateways: [ingress/first] }')}`,
+      ) +
       bound('two', '[ingress/second]', route('younger', '{ uri: { prefix: /c } }'));
     expect(routes(yaml)).toEqual(['a.test → of-first,of-second,younger']);
   });
@@ -187,17 +194,19 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
 
   it('the routes are built once if no match depends on the server', () => {
     const yaml =
-      two + bound('one', both, `${route('a', '{ uri: { prefix: /a } }')}, ${route('b', '{ uri: { prefix: /b } }')}`);
+      twoGateways +
+      bound('one', bothGateways, `${route('a', '{ uri: { prefix: /a } }')}, ${route('b', '{ uri: { prefix: /b } }')}`);
     expect(routes(yaml)).toEqual(['a.test → a,b']);
   });
 
   it('the routes of hosts on different servers are separate', () => {
-    const apart = gatewayOf('first', httpServer('["*"]')) + gatewayOf('second', httpServer('[a.test, c.test]'));
+    const separateGateways =
+      gatewayOf('first', httpServer('["*"]')) + gatewayOf('second', httpServer('[a.test, c.test]'));
     const http = [
       route('first', '{ uri: { prefix: /a }, gateways: [ingress/first] }'),
       route('second', '{ uri: { prefix: /b }, gateways: [ingress/second] }'),
     ].join();
-    expect(routes(apart + bound('one', both, http, '[a.test, b.test, c.test]'))).toEqual([
+    expect(routes(separateGateways + bound('one', bothGateways, http, '[a.test, b.test, c.test]'))).toEqual([
       'a.test,c.test → first,second',
       'b.test → first',
     ]);

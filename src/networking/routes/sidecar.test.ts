@@ -66,7 +66,7 @@ describe('routes of a sidecar', () => {
   });
 
   describe('VirtualService without a route for the client', () => {
-    const only = (name: string, host: string, match: string): string =>
+    const serviceMatching = (name: string, host: string, match: string): string =>
       virtualService(name, host, 'never.test').replace('http: [{ ', `http: [{ match: [{ ${match} }], `);
     const theService = ['a.test:80 → outbound|80||a.test', 'allow_any → PassthroughCluster'];
 
@@ -77,32 +77,41 @@ describe('routes of a sidecar', () => {
       ['gateway', 'a.test', 'gateways: [shop/gw]'],
       ['client label, with a wildcard host', '*.test', 'sourceLabels: { app: canary }'],
     ])('routes lead to the service if the VirtualService is for another %s', (_, host, match) => {
-      const built = configuration(service('a.test') + only('first', host, match), '80');
+      const built = configuration(service('a.test') + serviceMatching('first', host, match), '80');
       expect(hosts(built)).toEqual(theService);
     });
 
     it('routes use the next VirtualService for the host, or else the next wildcard', () => {
-      const none = only('first', 'a.test', 'sourceNamespace: blue');
-      const wide = virtualService('wide', '*.test', 'wide.test');
-      const mesh = service('a.test') + wide + none;
+      const none = serviceMatching('first', 'a.test', 'sourceNamespace: blue');
+      const wildcardService = virtualService('wide', '*.test', 'wide.test');
+      const mesh = service('a.test') + wildcardService + none;
       expect(hosts(configuration(mesh, '80'))[0]).toBe('a.test:80 → outbound|80||wide.test');
       const built = configuration(mesh + virtualService('second', 'a.test', 'to.test'), '80');
       expect(hosts(built)[0]).toBe('a.test:80 → outbound|80||to.test');
     });
 
     it('routes lead to the service if its protocol is detected', () => {
-      const built = configuration(service('a.test') + only('first', '*.test', 'sourceNamespace: blue'), 'a.test:80');
+      const built = configuration(
+        service('a.test') + serviceMatching('first', '*.test', 'sourceNamespace: blue'),
+        'a.test:80',
+      );
       expect(hosts(built)).toEqual(['a.test:80 → outbound|80||a.test']);
     });
 
     it('a host without a service gets no virtual host', () => {
-      const built = configuration(service('a.test') + only('new', 'new.test', 'sourceNamespace: blue'), '80');
+      const built = configuration(
+        service('a.test') + serviceMatching('new', 'new.test', 'sourceNamespace: blue'),
+        '80',
+      );
       expect(hosts(built)).toEqual(theService);
     });
 
     it('routes use the VirtualService of each port if one listener serves all ports', () => {
       const ports = '[{ number: 80, name: http, protocol: HTTP }, { number: 81, name: h, protocol: HTTP }]';
-      const mesh = service('a.test', ports) + only('first', 'a.test', 'port: 81') + only('new', 'new.test', 'port: 81');
+      const mesh =
+        service('a.test', ports) +
+        serviceMatching('first', 'a.test', 'port: 81') +
+        serviceMatching('new', 'new.test', 'port: 81');
       expect(hosts(configuration(mesh, 'http_proxy'))).toEqual([
         'a.test:80 → outbound|80||a.test',
         'a.test:81 → outbound|81||never.test',
@@ -181,9 +190,9 @@ spec: { hosts: [a.test], http: [{ route: [${weighted}] }] }
     );
     const routes = configuration(mesh, 'http_proxy');
     expect(routes.ignorePortInHostMatching).toBe(false);
-    const byName = new Map(routes.virtualHosts.map((host) => [host.name, host.domains]));
-    expect(byName.get('a.test:80')).toContain('a.test');
-    expect(byName.get('a.test:81')).toEqual(['a.test:81', 'a.test.:81']);
+    const domainsByName = new Map(routes.virtualHosts.map((host) => [host.name, host.domains]));
+    expect(domainsByName.get('a.test:80')).toContain('a.test');
+    expect(domainsByName.get('a.test:81')).toEqual(['a.test:81', 'a.test.:81']);
   });
 
   it('a configuration that no listener uses is empty', () => {
@@ -223,12 +232,12 @@ spec: { ${spec} }
     const front = 'front.shop.svc.cluster.local';
 
     it('routes use the VirtualService of the requested name, or else of the service', () => {
-      const byName = virtualService('by-name', 'web.shop.svc.cluster.local', 'to.test');
-      const built = configuration(web + alias + byName, '80');
+      const exactService = virtualService('by-name', 'web.shop.svc.cluster.local', 'to.test');
+      const built = configuration(web + alias + exactService, '80');
       expect(hosts(built)[0]).toBe('web.shop.svc.cluster.local:80 → outbound|80||to.test');
       expect(domains(built)).toContain('front');
       expect(
-        hosts(configuration(web + alias + byName + virtualService('by-alias', front, 'other.test'), '80')),
+        hosts(configuration(web + alias + exactService + virtualService('by-alias', front, 'other.test'), '80')),
       ).toEqual([
         `${front}:80 → outbound|80||other.test`,
         'web.shop.svc.cluster.local:80 → outbound|80||to.test',
@@ -259,17 +268,17 @@ spec: { host: front, subsets: [{ name: v1, labels: { v: '1' } }] }
         'web.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
         'allow_any → PassthroughCluster',
       ]);
-      const byWildcard = rule.replace('host: front,', 'host: "*.shop.svc.cluster.local",');
-      expect(hosts(configuration(web + alias + byWildcard, '80'))[0]).toBe(
+      const wildcardRule = rule.replace('host: front,', 'host: "*.shop.svc.cluster.local",');
+      expect(hosts(configuration(web + alias + wildcardRule, '80'))[0]).toBe(
         'web.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
       );
     });
 
     it('an alias that does not resolve or refers to itself is served by its VirtualService', () => {
-      const lost = kubernetes('lost', 'type: ExternalName, externalName: www.example.com');
+      const danglingAlias = kubernetes('lost', 'type: ExternalName, externalName: www.example.com');
       const circle = kubernetes('self', 'type: ExternalName, externalName: self.shop.svc.cluster.local');
-      const over = virtualService('a', 'lost', 'web') + virtualService('b', 'self', 'web');
-      expect(hosts(configuration(web + lost + circle + over, '80'))).toEqual([
+      const overridingServices = virtualService('a', 'lost', 'web') + virtualService('b', 'self', 'web');
+      expect(hosts(configuration(web + danglingAlias + circle + overridingServices, '80'))).toEqual([
         'lost.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
         'self.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
         'web.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
@@ -283,14 +292,14 @@ spec: { host: front, subsets: [{ name: v1, labels: { v: '1' } }] }
     });
 
     it("a client that imports only the alias has routes for it, regardless of the alias's ports", () => {
-      const bare = kubernetes('front', 'type: ExternalName, externalName: web.shop.svc.cluster.local');
+      const plainAlias = kubernetes('front', 'type: ExternalName, externalName: web.shop.svc.cluster.local');
       const sidecar = `
 apiVersion: networking.istio.io/v1
 kind: Sidecar
 metadata: { name: default, namespace: shop }
 spec: { egress: [{ port: { number: 80, name: http, protocol: HTTP }, hosts: [./front.shop.svc.cluster.local] }] }
 ---`;
-      expect(domains(configuration(web + bare + sidecar, '80'))).toContain('front');
+      expect(domains(configuration(web + plainAlias + sidecar, '80'))).toContain('front');
     });
   });
 
@@ -303,15 +312,15 @@ spec: { egress: [{ port: { number: 80, name: http, protocol: HTTP }, hosts: [./f
 describe('precomputed routes', () => {
   it('a client builds the routes itself if the computation that it waits for fails', () => {
     const { context } = givenMesh(service('a.test') + service('b.test'));
-    const ahead = (namespace: string, memory: Memory) =>
-      precomputeSidecarRoutes(givenShape({ namespace }), context, memory, ['80']);
+    const ahead = (namespace: string, cache: Memory) =>
+      precomputeSidecarRoutes(givenShape({ namespace }), context, cache, ['80']);
     let faults = 1;
     let plans = 0;
     const failing: Memory = {
-      recall: (type, key, inputs, make) => {
+      recall: (type, key, inputs, build) => {
         if (faults-- > 0) throw new Error('a fault');
         if (key.startsWith('plan ')) plans++;
-        return noMemory.recall(type, key, inputs, make);
+        return noMemory.recall(type, key, inputs, build);
       },
       latest: () => undefined,
     };

@@ -12,8 +12,8 @@ const pair = { 'tls.crt': web.certificate, 'tls.key': web.privateKey };
 
 function object(kind: string, id: string, entries: object): string {
   const [namespace, name] = id.split('/');
-  const about = { apiVersion: 'v1', kind, metadata: { namespace, name } };
-  return stringify(kind === 'Secret' ? { ...about, stringData: entries } : { ...about, data: entries });
+  const objectHead = { apiVersion: 'v1', kind, metadata: { namespace, name } };
+  return stringify(kind === 'Secret' ? { ...objectHead, stringData: entries } : { ...objectHead, data: entries });
 }
 
 function context(...documents: string[]) {
@@ -23,7 +23,7 @@ function context(...documents: string[]) {
 const edge = givenShape({ type: 'router', namespace: 'edge' });
 
 /** Returns `NAME: TYPE` for each resource. */
-function served(push: ReturnType<typeof context>, ...names: string[]): Record<string, string> {
+function servedTypes(push: ReturnType<typeof context>, ...names: string[]): Record<string, string> {
   return Object.fromEntries(
     buildSecrets(edge, push, names).map(({ name, message }) => {
       const { type } = message as Secret;
@@ -44,7 +44,7 @@ const roots = `validationContext ${authority.certificate}`;
 describe('Secrets requested by name', () => {
   it('a Secret provides the certificate, the key and the roots', () => {
     const push = context(object('Secret', 'edge/web', { ...pair, 'ca.crt': authority.certificate }));
-    expect(served(push, 'kubernetes://web', 'kubernetes://web-cacert', 'kubernetes://edge/web')).toEqual({
+    expect(servedTypes(push, 'kubernetes://web', 'kubernetes://web-cacert', 'kubernetes://edge/web')).toEqual({
       'kubernetes://web': certificate,
       'kubernetes://web-cacert': roots,
       'kubernetes://edge/web': certificate,
@@ -54,9 +54,12 @@ describe('Secrets requested by name', () => {
   it('roots can be in a separate object', () => {
     const rootsObject = object('Secret', 'edge/web-cacert', { cacert: authority.certificate });
     const push = context(object('Secret', 'edge/web', { ...pair, 'ca.crt': web.certificate }), rootsObject);
-    expect(served(push, 'kubernetes://web-cacert')).toEqual({ 'kubernetes://web-cacert': roots });
+    expect(servedTypes(push, 'kubernetes://web-cacert')).toEqual({ 'kubernetes://web-cacert': roots });
     expect(
-      served(context(object('ConfigMap', 'edge/ca', { 'ca.crt': authority.certificate })), 'configmap://ca-cacert'),
+      servedTypes(
+        context(object('ConfigMap', 'edge/ca', { 'ca.crt': authority.certificate })),
+        'configmap://ca-cacert',
+      ),
     ).toEqual({
       'configmap://ca-cacert': roots,
     });
@@ -78,7 +81,7 @@ describe('Secrets requested by name', () => {
       object('Secret', 'other/there', pair),
       object('ConfigMap', 'edge/ca', { 'ca.crt': authority.certificate }),
     );
-    expect(served(push, name)).toEqual({});
+    expect(servedTypes(push, name)).toEqual({});
     expect(unservedCredential(name, 'edge', push)?.text).toMatch(reason);
     expect(unservedCredential('kubernetes://web', 'edge', push)).toBeUndefined();
   });

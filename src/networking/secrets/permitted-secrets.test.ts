@@ -26,10 +26,10 @@ describe('Secret names that a client requests', () => {
     expect(permittedSecrets(names, { namespace: 'shop', ownNamespace: 'shop' })).toBe(
       permittedSecrets(names, { namespace: 'shop', ownNamespace: 'shop' }),
     );
-    const good = ['kubernetes://web'];
-    expect(permittedSecrets(good, { namespace: 'shop', ownNamespace: 'shop' })).toBe(good);
+    const permittedNames = ['kubernetes://web'];
+    expect(permittedSecrets(permittedNames, { namespace: 'shop', ownNamespace: 'shop' })).toBe(permittedNames);
     expect(permittedSecrets(names, { namespace: undefined, ownNamespace: 'shop' })).toBe(
-      permittedSecrets(good, { namespace: undefined, ownNamespace: 'b' }),
+      permittedSecrets(permittedNames, { namespace: undefined, ownNamespace: 'b' }),
     );
   });
 });

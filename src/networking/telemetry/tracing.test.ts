@@ -3,22 +3,22 @@ import type { Config } from '../../model/config/config.ts';
 import type { Telemetry, Tracing } from '../../model/kinds/extensions/telemetry.ts';
 import { chosenTracing } from './tracing.ts';
 
-function given(...objects: (readonly Tracing[])[]): Config<Telemetry>[] {
+function telemetriesWith(...objects: (readonly Tracing[])[]): Config<Telemetry>[] {
   return objects.map((tracing) => ({ spec: { tracing } }) as unknown as Config<Telemetry>);
 }
 
 const mesh = { defaultProviders: { tracing: ['zipkin', 'other'] }, enableTracing: true };
-const bare = { defaultProviders: {}, enableTracing: true };
+const minimalMesh = { defaultProviders: {}, enableTracing: true };
 
 describe('tracing of requests', () => {
   it('requests use the first default provider, or else the tracer in the bootstrap', () => {
     expect(chosenTracing([], mesh, 'CLIENT')).toMatchObject({ provider: 'zipkin', sampling: undefined });
-    expect(chosenTracing([], bare, 'CLIENT')).toMatchObject({ provider: undefined });
-    expect(chosenTracing([], { ...bare, enableTracing: false }, 'CLIENT')).toBeUndefined();
+    expect(chosenTracing([], minimalMesh, 'CLIENT')).toMatchObject({ provider: undefined });
+    expect(chosenTracing([], { ...minimalMesh, enableTracing: false }, 'CLIENT')).toBeUndefined();
   });
 
   it('each field is taken from the most specific object', () => {
-    const telemetries = given(
+    const telemetries = telemetriesWith(
       [{ randomSamplingPercentage: 10, customTags: { a: { literal: { value: 'mesh' } } }, enableIstioTags: false }],
       [{ customTags: { b: { literal: { value: 'own' } } } }, { providers: ['third', 'fourth'] }],
     );
@@ -33,14 +33,16 @@ describe('tracing of requests', () => {
   });
 
   it('a rule can apply to only one side', () => {
-    const telemetries = given([{ match: { mode: 'SERVER' }, randomSamplingPercentage: 0 }]);
+    const telemetries = telemetriesWith([{ match: { mode: 'SERVER' }, randomSamplingPercentage: 0 }]);
     expect(chosenTracing(telemetries, mesh, 'SERVER')?.sampling).toBe(0);
     expect(chosenTracing(telemetries, mesh, 'CLIENT')?.sampling).toBeUndefined();
   });
 
   it('tracing stays off after span reporting is disabled until a more specific object enables it', () => {
-    const silent = [{ disableSpanReporting: true }];
-    expect(chosenTracing(given(silent), mesh, 'CLIENT')).toBeUndefined();
-    expect(chosenTracing(given(silent, [{ disableSpanReporting: false }]), mesh, 'CLIENT')?.provider).toBe('zipkin');
+    const disabledReporting = [{ disableSpanReporting: true }];
+    expect(chosenTracing(telemetriesWith(disabledReporting), mesh, 'CLIENT')).toBeUndefined();
+    expect(
+      chosenTracing(telemetriesWith(disabledReporting, [{ disableSpanReporting: false }]), mesh, 'CLIENT')?.provider,
+    ).toBe('zipkin');
   });
 });

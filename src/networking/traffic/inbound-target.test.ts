@@ -46,15 +46,15 @@ kind: DestinationRule
 metadata: { name: ${name} }
 spec: { host: own.test, ${selector}trafficPolicy: { connectionPool: { tcp: { maxConnections: ${connections} } } } }
 ---`;
-    const chosen = rule('chosen', 1, 'workloadSelector: { matchLabels: { app: own } }, ');
+    const selectorRule = rule('chosen', 1, 'workloadSelector: { matchLabels: { app: own } }, ');
     const pool = (yaml: string): unknown => {
       const { context } = givenMesh(service + yaml);
       const shape = givenShape({ ip: '10.0.0.9', labels: { app: 'own' } }, context);
       expect(shape.labels).toEqual({ app: 'own' });
       return inboundTargets(shape, context)[0]!.connectionPool?.tcp?.maxConnections;
     };
-    expect(pool(chosen)).toBeUndefined();
-    expect(pool(chosen + rule('all', 100))).toBe(100);
+    expect(pool(selectorRule)).toBeUndefined();
+    expect(pool(selectorRule + rule('all', 100))).toBe(100);
   });
 
   it('a sidecar without redirection has no inbound ports, because the application binds them', () => {

@@ -18,7 +18,7 @@ const ownObject = policy(
   '{ selector: { matchLabels: { app: web } }, portLevelMtls: { 9000: { mode: DISABLE }, 9001: { mode: UNSET } } }',
 );
 
-function given(yaml: string, metadata: Record<string, string> = {}) {
+function givenModes(yaml: string, metadata: Record<string, string> = {}) {
   const { context } = givenMesh(yaml);
   const shape = givenShape({ namespace: 'shop', labels: { app: 'web' }, metadata }, context);
   return { context, shape };
@@ -26,7 +26,7 @@ function given(yaml: string, metadata: Record<string, string> = {}) {
 
 describe('active peer modes', () => {
   it('objects determine the modes if the proxy has certificates, and otherwise all ports accept only plaintext', () => {
-    const withAgent = given(mesh + ownObject, { ISTIO_VERSION: '1.30.0' });
+    const withAgent = givenModes(mesh + ownObject, { ISTIO_VERSION: '1.30.0' });
     expect(activePeerModes(withAgent.shape, withAgent.context)).toEqual({
       mode: 'STRICT',
       ports: new Map([
@@ -34,8 +34,11 @@ describe('active peer modes', () => {
         [9001, 'STRICT'],
       ]),
     });
-    const bare = given(mesh + ownObject);
-    expect(activePeerModes(bare.shape, bare.context)).toEqual({ mode: 'DISABLE', ports: new Map() });
+    const withoutMeshPolicy = givenModes(mesh + ownObject);
+    expect(activePeerModes(withoutMeshPolicy.shape, withoutMeshPolicy.context)).toEqual({
+      mode: 'DISABLE',
+      ports: new Map(),
+    });
   });
 });
 
@@ -45,25 +48,25 @@ describe("the origin of a port's mode", () => {
     ['the next wider object if the object has no mode for the port', 9001, 'istio-system', ['spec', 'mtls']],
     ['the next wider object for all other ports', 0, 'istio-system', ['spec', 'mtls']],
   ])('the origin is %s', (_, port, namespace, path) => {
-    const { context, shape } = given(mesh + ownObject);
+    const { context, shape } = givenModes(mesh + ownObject);
     expect(peerOrigins(context.policiesFor(shape), port)).toMatchObject([{ key: { namespace }, path }]);
   });
 
   it('the origin is undefined if no object sets the mode', () => {
-    const { context, shape } = given(policy('empty', 'shop', '{}'));
+    const { context, shape } = givenModes(policy('empty', 'shop', '{}'));
     expect(peerOrigins(context.policiesFor(shape), 80)).toEqual([]);
   });
 });
 
 describe('proxy without certificates under STRICT', () => {
   it('the missing protection is reported with the object', () => {
-    const { context, shape } = given(mesh);
+    const { context, shape } = givenModes(mesh);
     expect(unenforcedMutualTls(shape, context)).toContain('PeerAuthentication istio-system/mesh requires mutual TLS');
   });
 
   it('the missing protection is reported with the ports that the object lists', () => {
     const strict = '{ selector: { matchLabels: { app: web } }, portLevelMtls: { 9000: { mode: STRICT } } }';
-    const { context, shape } = given(policy('web', 'shop', strict));
+    const { context, shape } = givenModes(policy('web', 'shop', strict));
     expect(unenforcedMutualTls(shape, context)).toContain('shop/web requires mutual TLS on port 9000,');
   });
 
@@ -71,7 +74,7 @@ describe('proxy without certificates under STRICT', () => {
     ['no object requires mutual TLS', policy('lax', 'shop', '{ mtls: { mode: PERMISSIVE } }'), {}],
     ['the proxy has certificates', mesh, { WORKLOAD_CERTIFICATES: 'true' }],
   ])('no warning is reported if %s', (_, yaml, metadata) => {
-    const { context, shape } = given(yaml, metadata as Record<string, string>);
+    const { context, shape } = givenModes(yaml, metadata as Record<string, string>);
     expect(unenforcedMutualTls(shape, context)).toBeUndefined();
   });
 });

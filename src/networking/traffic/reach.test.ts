@@ -5,11 +5,11 @@ import { buildListeners, buildRoutes } from '../index.ts';
 import { endpointProjection, routeProjection } from '../projection.ts';
 import { reachOf } from './reach.ts';
 
-const rule = (name: string, more = ''): string => `
+const rule = (name: string, extraSpec = ''): string => `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata: { name: ${name} }
-spec: { host: a.test${more} }
+spec: { host: a.test${extraSpec} }
 ---`;
 
 const { context } = givenMesh(`
@@ -35,14 +35,16 @@ it('workloads share no list if different rules select them, but labels without a
     givenShape({ labels }, context),
   );
   for (const projection of [endpointProjection, routeProjection]) {
-    const [ofWeb, ofOther, ofDb] = [web!, other!, db!].map((shape) => projection(shape, context));
-    expect(ofWeb).toBe(ofOther);
-    expect(ofWeb).not.toBe(ofDb);
+    const [webProjection, otherProjection, dbProjection] = [web!, other!, db!].map((shape) =>
+      projection(shape, context),
+    );
+    expect(webProjection).toBe(otherProjection);
+    expect(webProjection).not.toBe(dbProjection);
   }
 });
 
 it('requests and connections use the rules that select the workload, regardless of the order of workloads', () => {
-  const chosen = `, workloadSelector: { matchLabels: { app: web } }, trafficPolicy: {
+  const selectorPolicy = `, workloadSelector: { matchLabels: { app: web } }, trafficPolicy: {
     loadBalancer: { consistentHash: { httpHeaderName: x-user } }, connectionPool: { tcp: { idleTimeout: 77s } } }`;
   const mesh = givenMesh(`
 apiVersion: networking.istio.io/v1
@@ -52,12 +54,12 @@ spec:
   hosts: [a.test]
   resolution: STATIC
   ports: [{ number: 80, name: http, protocol: HTTP }, { number: 90, name: tcp, protocol: TCP }]
----${rule('all')}${rule('chosen', chosen)}`).context;
-  const memory = unboundedMemory();
+---${rule('all')}${rule('chosen', selectorPolicy)}`).context;
+  const cache = unboundedMemory();
   const timeouts = (app: string): boolean[] => {
     const shape = givenShape({ labels: { app } }, mesh);
-    const routes = buildRoutes(shape, mesh, ['80'], memory);
-    const listeners = buildListeners(shape, mesh, memory).filter(({ name }) => name === '0.0.0.0_90');
+    const routes = buildRoutes(shape, mesh, ['80'], cache);
+    const listeners = buildListeners(shape, mesh, cache).filter(({ name }) => name === '0.0.0.0_90');
     const text = (all: readonly { bytes: Uint8Array }[]): string =>
       Buffer.concat(all.map(({ bytes }) => bytes)).toString('latin1');
     // The wire format of a Duration of 77 seconds.

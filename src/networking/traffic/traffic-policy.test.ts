@@ -62,9 +62,9 @@ describe('locality setting', () => {
   });
 
   it("the service's traffic distribution applies if the rule has no setting", () => {
-    const near = { attributes: { type: 'ClusterIP', trafficDistribution: 'PreferSameZone' } } as const;
+    const zonalService = { attributes: { type: 'ClusterIP', trafficDistribution: 'PreferSameZone' } } as const;
     const ruleSetting = { failoverPriority: ['a'] };
-    expect(localityOrdering({}, { enabled: false }, near)).toEqual({ distribution: 'PreferSameZone' });
-    expect(localityOrdering({ loadBalancer: { localityLbSetting: ruleSetting } }, {}, near)).toBe(ruleSetting);
+    expect(localityOrdering({}, { enabled: false }, zonalService)).toEqual({ distribution: 'PreferSameZone' });
+    expect(localityOrdering({ loadBalancer: { localityLbSetting: ruleSetting } }, {}, zonalService)).toBe(ruleSetting);
   });
 });

@@ -5,7 +5,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Endpoint } from '../../model/services/service.ts';
 import { automaticMutualTls, endpointsAsSecured } from './upstream-mutual-tls.ts';
 
-function entry(more: string): string {
+function entry(entrySpec: string): string {
   return `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -19,7 +19,7 @@ spec:
     - { address: 10.0.0.1, labels: { app: web }, serviceAccount: web }
     - { address: 10.0.0.2, labels: { app: other }, serviceAccount: web }
     - { address: 10.0.0.3, labels: { app: web, security.istio.io/tlsMode: disabled } }
-  ${more}
+  ${entrySpec}
 ---`;
 }
 
@@ -37,8 +37,8 @@ function all({ context }: GivenMesh): readonly Endpoint[] {
 }
 
 /** Returns `ADDRESS:PORT` for the endpoints that accept mutual TLS. */
-function taking(given: GivenMesh): string[] {
-  return endpointsAsSecured(all(given), given.context)
+function taking(mesh: GivenMesh): string[] {
+  return endpointsAsSecured(all(mesh), mesh.context)
     .filter(({ tlsMode }) => tlsMode === 'istio')
     .map(({ address, port }) => `${address}:${port}`)
     .sort();
@@ -46,9 +46,9 @@ function taking(given: GivenMesh): string[] {
 
 describe('endpoints that clients reach with mutual TLS', () => {
   it("endpoints whose proxy accepts mutual TLS are marked, in the registry's list itself if no object disables mutual TLS", () => {
-    const given = givenMesh(entry(''));
-    expect(taking(given)).toEqual(['10.0.0.1:8080', '10.0.0.1:90', '10.0.0.2:8080', '10.0.0.2:90']);
-    expect(endpointsAsSecured(all(given), given.context)).toBe(all(given));
+    const mesh = givenMesh(entry(''));
+    expect(taking(mesh)).toEqual(['10.0.0.1:8080', '10.0.0.1:90', '10.0.0.2:8080', '10.0.0.2:90']);
+    expect(endpointsAsSecured(all(mesh), mesh.context)).toBe(all(mesh));
   });
 
   it('workloads are not marked if they disable mutual TLS', () => {
@@ -66,27 +66,27 @@ describe('endpoints that clients reach with mutual TLS', () => {
   });
 
   it('equal endpoints share one list in all contexts, and different endpoints have another list', () => {
-    const given = givenMesh(entry(''));
-    const { context } = given;
+    const mesh = givenMesh(entry(''));
+    const { context } = mesh;
     /** A push context in which mutual TLS is disabled on these ports. */
     const offOn = (...ports: number[]): PushContext => {
       const modes: PeerModes = { mode: 'PERMISSIVE', ports: new Map(ports.map((port) => [port, 'DISABLE'])) };
       return { mesh: context.mesh, disablesMutualTls: true, peerModesFor: () => modes } as unknown as PushContext;
     };
-    const secured = (push: PushContext): readonly Endpoint[] => endpointsAsSecured(all(given), push);
+    const secured = (push: PushContext): readonly Endpoint[] => endpointsAsSecured(all(mesh), push);
     const [first, same, other] = [secured(offOn(90)), secured(offOn(90)), secured(offOn(8080))];
     expect(same).toBe(first);
     const stillTaking = (list: readonly Endpoint[]): number[] => [
       ...new Set(list.filter(({ tlsMode }) => tlsMode === 'istio').map(({ port }) => port)),
     ];
     expect([first, other, secured(offOn(7))].map(stillTaking)).toEqual([[8080], [90], [8080, 90]]);
-    expect(secured(offOn(7))).toBe(all(given));
+    expect(secured(offOn(7))).toBe(all(mesh));
   });
 });
 
 describe('automatic mutual TLS of a service', () => {
-  const inferred = (given: GivenMesh, originalDestination = false): string =>
-    automaticMutualTls(given.context.serviceFor('web.test', 'shop')!, originalDestination, given.context);
+  const inferred = (mesh: GivenMesh, originalDestination = false): string =>
+    automaticMutualTls(mesh.context.serviceFor('web.test', 'shop')!, originalDestination, mesh.context);
 
   it.each([
     ['is used for each endpoint that accepts it', '', 'by endpoint'],

@@ -52,28 +52,28 @@ const house = setup({
   },
 });
 
-function memory(): TraceSink & { lines: TraceLine[] } {
+function memorySink(): TraceSink & { lines: TraceLine[] } {
   const lines: TraceLine[] = [];
   return { lines, write: (line) => void lines.push(line), flush() {}, close() {} };
 }
 
 function houseWith(options: Partial<RecorderOptions> = {}) {
-  const sink = memory();
+  const sink = memorySink();
   let t = 0;
   const recorder = createRecorder({ program: 'test', sinks: [sink], now: () => ++t, machines: [house], ...options });
-  const seen: TraceRecord[] = [];
-  recorder.observe((record) => seen.push(record));
+  const sinkRecords: TraceRecord[] = [];
+  recorder.observe((record) => sinkRecords.push(record));
   const actor = startRoot(house, { id: 'house', input: undefined, recorder, onError: () => {} });
   const records = (): TraceRecord[] => sink.lines.slice(1) as TraceRecord[];
   const find = (match: object): TraceRecord => {
-    const found = records().find((record) =>
+    const matchingRecord = records().find((record) =>
       Object.entries(match).every(([key, value]) => record[key as 'kind'] === value),
     );
-    if (found === undefined) throw new Error(`no record ${JSON.stringify(match)}`);
-    return found;
+    if (matchingRecord === undefined) throw new Error(`no record ${JSON.stringify(match)}`);
+    return matchingRecord;
   };
   const lampRef = (): ReturnType<typeof createActor<typeof lamp>> => actor.getSnapshot().children['lamp-1'] as never;
-  return { actor, header: sink.lines[0] as TraceHeader, records, find, seen, lampRef };
+  return { actor, header: sink.lines[0] as TraceHeader, records, find, seen: sinkRecords, lampRef };
 }
 
 const eventTo = (records: readonly TraceRecord[], type: string): TraceRecord & { kind: 'event' } =>
@@ -211,9 +211,9 @@ describe('the data of a recorded event', () => {
     const { actor, records, seen } = houseWith({ secrets: ['hunter2hunter2'] });
     const list = Array.from({ length: 40 }, (_, i) => i);
     actor.send({ type: 'dusk', password: 'x', note: 'it is hunter2hunter2', list } as never);
-    const sent = eventTo(records(), 'dusk').event;
-    expect(sent).toMatchObject({ password: '[redacted]', note: 'it is [redacted]' });
-    expect(sent.list).toHaveLength(17);
+    const sentEvent = eventTo(records(), 'dusk').event;
+    expect(sentEvent).toMatchObject({ password: '[redacted]', note: 'it is [redacted]' });
+    expect(sentEvent.list).toHaveLength(17);
     expect(eventTo(seen, 'dusk').event).toMatchObject({ password: 'x', list });
   });
 });
@@ -241,7 +241,7 @@ test('the header of a trace describes guards in words', () => {
       night: {},
     },
   });
-  const sink = memory();
+  const sink = memorySink();
   createRecorder({ program: 'test', sinks: [sink], machines: [machine] });
   const [chart] = (sink.lines[0] as TraceHeader).machines;
   expect(chart!.transitions.map(({ guard }) => guard)).toEqual(['not dry', 'in day']);
@@ -258,14 +258,14 @@ test('a sink that throws an error does not affect the actors or other sinks, and
     flush() {},
     close() {},
   };
-  const [whole, beside] = [memory(), memory()];
-  for (const sinks of [[whole], [thrower, beside]]) {
+  const [wholeSink, secondSink] = [memorySink(), memorySink()];
+  for (const sinks of [[wholeSink], [thrower, secondSink]]) {
     const { actor } = houseWith({ sinks });
     actor.send({ type: 'dusk' });
     actor.stop();
   }
-  expect(beside.lines.length).toBeGreaterThan(5);
-  expect(beside.lines.map(({ kind }) => kind)).toEqual(whole.lines.map(({ kind }) => kind));
+  expect(secondSink.lines.length).toBeGreaterThan(5);
+  expect(secondSink.lines.map(({ kind }) => kind)).toEqual(wholeSink.lines.map(({ kind }) => kind));
   await new Promise((resolve) => setImmediate(resolve));
   process.off('warning', warned);
   expect(warnings).toEqual(['trace: no room']);

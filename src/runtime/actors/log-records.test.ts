@@ -22,7 +22,7 @@ const states: OperatorStates = {
   alarming: ['exhausted'],
 };
 
-function recorded(outputLevel = 'default:info'): {
+function createLoggedRecorder(outputLevel = 'default:info'): {
   recorder: ReturnType<typeof createRecorder>;
   lines: LoggedEvent[];
 } {
@@ -33,12 +33,12 @@ function recorded(outputLevel = 'default:info'): {
   return { recorder, lines };
 }
 
-const transition = (actor: string, from: string, to: string, on: string) =>
-  ({ kind: 'transition', actor, from, to, on }) as const;
+const transition = (actor: string, from: string, to: string, eventType: string) =>
+  ({ kind: 'transition', actor, from, to, on: eventType }) as const;
 
 describe('the log of transitions', () => {
   test("has an info line with the event if the operator's term for the state changes, and a debug line for other transitions", () => {
-    const { recorder, lines } = recorded();
+    const { recorder, lines } = createLoggedRecorder();
     recorder.record(transition('supervisor', '', 'idle', 'xstate.init'));
     recorder.record(transition('supervisor', 'idle', 'running.restarting', 'xstate.after.backoff.supervisor.idle'));
     const event = { type: 'epoch.live', name: 'epoch-1', timeToLiveMs: 88 };
@@ -82,7 +82,7 @@ describe('the log of transitions', () => {
   });
 
   test('has a warning for each state that needs attention', () => {
-    const { recorder, lines } = recorded();
+    const { recorder, lines } = createLoggedRecorder();
     recorder.record(transition('supervisor', '', 'running', 'xstate.init'));
     recorder.record(transition('supervisor', 'running', 'over', 'config.changed'));
     expect(lines).toEqual([
@@ -94,7 +94,7 @@ describe('the log of transitions', () => {
   });
 
   test('uses the terms of the chart for numbered actors, and tracks the state of each', () => {
-    const { recorder, lines } = recorded();
+    const { recorder, lines } = createLoggedRecorder();
     for (const epoch of [0, 1]) recorder.record(transition(`epoch-${epoch}`, '', 'live', 'xstate.init'));
     recorder.record(transition('epoch-0', 'live', 'draining', 'epoch.drain'));
     recorder.record({ kind: 'stop', actor: 'epoch-0', status: 'done' });
@@ -103,7 +103,7 @@ describe('the log of transitions', () => {
   });
 
   test('contains at debug level the paths of all states and short facts without secrets', () => {
-    const { recorder, lines } = recorded('default:debug');
+    const { recorder, lines } = createLoggedRecorder('default:debug');
     const digest = '0123456789abcdef0123456789abcdef';
     const event = { type: 'config.changed', digest, files: 3, token: 'x', list: [1] };
     recorder.record({ kind: 'event', from: 'cert-watcher', to: 'xds-proxy', event });
@@ -121,8 +121,8 @@ describe('the log of transitions', () => {
 });
 
 test("the longest listed prefix of a path determines the operator's term for a state", () => {
-  const words = { a: 'one', 'a.b': null, 'a.b.c': 'three' };
-  expect(['a', 'a.x', 'a.b', 'a.b.x', 'a.b.c.d', 'ab', ''].map((path) => wordOf(words, path))).toEqual([
+  const operatorTerms = { a: 'one', 'a.b': null, 'a.b.c': 'three' };
+  expect(['a', 'a.x', 'a.b', 'a.b.x', 'a.b.c.d', 'ab', ''].map((path) => wordOf(operatorTerms, path))).toEqual([
     ...['one', 'one', null, null, 'three'],
     ...[undefined, undefined],
   ]);
@@ -130,7 +130,7 @@ test("the longest listed prefix of a path determines the operator's term for a s
 
 describe('the log of a failure', () => {
   test('has one line with the reason even if several actors forward the failure', () => {
-    const { recorder, lines } = recorded();
+    const { recorder, lines } = createLoggedRecorder();
     const event = { type: 'process.failed', reason: 'no such file' };
     recorder.record({ kind: 'event', from: 'epoch-0/process', to: 'epoch-0', event });
     recorder.record({
@@ -145,7 +145,7 @@ describe('the log of a failure', () => {
   });
 
   test('contains the facts of the event without secrets', () => {
-    const { recorder, lines } = recorded();
+    const { recorder, lines } = createLoggedRecorder();
     const event = { type: 'epoch.failed', name: 'epoch-0', during: 'serving', code: 1, token: 'x', reason: 'y' };
     recorder.record({ kind: 'event', from: 'epoch-0', to: 'supervisor', event });
     expect(lines).toEqual([
@@ -157,7 +157,7 @@ describe('the log of a failure', () => {
   });
 
   test('has another line if the failure occurs again later', () => {
-    const { recorder, lines } = recorded();
+    const { recorder, lines } = createLoggedRecorder();
     for (let turn = 0; turn < 30; turn++) {
       const type = turn % 29 === 0 ? 'epoch.waiting' : 'epoch.live';
       recorder.record({ kind: 'event', from: 'epoch-0', to: 'supervisor', event: { type, reason: 'no answer' } });
@@ -166,7 +166,7 @@ describe('the log of a failure', () => {
   });
 
   test('omits the failure of an actor only if its parent reports the consequence', async () => {
-    const { recorder, lines } = recorded();
+    const { recorder, lines } = createLoggedRecorder();
     const reason = 'connection refused';
     recorder.record({ kind: 'stop', actor: 'epoch-0/drain', status: 'error', error: 'other' });
     recorder.record({ kind: 'stop', actor: 'epoch-0/drain', status: 'error', error: reason });
@@ -192,7 +192,7 @@ describe('the log of a failure', () => {
   });
 
   test('names the actor that failed, or that does not handle an event', async () => {
-    const { recorder, lines } = recorded();
+    const { recorder, lines } = createLoggedRecorder();
     recorder.record({ kind: 'stop', actor: 'dns', status: 'error', error: 'Error: a' });
     recorder.record({ kind: 'unexpected', actor: 'status', on: 'x.y', state: 'idle' });
     const type = 'xstate.error.actor.claim';
@@ -213,7 +213,7 @@ describe('the log of a failure', () => {
 });
 
 test('events and commands that are not failures are not logged', () => {
-  const { recorder, lines } = recorded('default:debug');
+  const { recorder, lines } = createLoggedRecorder('default:debug');
   recorder.record({ kind: 'event', from: 'a', to: 'b', event: { type: 'config.changed', digest: 'x' } });
   expect(lines).toEqual([]);
 });

@@ -79,13 +79,13 @@ describe('embeddedIpv4sOf', () => {
     const group = fc.oneof(fc.nat(0xffff), fc.constantFrom(0, 0, 0xffff, 0x64, 0xff9b, 1, 0x2002, 0x2001, 0x5efe));
     fc.assert(
       fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {
-        const full = groups.map((one) => one.toString(16).padStart(4, '0')).join(':');
-        const canonical = new URL(`http://[${full}]`).hostname.slice(1, -1);
-        expect(embeddedIpv4sOf(canonical)).toEqual(embeddedIpv4sOf(full.toUpperCase()));
-        const same = new BlockList();
-        same.addAddress(full, 'ipv6');
-        expect(same.check(canonical, 'ipv6')).toBe(true);
-        expect(specialUseOf(canonical)).toBe(specialUseOf(full));
+        const fullAddress = groups.map((one) => one.toString(16).padStart(4, '0')).join(':');
+        const canonical = new URL(`http://[${fullAddress}]`).hostname.slice(1, -1);
+        expect(embeddedIpv4sOf(canonical)).toEqual(embeddedIpv4sOf(fullAddress.toUpperCase()));
+        const blockList = new BlockList();
+        blockList.addAddress(fullAddress, 'ipv6');
+        expect(blockList.check(canonical, 'ipv6')).toBe(true);
+        expect(specialUseOf(canonical)).toBe(specialUseOf(fullAddress));
       }),
       { seed: 33, numRuns: 300 },
     );

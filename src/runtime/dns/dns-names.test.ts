@@ -44,12 +44,12 @@ function names(hosts: Record<string, Host> = table, client: WorkloadNames = work
 }
 
 /** `alias → address, …`; `none` for an unknown name. */
-function lookup(name: string, known = names()): string {
-  const found = known.find(name);
-  if (found === undefined) return 'none';
-  const v4 = found.addresses.A.map((address) => [...address.subarray(2)].join('.'));
-  const v6 = found.addresses.AAAA.map((address) => address.subarray(2).toString('hex'));
-  return [...(found.alias === undefined ? [] : [`${found.alias} →`]), ...v4, ...v6].join(' ');
+function lookup(name: string, dnsNames = names()): string {
+  const addresses = dnsNames.find(name);
+  if (addresses === undefined) return 'none';
+  const v4 = addresses.addresses.A.map((address) => [...address.subarray(2)].join('.'));
+  const v6 = addresses.addresses.AAAA.map((address) => address.subarray(2).toString('hex'));
+  return [...(addresses.alias === undefined ? [] : [`${addresses.alias} →`]), ...v4, ...v6].join(' ');
 }
 
 describe('DNS table (agent §9)', () => {
@@ -89,7 +89,7 @@ describe('DNS table (agent §9)', () => {
 });
 
 test('hosts without a valid address or with a name that cannot be queried are skipped and counted (agent §9)', () => {
-  const known = names({
+  const knownNames = names({
     a: external(''),
     [`${'x'.repeat(64)}.com`]: external('1.1.1.1'),
     [Array.from({ length: 50 }, () => 'label').join('.')]: external('1.1.1.1'),
@@ -97,8 +97,8 @@ test('hosts without a valid address or with a name that cannot be queried are sk
     '': external('1.1.1.1'),
     good: external('1.1.1.1'),
   });
-  expect(known.skipped).toBe(5);
-  expect(known.size).toBe(1);
+  expect(knownNames.skipped).toBe(5);
+  expect(knownNames.size).toBe(1);
 });
 
 test('names of object properties are ordinary names (agent §9)', () => {
@@ -117,6 +117,6 @@ test('a proxy has a name table even if its domain differs from its namespace or 
 });
 
 test('hosts with the same name share their addresses without duplicates (agent §9)', () => {
-  const known = names({ 'a.b': external('1.1.1.1', '1.1.1.1'), 'A.b': external('1.1.1.1', '::1') });
-  expect(lookup('a.b.', known)).toBe(`1.1.1.1 ${'0'.repeat(31)}1`);
+  const knownNames = names({ 'a.b': external('1.1.1.1', '1.1.1.1'), 'A.b': external('1.1.1.1', '::1') });
+  expect(lookup('a.b.', knownNames)).toBe(`1.1.1.1 ${'0'.repeat(31)}1`);
 });

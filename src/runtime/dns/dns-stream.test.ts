@@ -25,9 +25,9 @@ async function serve(limits: Partial<DnsStreamLimits>, query?: DnsStreamHandlers
       {
         query: (message, respond) => {
           queries.push(message);
-          (query ?? ((received, reply) => reply(received)))(message, respond);
+          (query ?? ((queryBytes, reply) => reply(queryBytes)))(message, respond);
         },
-        limited: (why) => ends.push(why),
+        limited: (reason) => ends.push(reason),
       },
     ),
   );
@@ -51,8 +51,8 @@ const message = Buffer.from('a query');
 test('a DNS client that sends single bytes slowly is disconnected at the idle limit', async () => {
   const { client, ends, isClosed } = await serve({ idleMs: 200 });
   client.resume();
-  const slow = setInterval(() => client.write(Buffer.of(0)), 20);
-  onTestFinished(() => clearInterval(slow));
+  const slowWrites = setInterval(() => client.write(Buffer.of(0)), 20);
+  onTestFinished(() => clearInterval(slowWrites));
   // Announces 4,000 bytes, which take 80 s at this pace.
   client.write(Buffer.of(0x0f, 0xa0));
   await eventually('the connection is closed', isClosed);
@@ -111,12 +111,12 @@ test('DNS queries beyond the rate wait in the socket, and each gets a response',
 test('a DNS client that half-closes its connection receives the pending responses first', async () => {
   const pending: ((response: Buffer) => void)[] = [];
   const { client, queries, isClosed } = await serve({}, (_, respond) => pending.push(respond));
-  const received: Buffer[] = [];
-  client.on('data', (chunk) => received.push(chunk));
+  const receivedMessages: Buffer[] = [];
+  client.on('data', (chunk) => receivedMessages.push(chunk));
   client.end(framed(message));
   await eventually('the query is read', () => queries.length === 1);
   expect(isClosed()).toBe(false);
   pending[0]!(message);
   await eventually('the connection is closed', isClosed);
-  expect(Buffer.concat(received)).toEqual(framed(message));
+  expect(Buffer.concat(receivedMessages)).toEqual(framed(message));
 });

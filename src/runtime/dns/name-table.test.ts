@@ -28,7 +28,7 @@ test('a truncated table is rejected if generated code rejects it (agent §9)', (
     'a.b': { ips: ['10.0.0.1', '::1'], registry: 'Kubernetes', altHosts: ['c'] },
     'd.e': { ips: ['::2'] },
   };
-  const whole = toBinary(NameTableSchema, create(NameTableSchema, { table }));
+  const wholeTable = toBinary(NameTableSchema, create(NameTableSchema, { table }));
   const hosts = (read: () => Iterable<string>): readonly string[] | 'refused' => {
     try {
       return [...read()];
@@ -36,8 +36,10 @@ test('a truncated table is rejected if generated code rejects it (agent §9)', (
       return 'refused';
     }
   };
-  const lengths = Array.from({ length: whole.length + 1 }, (_, length) => whole.subarray(0, length));
-  const ours = lengths.map((bytes) => hosts(() => atOnce(readingNameTable(bytes)).keys()));
-  expect(ours).toEqual(lengths.map((bytes) => hosts(() => Object.keys(fromBinary(NameTableSchema, bytes).table))));
-  expect(new Set(ours.map(String))).toEqual(new Set(['', 'refused', 'a.b', 'a.b,d.e']));
+  const lengths = Array.from({ length: wholeTable.length + 1 }, (_, length) => wholeTable.subarray(0, length));
+  const decodedHosts = lengths.map((bytes) => hosts(() => atOnce(readingNameTable(bytes)).keys()));
+  expect(decodedHosts).toEqual(
+    lengths.map((bytes) => hosts(() => Object.keys(fromBinary(NameTableSchema, bytes).table))),
+  );
+  expect(new Set(decodedHosts.map(String))).toEqual(new Set(['', 'refused', 'a.b', 'a.b,d.e']));
 });

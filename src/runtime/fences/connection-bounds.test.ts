@@ -11,7 +11,7 @@ class Connection extends EventEmitter {
   }
 }
 
-function given(maxPerAddress: number, maxConnections: number, options: { isIdleReplaced?: boolean } = {}) {
+function createBounds(maxPerAddress: number, maxConnections: number, options: { isIdleReplaced?: boolean } = {}) {
   const bounds = new ConnectionBounds<Connection>({ maxPerAddress, maxConnections, ...options });
   const admit = (address: string): Connection => {
     const connection = new Connection();
@@ -22,7 +22,7 @@ function given(maxPerAddress: number, maxConnections: number, options: { isIdleR
 }
 
 test('an address at its connection limit loses its longest idle connection to a new one', () => {
-  const { bounds, come } = given(2, 10);
+  const { bounds, come } = createBounds(2, 10);
   const [first, second, other] = [come('10.0.0.1'), come('10.0.0.1'), come('10.0.0.2')];
   const third = come('10.0.0.1');
   expect([first, second, third, other].map(({ isClosed }) => isClosed)).toEqual([true, false, false, false]);
@@ -30,17 +30,17 @@ test('an address at its connection limit loses its longest idle connection to a 
 });
 
 test('a new connection is closed if the other connections at the limit are busy', () => {
-  const { bounds, come } = given(2, 10);
-  const both = [come('10.0.0.1'), come('10.0.0.1')];
-  for (const connection of both) bounds.busy(connection);
+  const { bounds, come } = createBounds(2, 10);
+  const connections = [come('10.0.0.1'), come('10.0.0.1')];
+  for (const connection of connections) bounds.busy(connection);
   expect(come('10.0.0.1').isClosed).toBe(true);
-  bounds.idle(both[1]!);
+  bounds.idle(connections[1]!);
   expect(come('10.0.0.1').isClosed).toBe(false);
-  expect(both.map(({ isClosed }) => isClosed)).toEqual([false, true]);
+  expect(connections.map(({ isClosed }) => isClosed)).toEqual([false, true]);
 });
 
 test('the address with the most connections loses one to other addresses at the total limit, but not to itself', () => {
-  const { come } = given(10, 4);
+  const { come } = createBounds(10, 4);
   const greedy = [1, 2, 3].map(() => come('10.0.0.1'));
   const modest = come('10.0.0.2');
   expect(come('10.0.0.3').isClosed).toBe(false);
@@ -50,7 +50,7 @@ test('the address with the most connections loses one to other addresses at the 
 });
 
 test('an address without a connection replaces an idle connection, but never a busy one', () => {
-  const { bounds, come } = given(10, 3, { isIdleReplaced: true });
+  const { bounds, come } = createBounds(10, 3, { isIdleReplaced: true });
   const [busy, idle, other] = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map(come) as [Connection, Connection, Connection];
   bounds.busy(busy);
   expect(come('10.0.0.4').isClosed).toBe(false);
@@ -60,7 +60,7 @@ test('an address without a connection replaces an idle connection, but never a b
 });
 
 test('closed connections do not count towards the limits', () => {
-  const { bounds, come } = given(1, 1);
+  const { bounds, come } = createBounds(1, 1);
   for (let i = 0; i < 100; i++) come(`10.0.0.${i}`).destroy();
   expect(bounds.size).toBe(0);
   expect(come('10.0.1.1').isClosed).toBe(false);

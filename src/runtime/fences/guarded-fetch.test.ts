@@ -15,15 +15,15 @@ const blocked = new BlockedAddresses({ allowed: ['127.0.0.2'] });
 let server: Server;
 let port = 0;
 /** Host and path of every received request. */
-let seen: string[] = [];
+let receivedRequests: string[] = [];
 let respond: (path: string, response: ServerResponse) => void;
 
 beforeEach(async () => {
-  seen = [];
+  receivedRequests = [];
   respond = (_, response) => void response.end('keys');
   server = createServer((request, response) => {
     const { url = '', socket } = request;
-    seen.push(`${socket.localAddress}${url}`);
+    receivedRequests.push(`${socket.localAddress}${url}`);
     respond(url, response);
   });
   // All loopback addresses, so that the tenant's port equals the port of the program's pages.
@@ -39,14 +39,14 @@ afterEach(() => {
 /** Resolves every name to these lists of addresses in order, then always to the last. */
 function resolvingTo(...resolved: string[][]): Lookup & { count: number } {
   const lookup = (_name: string, _options: object, callback: (error: null, all: LookupAddress[]) => void): void => {
-    const addresses = resolved[Math.min(found.count++, resolved.length - 1)]!;
+    const addresses = resolved[Math.min(countingLookup.count++, resolved.length - 1)]!;
     callback(
       null,
       addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
     );
   };
-  const found = Object.assign(lookup, { count: 0 });
-  return found;
+  const countingLookup = Object.assign(lookup, { count: 0 });
+  return countingLookup;
 }
 
 const init = () => ({ signal: AbortSignal.timeout(10_000), headers: {} });
@@ -78,7 +78,7 @@ describe("the fetch of a tenant's URL", () => {
     await expect(get(url)).rejects.toThrow(
       /is a (loopback|unspecified|link-local) address|which is a loopback address/,
     );
-    expect(seen).toEqual([]);
+    expect(receivedRequests).toEqual([]);
   });
 
   it.each([
@@ -90,14 +90,14 @@ describe("the fetch of a tenant's URL", () => {
     await expect(get('http://idp.tenant.test:PORT/', resolvingTo(addresses))).rejects.toThrow(
       /^host idp\.tenant\.test resolves to \S+, which is a/,
     );
-    expect(seen).toEqual([]);
+    expect(receivedRequests).toEqual([]);
   });
 
   it('connects to the address that was checked even if the name resolves to another one afterwards', async () => {
     const lookup = resolvingTo(['127.0.0.2'], ['127.0.0.1']);
     await get('http://rebinding.tenant.test:PORT/keys', lookup);
     expect(lookup.count).toBe(1);
-    expect(seen).toEqual(['127.0.0.2/keys']);
+    expect(receivedRequests).toEqual(['127.0.0.2/keys']);
   });
 });
 
@@ -120,20 +120,20 @@ describe('the fetch of a redirected URL', () => {
   ])('does not follow a redirect to %s', async (location) => {
     redirectTo(location);
     await expect(get('http://127.0.0.2:PORT/begin')).rejects.toThrow(/is a (loopback|link-local)|which is a loopback/);
-    expect(seen).toEqual(['127.0.0.2/begin']);
+    expect(receivedRequests).toEqual(['127.0.0.2/begin']);
   });
 
   it('resolves the host of the redirect again and checks the address', async () => {
     redirectTo('http://idp.tenant.test:PORT/x');
     const lookup = resolvingTo(['127.0.0.2'], ['127.0.0.1']);
     await expect(get('http://idp.tenant.test:PORT/begin', lookup)).rejects.toThrow('which is a loopback address');
-    expect(seen).toEqual(['127.0.0.2/begin']);
+    expect(receivedRequests).toEqual(['127.0.0.2/begin']);
   });
 
   it('checks a redirect of a host that the operator configured', async () => {
     redirectTo('http://127.0.0.3:PORT/x');
     await expect(get('http://127.0.0.1:PORT/begin', undefined, '127.0.0.1')).rejects.toThrow('loopback address');
-    expect(seen).toEqual(['127.0.0.1/begin']);
+    expect(receivedRequests).toEqual(['127.0.0.1/begin']);
   });
 
   it.each([

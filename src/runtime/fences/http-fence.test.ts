@@ -29,7 +29,7 @@ async function serve(handler: HttpServe = page, options: HttpFenceOptions = {}):
   return (server.address() as AddressInfo).port;
 }
 
-async function open(port: number): Promise<Socket> {
+async function openConnection(port: number): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   sockets.push(socket);
   socket.on('error', () => {});
@@ -48,7 +48,7 @@ async function receivedText(socket: Socket): Promise<string> {
 }
 
 async function responseTo(port: number, bytes: string): Promise<string> {
-  const socket = await open(port);
+  const socket = await openConnection(port);
   const reply = receivedText(socket);
   socket.write(Buffer.from(bytes, 'latin1'));
   return (await reply).split('\r\n', 1)[0]!;
@@ -94,13 +94,31 @@ describe('the HTTP server of createFencedServer', () => {
 
   it('keeps serving after any request target of an unauthenticated client', () => {
     let seed = 1;
-    const random = (below: number): number => {
+    const random = (limit: number): number => {
       seed = (seed * 48_271) % 2_147_483_647;
-      return seed % below;
+      return seed % limit;
     };
-    const parts = ['/', '//', '[', ']', '@', ':', '%', '%zz', '?', '#', '\\', '..', 'http:', 'a', '\u00ff', '&', '='];
+    const urlParts = [
+      '/',
+      '//',
+      '[',
+      ']',
+      '@',
+      ':',
+      '%',
+      '%zz',
+      '?',
+      '#',
+      '\\',
+      '..',
+      'http:',
+      'a',
+      '\u00ff',
+      '&',
+      '=',
+    ];
     for (let i = 0; i < 20_000; i++) {
-      const target = Array.from({ length: 1 + random(8) }, () => parts[random(parts.length)]).join('');
+      const target = Array.from({ length: 1 + random(8) }, () => urlParts[random(urlParts.length)]).join('');
       const url = urlOf(target);
       if (target.startsWith('/')) expect(url?.host, target).toBe('localhost');
       url?.searchParams.get('a');
@@ -182,10 +200,10 @@ describe('the HTTP server with connection limits', () => {
       },
       { limits },
     );
-    const socket = await open(port);
+    const socket = await openConnection(port);
     socket.write(bytes);
-    const ended = receivedText(socket).then(() => 'closed');
-    expect(await Promise.race([ended, sleep(5_000, 'still there')])).toBe('closed');
+    const closing = receivedText(socket).then(() => 'closed');
+    expect(await Promise.race([closing, sleep(5_000, 'still there')])).toBe('closed');
   });
 
   it('closes a connection after a few responses if the client pipelines requests without reading', async () => {
@@ -195,7 +213,7 @@ describe('the HTTP server with connection limits', () => {
       await sleep(50);
       response.end('page');
     });
-    const socket = await open(port);
+    const socket = await openConnection(port);
     const reply = receivedText(socket);
     socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(1_000));
     await reply;
@@ -204,7 +222,7 @@ describe('the HTTP server with connection limits', () => {
 
   it('accepts any number of consecutive requests on a connection', async () => {
     const port = await serve();
-    const socket = await open(port);
+    const socket = await openConnection(port);
     for (let i = 0; i < 50; i++) {
       socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
       await once(socket, 'data');
@@ -213,42 +231,42 @@ describe('the HTTP server with connection limits', () => {
   });
 
   it('closes a connection at the limit of unread responses', async () => {
-    let closed = false;
+    let isClosed = false;
     const port = await serve(
       (_request, response) => {
         response.on('close', () => {
-          closed = true;
+          isClosed = true;
         });
         response.end('x'.repeat(32 * 1024 * 1024));
       },
       { limits: { unreadMs: 100 } },
     );
-    const socket = await open(port);
+    const socket = await openConnection(port);
     socket.pause();
     socket.write(`GET / HTTP/1.1\r\n${close}`);
-    await eventually('it is closed', () => closed);
+    await eventually('it is closed', () => isClosed);
   });
 
   it('closes the longest idle connection of an address at its limit, but no busy one', async () => {
-    const [begun, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const [requestStarted, responseAllowed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const port = await serve(
       async (_request, response) => {
-        begun.resolve();
-        await over.promise;
+        requestStarted.resolve();
+        await responseAllowed.promise;
         response.end('page');
       },
       { limits: { maxPerAddress: 2 } },
     );
-    const atWork = await open(port);
-    const reply = receivedText(atWork);
-    atWork.write(`GET / HTTP/1.1\r\n${close}`);
-    await begun.promise;
-    const idle = await open(port);
+    const busyConnection = await openConnection(port);
+    const reply = receivedText(busyConnection);
+    busyConnection.write(`GET / HTTP/1.1\r\n${close}`);
+    await requestStarted.promise;
+    const idle = await openConnection(port);
     const closedAt = receivedText(idle);
-    await open(port);
+    await openConnection(port);
     const first = [closedAt.then(() => 'the idle one'), reply.then(() => 'the one at work')];
     expect(await Promise.race(first)).toBe('the idle one');
-    over.resolve();
+    responseAllowed.resolve();
     expect(await closedAt).toBe('');
     expect(await reply).toMatch(/page$/);
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openFilesLimit } from './open-files.ts';
 
-const given = (line: string): string => {
+const limitsFile = (line: string): string => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-limits-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'limits');
@@ -13,14 +13,14 @@ const given = (line: string): string => {
 };
 
 test('openFilesLimit returns the soft limit, or undefined if the system does not report it', () => {
-  expect(openFilesLimit(given('Max open files            1024                 4096                 files     '))).toBe(
-    1_024,
-  );
   expect(
-    openFilesLimit(given('Max open files            unlimited            unlimited            files     ')),
+    openFilesLimit(limitsFile('Max open files            1024                 4096                 files     ')),
+  ).toBe(1_024);
+  expect(
+    openFilesLimit(limitsFile('Max open files            unlimited            unlimited            files     ')),
   ).toBeUndefined();
   expect(
-    openFilesLimit(given('Max pending signals       7                    7                    signals   ')),
+    openFilesLimit(limitsFile('Max pending signals       7                    7                    signals   ')),
   ).toBeUndefined();
   expect(openFilesLimit('/nowhere/limits')).toBeUndefined();
   expect(openFilesLimit()).toBeGreaterThan(10);

@@ -20,25 +20,26 @@ afterEach(() => {
 
 /** @returns a function that runs a task and waits for the next report */
 async function watching(
-  begin: typeof watchFile,
+  startWatch: typeof watchFile,
   path: string,
 ): Promise<(task: () => void, withinMs?: number) => Promise<boolean>> {
   let reports = 0;
   const changed = (): void => void reports++;
-  stops.push(begin(path, { changed, failed: (error) => expect.fail(String(error)) }));
-  const reported = async (previous: number, withinMs: number): Promise<boolean> => {
-    for (const from = performance.now(); reports === previous && performance.now() - from < withinMs; ) await sleep(10);
+  stops.push(startWatch(path, { changed, failed: (error) => expect.fail(String(error)) }));
+  const waitForReport = async (previous: number, timeoutMs: number): Promise<boolean> => {
+    for (const from = performance.now(); reports === previous && performance.now() - from < timeoutMs; )
+      await sleep(10);
     return reports > previous;
   };
-  await reported(0, 1_000);
+  await waitForReport(0, 1_000);
   await sleep(50);
-  return async (task, withinMs = 60_000) => {
+  return async (task, timeoutMs = 60_000) => {
     const previous = reports;
     task();
-    const seen = await reported(previous, withinMs);
+    const isReported = await waitForReport(previous, timeoutMs);
     // Further reports of the same task do not count for the next one.
     await sleep(50);
-    return seen;
+    return isReported;
   };
 }
 

@@ -27,14 +27,14 @@ describe('readTogether', () => {
   it('returns files of a single version while Kubernetes switches them thousands of times', async () => {
     mount = await switchedMount(folder, versions);
     const [a, b] = files();
-    const seen = new Set<string>();
+    const seenTexts = new Set<string>();
     // Another process switches the files; on a busy machine it may pause for many reads.
-    for (let i = 0; i < 2_000 || (seen.size <= 20 && i < 200_000); i++) {
+    for (let i = 0; i < 2_000 || (seenTexts.size <= 20 && i < 200_000); i++) {
       const [first, second] = readTogetherSync((at) => [readFileSync(at(a), 'utf8'), readFileSync(at(b), 'utf8')]);
       expect(second).toBe(first);
-      seen.add(first);
+      seenTexts.add(first);
     }
-    expect(seen.size).toBeGreaterThan(20);
+    expect(seenTexts.size).toBeGreaterThan(20);
   });
 
   it('returns files of a single version to asynchronous readers', async () => {

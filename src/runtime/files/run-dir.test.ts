@@ -34,10 +34,10 @@ async function chosenBy(temporary: string, programs: number, cwd = '/'): Promise
     extendEnv: false,
     all: true,
   } as const;
-  const ends = await Promise.all(
+  const processResults = await Promise.all(
     Array.from({ length: programs }, () => execa(process.execPath, ['--input-type=module', '-e', script], options)),
   );
-  return { directories: ends.map(({ stdout }) => stdout), warnings: ends[0]!.stderr };
+  return { directories: processResults.map(({ stdout }) => stdout), warnings: processResults[0]!.stderr };
 }
 
 function sharedTemporary(): string {
@@ -54,22 +54,24 @@ test.each([
   ['a link to a directory of the victim', 'ln -s ../victims'],
 ])('the program starts despite %s of another user at the usual path of the run directory', async (_, create) => {
   const root = sharedTemporary();
-  const usual = join(root, `chartpilot-${victim}`);
-  await asOtherUser(`cd ${root} && ${create} ${usual}`);
+  const defaultRunDir = join(root, `chartpilot-${victim}`);
+  await asOtherUser(`cd ${root} && ${create} ${defaultRunDir}`);
   const { directories, warnings } = await chosenBy(root, 2);
   expect(new Set(directories)).toHaveLength(1);
-  const [chosen] = directories;
-  expect(chosen).toMatch(new RegExp(`^${usual}-[A-Za-z0-9]{6}$`));
-  const stats = lstatSync(chosen!);
+  const [chosenDirectory] = directories;
+  expect(chosenDirectory).toMatch(new RegExp(`^${defaultRunDir}-[A-Za-z0-9]{6}$`));
+  const stats = lstatSync(chosenDirectory!);
   expect([stats.uid, stats.mode & 0o777]).toEqual([victim, 0o700]);
   expect(warnings.match(/is not usable/g)).toHaveLength(1);
-  expect(await chosenBy(root, 1)).toMatchObject({ directories: [chosen] });
+  expect(await chosenBy(root, 1)).toMatchObject({ directories: [chosenDirectory] });
 });
 
 test('fallback run directories of another user are skipped', async () => {
   const root = sharedTemporary();
-  const usual = join(root, `chartpilot-${victim}`);
-  await asOtherUser(`mkdir -m 777 ${usual} ${usual}-000000 ${usual}-AAAAAA; ln -s / ${usual}-BBBBBB`);
+  const defaultRunDir = join(root, `chartpilot-${victim}`);
+  await asOtherUser(
+    `mkdir -m 777 ${defaultRunDir} ${defaultRunDir}-000000 ${defaultRunDir}-AAAAAA; ln -s / ${defaultRunDir}-BBBBBB`,
+  );
   const { directories } = await chosenBy(root, 1);
   expect(lstatSync(directories[0]!).uid).toBe(victim);
 });

@@ -8,7 +8,7 @@ const event = (type: string, payload: object = {}, to = 'supervisor'): TraceBody
   to,
   event: { type, ...payload },
 });
-const failed = event('epoch.failed', { during: 'initializing', reason: 'killed by SIGKILL' });
+const failedEvent = event('epoch.failed', { during: 'initializing', reason: 'killed by SIGKILL' });
 const end = (output: unknown, actor = 'agent'): TraceBody => ({ kind: 'stop', actor, status: 'done', output });
 
 /** The sentence for records with one second between them. */
@@ -37,12 +37,12 @@ describe('description of the end of a run', () => {
     ],
     [
       'after the last failed start contains the number of attempts and the last failure',
-      [failed, failed, failed, end({ trouble: ['no Envoy can be started'] })],
+      [failedEvent, failedEvent, failedEvent, end({ trouble: ['no Envoy can be started'] })],
       'retries exhausted after 3 attempts; last failure while initializing: killed by SIGKILL',
     ],
     [
       'after an epoch was live does not count earlier failed starts',
-      [failed, event('epoch.live'), end({ trouble: ['the port is taken'] })],
+      [failedEvent, event('epoch.live'), end({ trouble: ['the port is taken'] })],
       'exited with an error: the port is taken',
     ],
     [

@@ -127,7 +127,7 @@ test.each([
   ['templates that call themselves', '{{define "a"}}{{template "a"}}{{end}}{{template "a"}}', 'call one another'],
 ])('renderTemplate fails with the line of the error within a second for %s', (_, template, message) => {
   const pair = { min: 2, max: 2, call: (values: readonly GoValue[]) => [...values] };
-  const begun = process.cpuUsage();
+  const startUsage = process.cpuUsage();
   const render = (): string => renderTemplate(`\n${template}`, goValueOf({ l: ['x'] }), new Map([['pair', pair]]));
   expect(render).toThrow(message);
   try {
@@ -135,5 +135,5 @@ test.each([
   } catch (error) {
     expect(error).toMatchObject({ line: 2 });
   }
-  expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(2_000);
+  expect(process.cpuUsage(startUsage).user / 1_000).toBeLessThan(2_000);
 });

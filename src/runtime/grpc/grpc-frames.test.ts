@@ -42,8 +42,8 @@ test('gRPC messages up to a limit are returned in one piece, and longer ones in 
 });
 
 test('a gRPC message that is too long or compressed is rejected after its header', () => {
-  const long = frameOf(Buffer.alloc(11)).subarray(0, 5);
-  expect(() => read(long, [5], { wholeBytes: 10, maxBytes: 10 })).toThrow(
+  const longFrame = frameOf(Buffer.alloc(11)).subarray(0, 5);
+  expect(() => read(longFrame, [5], { wholeBytes: 10, maxBytes: 10 })).toThrow(
     expect.objectContaining({ code: 'RESOURCE_EXHAUSTED', details: expect.stringContaining('11 bytes') }),
   );
   expect(() => read(Buffer.from('GET / HTTP/1.1'), [3], { wholeBytes: 10 })).toThrow(

@@ -22,9 +22,9 @@ function sinkTo(outlets: FaultyOutlets, maxBytes = 100) {
   return { sink, losses, failures };
 }
 
-const full: Fault = { code: 'ENOSPC' };
-const stuck: Fault = { maxBytes: 0 };
-const many = (fault: Fault): Fault[] => Array.from({ length: 10_000 }, () => fault);
+const fullDisk: Fault = { code: 'ENOSPC' };
+const stalledOutlet: Fault = { maxBytes: 0 };
+const repeatFault = (fault: Fault): Fault[] => Array.from({ length: 10_000 }, () => fault);
 
 test('LineSink writes a line synchronously', () => {
   const outlets = new FaultyOutlets();
@@ -37,8 +37,8 @@ test('LineSink writes a line synchronously', () => {
 test('LineSink queues lines for a blocked reader up to a limit, counts further lines, and reports their number when the reader continues', () => {
   const outlets = new FaultyOutlets();
   const { sink, losses } = sinkTo(outlets);
-  outlets.writeFaults = many(stuck);
-  const earlier = new Date();
+  outlets.writeFaults = repeatFault(stalledOutlet);
+  const initialTime = new Date();
   for (let i = 0; i < 50; i++) {
     sink.write(`line ${i}\n`);
     vi.advanceTimersByTime(10);
@@ -47,12 +47,12 @@ test('LineSink queues lines for a blocked reader up to a limit, counts further l
   outlets.writeFaults = [];
   vi.advanceTimersByTime(60);
   const [file] = outlets.files;
-  const kept = file!.split('\n').filter((line) => line.startsWith('line')).length;
+  const keptLineCount = file!.split('\n').filter((line) => line.startsWith('line')).length;
   expect(file).toMatch(/^line 0\n(line \d+\n)+lost \d+\n$/);
-  expect(losses).toMatchObject([{ lines: 50 - kept, why: 'its reader did not keep up' }]);
-  expect(losses[0]!.from.getTime()).toBeGreaterThan(earlier.getTime());
+  expect(losses).toMatchObject([{ lines: 50 - keptLineCount, why: 'its reader did not keep up' }]);
+  expect(losses[0]!.from.getTime()).toBeGreaterThan(initialTime.getTime());
   expect(losses[0]!.to.getTime()).toBeGreaterThan(losses[0]!.from.getTime());
-  expect(sink.lost).toBe(50 - kept);
+  expect(sink.lost).toBe(50 - keptLineCount);
   sink.write('after\n');
   expect(outlets.files[0]!.endsWith('after\n')).toBe(true);
 });
@@ -62,7 +62,7 @@ test('LineSink counts queued lines as waiting, so that a full disk is visible lo
   const { sink } = sinkTo(outlets);
   sink.write('out\n');
   expect(sink.lines).toEqual({ lost: 0, waiting: 0 });
-  outlets.writeFaults = many(full);
+  outlets.writeFaults = repeatFault(fullDisk);
   sink.write('one\n');
   sink.write('two\nthree\n');
   expect(sink.lines).toEqual({ lost: 0, waiting: 3 });
@@ -74,7 +74,7 @@ test('LineSink counts queued lines as waiting, so that a full disk is visible lo
 test('LineSink loses no lines if the reader reads within one event loop iteration', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
-  outlets.writeFaults = [stuck];
+  outlets.writeFaults = [stalledOutlet];
   sink.write('0\n');
   for (let i = 1; i < 500; i++) {
     vi.setSystemTime(Date.now() + 1);
@@ -89,7 +89,7 @@ test('LineSink loses no lines if the reader reads within one event loop iteratio
 test('LineSink reopens a failed output with growing delays, and continues where it was interrupted', () => {
   const outlets = new FaultyOutlets();
   const { sink, losses, failures } = sinkTo(outlets);
-  outlets.writeFaults = [{ maxBytes: 3 }, ...many(full)];
+  outlets.writeFaults = [{ maxBytes: 3 }, ...repeatFault(fullDisk)];
   sink.write('a line\n');
   vi.advanceTimersByTime(600_000);
   expect(outlets.opened).toBeGreaterThan(30);
@@ -108,7 +108,7 @@ test('LineSink recreates a file that was moved, and begins it with the complete 
   sink.write('one\n');
   outlets.moveAway();
   sink.write('two\n');
-  outlets.writeFaults = [{ maxBytes: 2 }, full];
+  outlets.writeFaults = [{ maxBytes: 2 }, fullDisk];
   sink.write('three\n');
   outlets.moveAway();
   vi.advanceTimersByTime(1_000);
@@ -118,13 +118,13 @@ test('LineSink recreates a file that was moved, and begins it with the complete 
 test('LineSink loses no response even if its reader is slow, and waits without a limit for its end', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
-  outlets.writeFaults = many({ maxBytes: 1 }).flatMap((one) => [one, stuck]);
+  outlets.writeFaults = repeatFault({ maxBytes: 1 }).flatMap((one) => [one, stalledOutlet]);
   const text = 'x'.repeat(2_000);
   sink.print(`${text}\n`);
-  const ended = vi.fn();
-  const end = sink.end(0).then(ended);
+  const onEnd = vi.fn();
+  const end = sink.end(0).then(onEnd);
   await vi.advanceTimersByTimeAsync(100);
-  expect(ended).not.toHaveBeenCalled();
+  expect(onEnd).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(200_000);
   await end;
   expect(outlets.files).toEqual([`${text}\n`]);
@@ -133,15 +133,15 @@ test('LineSink loses no response even if its reader is slow, and waits without a
 test('LineSink waits at the end of the program for a slow log reader up to a limit, but not for a full disk', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
-  outlets.writeFaults = many(stuck);
+  outlets.writeFaults = repeatFault(stalledOutlet);
   sink.write('last words\n');
-  const ended = vi.fn();
-  void sink.end(1_000).then(ended);
+  const onEnd = vi.fn();
+  void sink.end(1_000).then(onEnd);
   await vi.advanceTimersByTimeAsync(900);
-  expect(ended).not.toHaveBeenCalled();
+  expect(onEnd).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(200);
-  expect(ended).toHaveBeenCalled();
-  outlets.writeFaults = many(full);
+  expect(onEnd).toHaveBeenCalled();
+  outlets.writeFaults = repeatFault(fullDisk);
   await sink.end(1_000);
 });
 
@@ -149,7 +149,7 @@ test('LineSink resumes a waiting writer when the queue is empty or, while lines 
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   expect(sink.waitForSpace(1_000)).toBeUndefined();
-  outlets.writeFaults = many(stuck);
+  outlets.writeFaults = repeatFault(stalledOutlet);
   sink.write(`${'x'.repeat(60)}\n`);
   const relieved = vi.fn();
   void sink.waitForSpace(1_000)?.then(relieved);
@@ -161,12 +161,12 @@ test('LineSink resumes a waiting writer when the queue is empty or, while lines 
   expect(sink.waitForSpace(1_000)).toBeUndefined();
   outlets.writeFaults = [];
   await vi.advanceTimersByTimeAsync(60);
-  outlets.writeFaults = [stuck, stuck];
+  outlets.writeFaults = [stalledOutlet, stalledOutlet];
   sink.write(`${'x'.repeat(60)}\n`);
   void sink.waitForSpace(1_000)?.then(relieved);
   await vi.advanceTimersByTimeAsync(60);
   expect(relieved).toHaveBeenCalledTimes(2);
-  outlets.writeFaults = many(stuck);
+  outlets.writeFaults = repeatFault(stalledOutlet);
   for (let i = 0; i < 3; i++) sink.write(`${'x'.repeat(60)}\n`);
   expect(sink.waitForSpace(1_000)).toBeUndefined();
 });
@@ -176,13 +176,13 @@ test('LineSink writes the header of a new file before other lines, and drops lin
   const sink = new LineSink({ open: outlets.open, begin: () => 'header\n' });
   const losses: (Loss | undefined)[] = [];
   sink.listen({ recovered: (loss) => void losses.push(loss) });
-  outlets.openFaults = [full];
+  outlets.openFaults = [fullDisk];
   sink.write('early\n');
   vi.advanceTimersByTime(100);
   sink.write('one\n');
   outlets.moveAway();
   sink.write('two\n');
-  outlets.writeFaults = [{ maxBytes: 2 }, full];
+  outlets.writeFaults = [{ maxBytes: 2 }, fullDisk];
   sink.write('three\n');
   outlets.moveAway();
   sink.write('four\n');
@@ -213,13 +213,13 @@ test('LineSink never throws for any fault of the output, limits its memory, and 
     fc.property(fc.array(step, { minLength: 1, maxLength: 80 }), (steps) => {
       const outlets = new FaultyOutlets();
       const { sink } = sinkTo(outlets);
-      let written = 0;
-      for (const each of steps) {
-        if (each.does === 'write') sink.write(`${written++}:${'.'.repeat(each.length)}\n`);
-        if (each.does === 'pass') vi.advanceTimersByTime(each.ms);
-        if (each.does === 'break') outlets.writeFaults.push(...each.faults);
-        if (each.does === 'refuse') outlets.openFaults.push(...each.faults);
-        if (each.does === 'move') outlets.moveAway();
+      let writtenCount = 0;
+      for (const action of steps) {
+        if (action.does === 'write') sink.write(`${writtenCount++}:${'.'.repeat(action.length)}\n`);
+        if (action.does === 'pass') vi.advanceTimersByTime(action.ms);
+        if (action.does === 'break') outlets.writeFaults.push(...action.faults);
+        if (action.does === 'refuse') outlets.openFaults.push(...action.faults);
+        if (action.does === 'move') outlets.moveAway();
         // A partially written line is buffered again in full for the next file.
         expect(sink.waitingBytes).toBeLessThanOrEqual(100 + maxLineBytes);
       }
@@ -234,8 +234,8 @@ test('LineSink never throws for any fault of the output, limits its memory, and 
         if (line.startsWith('lost ')) next += Number(line.slice(5));
         else expect(Number(/^(\d+):\.*$/.exec(line)?.[1])).toBe(next++);
       }
-      expect(next).toBe(written);
-      expect(sink.lost).toBe(written - lines.filter((line) => !line.startsWith('lost')).length);
+      expect(next).toBe(writtenCount);
+      expect(sink.lost).toBe(writtenCount - lines.filter((line) => !line.startsWith('lost')).length);
       sink.close();
       expect(outlets.closed).toBe(outlets.opened);
     }),

@@ -8,14 +8,14 @@ interface Written {
   readonly lines: () => string[];
 }
 
-function given(outputLevel: string): Written {
+function createLog(outputLevel: string): Written {
   const lines: string[] = [];
   const log = createLogger({ outputLevel, write: (line) => lines.push(line.split('\t').slice(1, 3).join(' ')) });
   return { log, lines: () => lines.splice(0) };
 }
 
 test('a change of a log level applies to existing loggers of that scope only', () => {
-  const { log, lines } = given('default:info');
+  const { log, lines } = createLog('default:info');
   const [ads, push] = [log.scope('ads'), log.scope('push')];
   log.levels.change('ads', { outputLevel: 'debug' });
   for (const one of [log, ads, push, log.scope('ads')]) one.debug('request.judged.stale');
@@ -27,7 +27,7 @@ test('a change of a log level applies to existing loggers of that scope only', (
 });
 
 test('a change of the level of all scopes also applies to scopes without a logger, and a later change of one scope overrides it', () => {
-  const { log, lines } = given('ads:error,default:info');
+  const { log, lines } = createLog('ads:error,default:info');
   log.scope('ads');
   log.levels.change('all', { outputLevel: 'debug' });
   log.levels.change('push', { outputLevel: 'warn' });
@@ -47,7 +47,7 @@ test('stacks and callers in log lines can be switched on and off', () => {
 });
 
 test('the log level of a proxy adds lines about the proxy in one scope, and removes none', () => {
-  const { log, lines } = given('default:info');
+  const { log, lines } = createLog('default:info');
   const web = log.scope('ads').ofProxy('web-0.shop');
   const cart = log.scope('ads').ofProxy('cart-0.shop');
   log.levels.changeProxy('web-0.shop', 'ads', 'debug');
@@ -64,7 +64,7 @@ test('the log level of a proxy adds lines about the proxy in one scope, and remo
 });
 
 test('the number of proxies with log levels is limited, and removing one frees a slot', () => {
-  const { levels } = given('').log;
+  const { levels } = createLog('').log;
   for (let index = 0; index < maxProxyLevels + 10; index++) levels.changeProxy(`web-${index}.shop`, 'ads', 'debug');
   expect(levels.proxiesOf('ads').size).toBe(maxProxyLevels);
   expect([levels.canChangeProxy('web-0.shop'), levels.canChangeProxy('cart-0.shop')]).toEqual([true, false]);

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createLogger, entryText, type LogOptions } from './log.ts';
 import { parseLogLevels } from './log-levels.ts';
 
-function written(
+function writtenLines(
   options: Omit<LogOptions, 'write'>,
   writeTo: (log: ReturnType<typeof createLogger>) => void,
 ): string[] {
@@ -13,10 +13,10 @@ function written(
 
 /** A line of text without its time. */
 function text(fields: object): string {
-  const [line] = written({}, (log) => log.info('readiness.ready', fields));
-  const [, time, rest] = /^(\S+)\t(.*)\n$/s.exec(line!)!;
+  const [line] = writtenLines({}, (log) => log.info('readiness.ready', fields));
+  const [, time, message] = /^(\S+)\t(.*)\n$/s.exec(line!)!;
   expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-  return rest!;
+  return message!;
 }
 
 describe('a log line as text', () => {
@@ -56,8 +56,8 @@ describe('a log line as text', () => {
         },
       }),
     ).toMatch(/^info\tdefault\tready {2}angry=/);
-    const many = Array.from({ length: 100_000 }, (_, index) => index);
-    expect(text({ many }).length).toBeLessThan(1_000);
+    const numbers = Array.from({ length: 100_000 }, (_, index) => index);
+    expect(text({ many: numbers }).length).toBeLessThan(1_000);
   });
 
   test('quotes a value with an escape or a backslash, so that no value looks like the escape of another', () => {
@@ -68,13 +68,13 @@ describe('a log line as text', () => {
 
   test('is a single line for any message and strings', () => {
     expect(text({ why: 'first\nsecond' })).toBe('info\tdefault\tready  why="first\\nsecond"');
-    const [line] = written({}, (log) => log.relay('envoy.output', 'info', 'first\r\nsecond'));
+    const [line] = writtenLines({}, (log) => log.relay('envoy.output', 'info', 'first\r\nsecond'));
     expect(line).toMatch(/\tinfo\tdefault\tfirst\\r\\nsecond\n$/);
   });
 });
 
 test('has the same content as JSON with --log_as_json (agent §1.1)', () => {
-  const [line] = written({ asJson: true }, (log) =>
+  const [line] = writtenLines({ asJson: true }, (log) =>
     log.scope('ads').warn('upstream.failed', { name: 'shop', none: undefined }),
   );
   expect(JSON.parse(line!)).toEqual({
@@ -88,11 +88,12 @@ test('has the same content as JSON with --log_as_json (agent §1.1)', () => {
 });
 
 test.each([false, true])('has the level of --log_output_level for its scope (as JSON: %s, agent §1.1)', (asJson) => {
-  const lines = written({ asJson, outputLevel: 'default:warn,ads:debug,push:none' }, (log) => {
+  const lines = writtenLines({ asJson, outputLevel: 'default:warn,ads:debug,push:none' }, (log) => {
     for (const scope of ['default', 'ads', 'push', 'constructor']) {
-      const part = log.scope(scope);
-      for (const level of ['debug', 'info', 'error'] as const) part.relay('envoy.output', level, `${scope} ${level}`);
-      expect(part.enabled('info')).toBe(scope === 'ads');
+      const scopedLog = log.scope(scope);
+      for (const level of ['debug', 'info', 'error'] as const)
+        scopedLog.relay('envoy.output', level, `${scope} ${level}`);
+      expect(scopedLog.enabled('info')).toBe(scope === 'ads');
     }
   });
   const output = lines.map((line) => /\w+ (debug|info|error)(?=[\n"])/.exec(line)![0]);
@@ -102,7 +103,7 @@ test.each([false, true])('has the level of --log_output_level for its scope (as 
 describe('the event of a log line', () => {
   test('has its ID in lines of JSON regardless of field names, and in no line of text', () => {
     const log = (asJson: boolean): string =>
-      written({ asJson }, (one) => one.info('readiness.ready', { event: 'x' }))[0]!;
+      writtenLines({ asJson }, (one) => one.info('readiness.ready', { event: 'x' }))[0]!;
     expect(JSON.parse(log(true))).toMatchObject({ event: 'readiness.ready', msg: 'ready' });
     expect(log(false)).toMatch(/\tready {2}event=x\n$/);
   });
@@ -110,13 +111,13 @@ describe('the event of a log line', () => {
   test('can have fields in its message, which are not repeated in a line of text', () => {
     const fields = { actor: 'supervisor', from: 'starting', to: 'serving', cause: 'epoch-1 is live', on: 'epoch.live' };
     const message = 'supervisor: starting → serving (epoch-1 is live)';
-    const lines = (asJson: boolean): string[] => written({ asJson }, (log) => log.info('state.changed', fields));
+    const lines = (asJson: boolean): string[] => writtenLines({ asJson }, (log) => log.info('state.changed', fields));
     expect(lines(false)[0]).toMatch(new RegExp(`\t${message.replace(/[()]/g, '\\$&')} {2}on=epoch\\.live\n$`));
     expect(JSON.parse(lines(true)[0]!)).toMatchObject({ ...fields, msg: message });
   });
 
   test('is written at the level of its table if it was built as an entry', () => {
-    const lines = written({ asJson: true, outputLevel: 'default:warn' }, (log) => {
+    const lines = writtenLines({ asJson: true, outputLevel: 'default:warn' }, (log) => {
       log.write({ event: 'readiness.ready' });
       log.write({ event: 'readiness.lost', reason: 'a' });
     });
@@ -136,12 +137,12 @@ test.each([false, true])('a log call below the log level reads no field and writ
   const options = { asJson, outputLevel: 'default:error', callers: 'all', stackTraceLevel: 'default:debug' };
   const { captureStackTrace } = Error;
   let stacks = 0;
-  Error.captureStackTrace = (...about) => {
+  Error.captureStackTrace = (...args) => {
     stacks++;
-    captureStackTrace(...about);
+    captureStackTrace(...args);
   };
   try {
-    const lines = written(options, (log) => {
+    const lines = writtenLines(options, (log) => {
       log.debug('certificate.issued', fields);
       log.info('readiness.ready', fields);
       log.warn('readiness.lost', fields);

@@ -28,34 +28,43 @@ function buildTwice(): { theirs: Map<string, DescFile>; lazy: Map<string, DescFi
   const lazy = new Map<string, DescFile>();
   const visit = (file: DescFile): void => {
     if (theirs.has(file.proto.name)) return;
-    for (const each of file.dependencies) visit(each);
+    for (const dependency of file.dependencies) visit(dependency);
     const imports = (built: Map<string, DescFile>): DescFile[] =>
-      file.dependencies.map((each) => built.get(each.proto.name)!);
-    const known = file.proto.name.startsWith('google/protobuf/');
-    const descriptor = known ? '' : embedFileDesc(file.proto).base64();
-    theirs.set(file.proto.name, known ? file : fileDesc(descriptor, imports(theirs)));
-    lazy.set(file.proto.name, known ? file : lazyFileDesc(outlineOf(file.proto), descriptor, imports(lazy)));
+      file.dependencies.map((dependency) => built.get(dependency.proto.name)!);
+    const isGoogleType = file.proto.name.startsWith('google/protobuf/');
+    const descriptor = isGoogleType ? '' : embedFileDesc(file.proto).base64();
+    theirs.set(file.proto.name, isGoogleType ? file : fileDesc(descriptor, imports(theirs)));
+    lazy.set(file.proto.name, isGoogleType ? file : lazyFileDesc(outlineOf(file.proto), descriptor, imports(lazy)));
   };
   for (const root of roots) visit(root);
   return { theirs, lazy };
 }
 
 /** All properties of a type and of its members; other types by name. */
-function described(of: unknown, depth = 0): unknown {
+function describeMembers(of: unknown, depth = 0): unknown {
   if (typeof of !== 'object' || of === null) return typeof of === 'function' ? 'a function' : of;
   const { kind, typeName, name } = of as { kind?: string; typeName?: string; name?: string };
   if (depth > 0 && typeName !== undefined) return `${kind} ${typeName}`;
   if (depth > 0 && kind === 'file') return `file ${name}`;
   if (depth > 3) return `${kind} ${name}`;
-  if (Array.isArray(of)) return of.map((each) => described(each, depth + 1));
+  if (Array.isArray(of)) return of.map((item) => describeMembers(item, depth + 1));
   const names = new Set<string>();
-  for (let each: object = of; each !== Object.prototype && each !== null; each = Object.getPrototypeOf(each)) {
-    for (const property of Object.getOwnPropertyNames(each)) names.add(property);
+  for (
+    let prototype: object = of;
+    prototype !== Object.prototype && prototype !== null;
+    prototype = Object.getPrototypeOf(prototype)
+  ) {
+    for (const property of Object.getOwnPropertyNames(prototype)) names.add(property);
   }
-  const shown = [...names]
-    .filter((each) => !['constructor', 'pair', 'take', 'proto', 'toString'].includes(each))
+  const shownNames = [...names]
+    .filter((memberName) => !['constructor', 'pair', 'take', 'proto', 'toString'].includes(memberName))
     .sort();
-  return Object.fromEntries(shown.map((each) => [each, described((of as Record<string, unknown>)[each], depth + 1)]));
+  return Object.fromEntries(
+    shownNames.map((memberName) => [
+      memberName,
+      describeMembers((of as Record<string, unknown>)[memberName], depth + 1),
+    ]),
+  );
 }
 
 test('lazy descriptors describe every type as protobuf-es does', () => {
@@ -67,12 +76,12 @@ test('lazy descriptors describe every type as protobuf-es does', () => {
     const actual = [...nestedTypes(mutable)];
     expect(actual.map(String)).toEqual(expected.map(String));
     for (const [index, type] of expected.entries()) {
-      expect(described(actual[index])).toEqual(described(type));
+      expect(describeMembers(actual[index])).toEqual(describeMembers(type));
       expect(actual[index]!.proto).toEqual(type.proto);
       types++;
     }
-    expect(mutable.services.map((service) => described(service))).toEqual(
-      file.services.map((service) => described(service)),
+    expect(mutable.services.map((service) => describeMembers(service))).toEqual(
+      file.services.map((service) => describeMembers(service)),
     );
     expect({
       name: mutable.name,
@@ -93,28 +102,28 @@ test('lazy descriptors have one object per type regardless of the access path', 
   const { lazy } = buildTwice();
   const types = new Map<string, unknown>();
   for (const file of lazy.values()) for (const type of nestedTypes(file)) types.set(type.typeName, type);
-  const foreign: string[] = [];
-  const same = (type: { typeName: string } | undefined, where: string): void => {
-    if (type !== undefined && types.get(type.typeName) !== type) foreign.push(`${type.typeName} in ${where}`);
+  const foreignTypes: string[] = [];
+  const checkSame = (type: { typeName: string } | undefined, location: string): void => {
+    if (type !== undefined && types.get(type.typeName) !== type) foreignTypes.push(`${type.typeName} in ${location}`);
   };
   for (const type of types.values() as Iterable<DescMessage>) {
     if (type.kind !== 'message') continue;
-    same(type.parent, String(type));
+    checkSame(type.parent, String(type));
     for (const field of type.fields) {
-      same(field.message, String(field));
-      same(field.enum, String(field));
-      same(field.parent, String(field));
-      same(field.oneof?.parent, String(field));
+      checkSame(field.message, String(field));
+      checkSame(field.enum, String(field));
+      checkSame(field.parent, String(field));
+      checkSame(field.oneof?.parent, String(field));
     }
   }
   for (const file of lazy.values()) {
     for (const { methods } of file.services)
       for (const method of methods) {
-        same(method.input, String(method));
-        same(method.output, String(method));
+        checkSame(method.input, String(method));
+        checkSame(method.output, String(method));
       }
   }
-  expect(foreign).toEqual([]);
+  expect(foreignTypes).toEqual([]);
   expect(RouteSchema.field.match.message).toBe(RouteMatchSchema);
 });
 

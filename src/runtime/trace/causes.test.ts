@@ -40,9 +40,9 @@ test("the recorded causes of an actor's end are the parent's reason for stopping
       off: {},
     },
   });
-  const busy = recordsOf(machine, (root) => root.getSnapshot().children.child.send({ type: 'work' }));
-  const [work, enough] = [eventTo('child', 'work', busy), eventTo('root', 'enough', busy)];
-  expect(busy.find(({ kind }) => kind === 'stop')).toMatchObject({ cause: enough.seq, during: work.seq });
+  const busyRecords = recordsOf(machine, (root) => root.getSnapshot().children.child.send({ type: 'work' }));
+  const [work, enough] = [eventTo('child', 'work', busyRecords), eventTo('root', 'enough', busyRecords)];
+  expect(busyRecords.find(({ kind }) => kind === 'stop')).toMatchObject({ cause: enough.seq, during: work.seq });
 
   const idle = recordsOf(machine, (root) => root.send({ type: 'stop' }));
   const end = idle.find(({ kind }) => kind === 'stop');

@@ -24,7 +24,7 @@ function temporaryFolder(): string {
 const port = 15_020;
 
 /** An access whose port is open, and its token. */
-function opened(runDir = temporaryFolder()): { access: DebuggerAccess; token: string; file: string } {
+function openAccess(runDir = temporaryFolder()): { access: DebuggerAccess; token: string; file: string } {
   const access = new DebuggerAccess({ runDir });
   access.onPortOpened(port);
   const file = join(runDir, `debugger-${port}.token`);
@@ -42,7 +42,7 @@ function caller(headers: Caller['headers'] = {}, peer: Caller['peer'] = {}): Cal
 
 describe('the access to a debug page without a token', () => {
   const access = new DebuggerAccess({ runDir: '/proc/nowhere' });
-  const open = { needsToken: false };
+  const noTokenOptions = { needsToken: false };
 
   test.each([
     ['by name', { host: 'localhost' }, {}],
@@ -53,7 +53,7 @@ describe('the access to a debug page without a token', () => {
     ['from the address bar of a browser', { 'sec-fetch-site': 'none' }, {}],
     ['from a page of the same origin', { 'sec-fetch-site': 'same-origin' }, {}],
   ])('is granted to a caller on this host: %s', (_, headers, peer) => {
-    expect(access.refusalOf(caller(headers, peer), open)).toBeUndefined();
+    expect(access.refusalOf(caller(headers, peer), noTokenOptions)).toBeUndefined();
   });
 
   test.each([
@@ -72,24 +72,24 @@ describe('the access to a debug page without a token', () => {
     ['an image on another web site', { 'sec-fetch-site': 'cross-site' }, {}, /web site/],
     ['a page of a sibling site', { 'sec-fetch-site': 'same-site' }, {}, /web site/],
     ['a proxy', { 'x-forwarded-for': '192.0.2.7' }, {}, /proxy/],
-  ])('is refused with the reason for %s', (_, headers, peer, why) => {
-    const refusal = access.refusalOf(caller(headers as Caller['headers'], peer), open);
-    expect(refusal).toMatchObject({ status: 403, body: expect.stringMatching(why) });
+  ])('is refused with the reason for %s', (_, headers, peer, reason) => {
+    const refusal = access.refusalOf(caller(headers as Caller['headers'], peer), noTokenOptions);
+    expect(refusal).toMatchObject({ status: 403, body: expect.stringMatching(reason) });
     expect(refusal?.body.trimEnd()).not.toContain('\n');
   });
 
   test('is refused for methods that are not read-only', () => {
-    expect(access.refusalOf({ ...caller(), method: 'POST' }, open)).toMatchObject({ status: 405 });
+    expect(access.refusalOf({ ...caller(), method: 'POST' }, noTokenOptions)).toMatchObject({ status: 405 });
   });
 });
 
 describe('the access to a debug page with a token', () => {
   test('is granted to a caller with the token, while other callers receive only the path of the token file', () => {
-    const { access, token, file } = opened();
+    const { access, token, file } = openAccess();
     expect(token).toMatch(/^[\w-]{43}$/);
     expect(access.refusalOf(caller({ authorization: `Bearer ${token}` }))).toBeUndefined();
-    const wrong = ['', `Bearer ${token.slice(1)}`, `Bearer ${token}x`, `Basic ${token}`, token, 'Bearer '];
-    for (const authorization of [undefined, ...wrong]) {
+    const wrongHeaders = ['', `Bearer ${token.slice(1)}`, `Bearer ${token}x`, `Basic ${token}`, token, 'Bearer '];
+    for (const authorization of [undefined, ...wrongHeaders]) {
       const refusal = access.refusalOf(caller({ authorization }));
       expect(refusal, authorization).toMatchObject({ status: 401, headers: { 'www-authenticate': /^Bearer/ } });
       expect(refusal?.body).toContain(file);
@@ -98,7 +98,7 @@ describe('the access to a debug page with a token', () => {
   });
 
   test('is refused for a caller from another host even with the token', () => {
-    const { access, token } = opened();
+    const { access, token } = openAccess();
     const authorization = `Bearer ${token}`;
     expect(access.refusalOf(caller({ authorization, host: 'evil.example' }))).toMatchObject({ status: 403 });
     expect(access.refusalOf(caller({ authorization, origin: 'https://evil.example' }))?.status).toBe(403);
@@ -106,37 +106,37 @@ describe('the access to a debug page with a token', () => {
   });
 
   test('needs a different token for each run', () => {
-    expect(opened().token).not.toBe(opened().token);
+    expect(openAccess().token).not.toBe(openAccess().token);
   });
 });
 
 describe('the token file of debug pages', () => {
   test('is readable only by its owner, even if a crashed program left a file at its path', () => {
     const runDir = temporaryFolder();
-    const elsewhere = join(temporaryFolder(), 'stolen');
-    writeFileSync(elsewhere, '');
-    const left = join(runDir, `debugger-${port}.token`);
-    symlinkSync(elsewhere, left);
-    symlinkSync(elsewhere, `${left}.${process.pid}`);
-    const { token, file } = opened(runDir);
+    const linkTarget = join(temporaryFolder(), 'stolen');
+    writeFileSync(linkTarget, '');
+    const staleTokenFile = join(runDir, `debugger-${port}.token`);
+    symlinkSync(linkTarget, staleTokenFile);
+    symlinkSync(linkTarget, `${staleTokenFile}.${process.pid}`);
+    const { token, file } = openAccess(runDir);
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(readFileSync(elsewhere, 'utf8')).toBe('');
+    expect(readFileSync(linkTarget, 'utf8')).toBe('');
     expect(readDebuggerToken(port, { runDir })).toBe(token);
   });
 
   test('is removed at the end, unless it already belongs to the next program', () => {
     const runDir = temporaryFolder();
-    const first = opened(runDir);
-    const second = opened(runDir);
+    const first = openAccess(runDir);
+    const secondAccess = openAccess(runDir);
     first.access.removeTokenFiles();
-    expect(readDebuggerToken(port, { runDir })).toBe(second.token);
-    second.access.removeTokenFiles();
+    expect(readDebuggerToken(port, { runDir })).toBe(secondAccess.token);
+    secondAccess.access.removeTokenFiles();
     expect(readDebuggerToken(port, { runDir })).toBeUndefined();
   });
 
   test('is written for every port', () => {
     const runDir = temporaryFolder();
-    const { access, token } = opened(runDir);
+    const { access, token } = openAccess(runDir);
     access.onPortOpened(8_080);
     expect(readDebuggerToken(8_080, { runDir })).toBe(token);
     access.removeTokenFiles();
@@ -155,7 +155,7 @@ describe('the token file of debug pages', () => {
     const unused = 1;
     const ownDirectory = join(tmpdir(), `chartpilot-${process.getuid!()}`);
     mkdirSync(ownDirectory, { recursive: true, mode: 0o700 });
-    const { access, token } = opened(ownDirectory);
+    const { access, token } = openAccess(ownDirectory);
     access.onPortOpened(unused);
     onTestFinished(() => access.removeTokenFiles());
     const other = join(tmpdir(), 'chartpilot-4294967294');

@@ -47,7 +47,7 @@ s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(8); print(s.getsockname(
 time.sleep(60)
 `;
 
-async function received(port: number, output: () => string): Promise<string> {
+async function receiveOutput(port: number, output: () => string): Promise<string> {
   await expect(liveSource({ host: '127.0.0.1', port }).header()).rejects.toThrow(/401/);
   await eventually('the request is there', () => output().includes('GET'));
   // The connection is the one whose owner was checked.
@@ -60,7 +60,7 @@ test('root sends no content of its own file to another user whose token file is 
   const { firstLine, output } = await programOfOtherUser(listener);
   const port = Number(firstLine);
   await asOtherUser(`ln -s ${file} ${theirs}/debugger-${port}.token`);
-  expect(await received(port, output)).not.toContain(secret);
+  expect(await receiveOutput(port, output)).not.toContain(secret);
   const { rejected, socket } = await connectToProgram({ host: '127.0.0.1', port });
   socket.destroy();
   expect(rejected).toEqual([expect.stringMatching(/debugger-\d+\.token: ELOOP/)]);
@@ -70,14 +70,14 @@ test('root sends no content of its own file that has a hard link in the run dire
   const { theirs, private: file } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
   linkSync(file, join(theirs, `debugger-${firstLine}.token`));
-  expect(await received(Number(firstLine), output)).not.toContain(secret);
+  expect(await receiveOutput(Number(firstLine), output)).not.toContain(secret);
 });
 
 test('the search for a token does not block if a token file is a FIFO', async () => {
   const { theirs } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
   await asOtherUser(`mkfifo ${theirs}/debugger-${firstLine}.token`);
-  const request = await received(Number(firstLine), output);
+  const request = await receiveOutput(Number(firstLine), output);
   expect(request).toContain('GET /debug/trace');
   expect(request).not.toContain('uthorization');
 });
@@ -89,16 +89,16 @@ test.each([
   const { theirs } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
   await asOtherUser(`${command} > ${theirs}/debugger-${firstLine}.token`);
-  expect(await received(Number(firstLine), output)).not.toContain('uthorization');
+  expect(await receiveOutput(Number(firstLine), output)).not.toContain('uthorization');
 });
 
 test('the search for a token does not follow a run directory that is a link', async () => {
   const { root, theirs } = await sharedTemporary();
   const port = 1;
-  const mine = join(root, 'mine');
-  mkdirSync(mine, { mode: 0o700 });
-  writeFileSync(join(mine, `debugger-${port}.token`), secret);
-  await asOtherUser(`rmdir ${theirs} && ln -s ${mine} ${theirs}`);
+  const privateDir = join(root, 'mine');
+  mkdirSync(privateDir, { mode: 0o700 });
+  writeFileSync(join(privateDir, `debugger-${port}.token`), secret);
+  await asOtherUser(`rmdir ${theirs} && ln -s ${privateDir} ${theirs}`);
   expect(findDebuggerToken(port, { owner: otherUid })).toEqual({ rejected: [expect.stringContaining('ENOTDIR')] });
 });
 
@@ -110,7 +110,7 @@ test('the token of a program is sent only to the user that accepts the connectio
   mkdirSync(ownDirectory, { mode: 0o700 });
   writeFileSync(join(ownDirectory, `debugger-${port}.token`), secret, { mode: 0o600 });
   expect(readDebuggerToken(port)).toBe(secret);
-  expect(await received(port, output)).not.toContain(secret);
+  expect(await receiveOutput(port, output)).not.toContain(secret);
 });
 
 test('a listener that never accepts receives no token, even if an older kernel reports uid 0 for it', async () => {
@@ -119,13 +119,13 @@ test('a listener that never accepts receives no token, even if an older kernel r
   const ownDirectory = join(root, `chartpilot-${process.geteuid!()}`);
   mkdirSync(ownDirectory, { mode: 0o700 });
   writeFileSync(join(ownDirectory, `debugger-${port}.token`), secret, { mode: 0o600 });
-  const { socket, ...found } = await connectToProgram({ host: '127.0.0.1', port }, { acceptLimitMs: 100 });
+  const { socket, ...connectedProgram } = await connectToProgram({ host: '127.0.0.1', port }, { acceptLimitMs: 100 });
   // Simulates older kernels: a row of /proc/net/tcp without a process.
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   const [row] = readFileSync('/proc/net/tcp', 'utf8').match(new RegExp(`^.*: 0100007F:${hex} .* 01 .*$`, 'm')) ?? [];
   expect(row?.trim().split(/\s+/)[9]).toBe('0');
   socket.destroy();
-  expect(found).toEqual({ rejected: [expect.stringContaining('no process has accepted')] });
+  expect(connectedProgram).toEqual({ rejected: [expect.stringContaining('no process has accepted')] });
 });
 
 test('root finds the token of another user’s program in that user’s run directory, at both loopback addresses', async () => {
@@ -133,9 +133,9 @@ test('root finds the token of another user’s program in that user’s run dire
   const { firstLine } = await programOfOtherUser(listener);
   const port = Number(firstLine);
   await asOtherUser(`umask 077; echo ${aToken} > ${theirs}/debugger-${port}.token`);
-  const { socket, ...found } = await connectToProgram({ host: '127.0.0.1', port });
+  const { socket, ...connectedProgram } = await connectToProgram({ host: '127.0.0.1', port });
   socket.destroy();
-  expect(found).toEqual({ token: aToken, rejected: [] });
+  expect(connectedProgram).toEqual({ token: aToken, rejected: [] });
   const server = createServer().listen(0, '::1');
   onTestFinished(() => void server.close());
   await eventually('it listens', () => server.listening);

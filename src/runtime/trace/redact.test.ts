@@ -76,12 +76,12 @@ describe('redaction of a text', () => {
   });
 
   test('redaction truncates a text at the standard level after removing its secrets, and states its length', () => {
-    const long = `${'x '.repeat(995)}DB_PASSWORD=hunter22hunter22 ${'y'.repeat(5_000)}`;
-    const safe = redact(long);
-    expect(safe).toMatch(/… \(\d+ characters\)$/);
-    expect(safe.length).toBeLessThan(2_030);
-    expect(safe).not.toContain('hunter');
-    expect(redactor({ full: true })(long)).toBe(long.replace('hunter22hunter22', '[redacted]'));
+    const longText = `${'x '.repeat(995)}DB_PASSWORD=hunter22hunter22 ${'y'.repeat(5_000)}`;
+    const redacted = redact(longText);
+    expect(redacted).toMatch(/… \(\d+ characters\)$/);
+    expect(redacted.length).toBeLessThan(2_030);
+    expect(redacted).not.toContain('hunter');
+    expect(redactor({ full: true })(longText)).toBe(longText.replace('hunter22hunter22', '[redacted]'));
   });
 
   test('redaction takes bounded time for a text designed to be slow', () => {
@@ -167,7 +167,7 @@ describe('redaction of a value', () => {
       '--port',
       '80',
     ];
-    const safe = [
+    const harmlessTexts = [
       'serve',
       '--token',
       '[redacted]',
@@ -177,14 +177,14 @@ describe('redaction of a value', () => {
       '[redacted]',
       ...args.slice(7),
     ];
-    expect(redact({ args })).toEqual({ args: safe });
-    expect(redact(safe)).toBe(safe);
+    expect(redact({ args })).toEqual({ args: harmlessTexts });
+    expect(redact(harmlessTexts)).toBe(harmlessTexts);
   });
 
   test('redaction removes a secret of the environment at any position and in any encoding', () => {
     const secret = 'pa"ss/wörd+1';
     const { DB_PASSWORD, ...rest } = { DB_PASSWORD: secret, PATH: '/bin' };
-    const safe = redactor({ secrets: secretsIn({ DB_PASSWORD, ...rest }) })({
+    const redacted = redactor({ secrets: secretsIn({ DB_PASSWORD, ...rest }) })({
       a: `x${secret}x`,
       json: JSON.stringify({ secret: [secret] }).slice(10),
       url: `/?q=${encodeURIComponent(secret)}&x`,
@@ -192,7 +192,7 @@ describe('redaction of a value', () => {
       [`key ${secret}`]: { nested: [[secret]] },
       path: '/bin',
     });
-    expect(safe).toEqual({
+    expect(redacted).toEqual({
       a: 'x[redacted]x',
       json: '["[redacted]"]}',
       url: '/?q=[redacted]&x',
@@ -203,9 +203,9 @@ describe('redaction of a value', () => {
   });
 
   test('redaction finds a multi-line secret line by line', () => {
-    const safe = redactor({ secrets: secretsIn({ TLS_PRIVATE_KEY: privateKey }) });
-    for (const line of privateKey.split('\n').filter((each) => each.length >= 16 && !each.startsWith('-'))) {
-      expect(safe(`  ${line}`)).toBe('  [redacted]');
+    const redactKey = redactor({ secrets: secretsIn({ TLS_PRIVATE_KEY: privateKey }) });
+    for (const line of privateKey.split('\n').filter((keyLine) => keyLine.length >= 16 && !keyLine.startsWith('-'))) {
+      expect(redactKey(`  ${line}`)).toBe('  [redacted]');
     }
   });
 
@@ -239,18 +239,18 @@ describe('redaction of a value', () => {
   });
 
   test('redaction never changes its input, and returns the same object if it removes nothing', () => {
-    const clean = { a: { b: [1, 'two', null, undefined, true] }, c: 'text' };
-    expect(redact(clean)).toBe(clean);
-    const dirty = Object.freeze({ kept: clean, list: Object.freeze([Object.freeze({ password: 'abc' })]) });
-    const safe = redact(dirty);
-    expect(safe.kept).toBe(clean);
-    expect(safe.list).toEqual([{ password: '[redacted]' }]);
+    const cleanValue = { a: { b: [1, 'two', null, undefined, true] }, c: 'text' };
+    expect(redact(cleanValue)).toBe(cleanValue);
+    const dirty = Object.freeze({ kept: cleanValue, list: Object.freeze([Object.freeze({ password: 'abc' })]) });
+    const redacted = redact(dirty);
+    expect(redacted.kept).toBe(cleanValue);
+    expect(redacted.list).toEqual([{ password: '[redacted]' }]);
     expect(dirty.list[0]!.password).toBe('abc');
   });
 
   test('redaction removes known secrets from any value, keeps the input, and is idempotent', () => {
     const secret = 'hunter22!';
-    const safe = redactor({ secrets: [secret] });
+    const redactSecret = redactor({ secrets: [secret] });
     const text = fc.oneof(
       fc.string(),
       fc.constant(secret),
@@ -263,11 +263,11 @@ describe('redaction of a value', () => {
     fc.assert(
       fc.property(values, (value) => {
         const original = JSON.stringify(value);
-        const once = safe(value);
+        const redactedOnce = redactSecret(value);
         expect(JSON.stringify(value)).toBe(original);
-        expect(JSON.stringify(once) ?? '').not.toContain(secret);
+        expect(JSON.stringify(redactedOnce) ?? '').not.toContain(secret);
         // A truncated list has one item more than the limit, so it would be truncated again.
-        if (!original.includes(' items)')) expect(safe(once)).toEqual(once);
+        if (!original.includes(' items)')) expect(redactSecret(redactedOnce)).toEqual(redactedOnce);
       }),
       { numRuns: 300 },
     );
@@ -281,9 +281,9 @@ test("redaction keeps all items of a record's own lists, and redacts their conte
     taken: Array.from({ length: 20 }, (_, i) => i),
     change: [...fields, { path: '/token', value: 'abc' }, { path: '/list', value: fields.map(({ value }) => value) }],
   };
-  const safe = recordRedactor()(record);
-  expect(safe).toMatchObject({ taken: record.kind === 'step' && record.taken });
-  const { change } = safe as TraceRecord & { kind: 'step' };
+  const redactedRecord = recordRedactor()(record);
+  expect(redactedRecord).toMatchObject({ taken: record.kind === 'step' && record.taken });
+  const { change } = redactedRecord as TraceRecord & { kind: 'step' };
   expect(change!.slice(0, 40)).toEqual(fields);
   expect(change![40]).toEqual({ path: '/token', value: '[redacted]' });
   expect(change![41]).toEqual({ path: '/list', value: [...Array(16).keys(), '… (40 items)'] });

@@ -36,9 +36,9 @@ function read(path: string): { header: TraceHeader; records: TraceRecord[] } {
   return { header: first as TraceHeader, records: records as TraceRecord[] };
 }
 
-function fold(from: TraceHeader, ...parts: TraceRecord[][]): unknown {
+function fold(from: TraceHeader, ...recordLists: TraceRecord[][]): unknown {
   const state = TraceState.of(from);
-  for (const record of parts.flat()) state.apply(record);
+  for (const record of recordLists.flat()) state.apply(record);
   // As written and read back.
   return JSON.parse(JSON.stringify([...state.actors.values()]));
 }
@@ -104,12 +104,12 @@ test('a trace file that exceeds its limit is renamed and replaces the previous p
     file.flush();
   }
   file.close();
-  const [older, newer] = [read(`${path}.1`), read(path)];
+  const [olderTrace, newer] = [read(`${path}.1`), read(path)];
   // Two consecutive parts without a gap.
-  expect([...older.records, ...newer.records].map(({ seq }) => seq)).toEqual(
-    Array.from({ length: older.records.length + newer.records.length }, (_, i) => older.records[0]!.seq + i),
+  expect([...olderTrace.records, ...newer.records].map(({ seq }) => seq)).toEqual(
+    Array.from({ length: olderTrace.records.length + newer.records.length }, (_, i) => olderTrace.records[0]!.seq + i),
   );
-  expect(newer.records.at(-1)?.seq ?? older.records.at(-1)?.seq).toBe(400);
+  expect(newer.records.at(-1)?.seq ?? olderTrace.records.at(-1)?.seq).toBe(400);
   expect(statSync(`${path}.1`).size).toBeLessThan(2_500);
   expect(statSync(path).size).toBeLessThan(2_500);
   expect(existsSync(`${path}.2`)).toBe(false);
@@ -117,8 +117,8 @@ test('a trace file that exceeds its limit is renamed and replaces the previous p
 
 test('the current trace file results in the same state as both parts together, at any rotation point', () => {
   fc.assert(
-    fc.property(randomRecords, fc.integer({ min: 300, max: 3_000 }), fc.integer({ min: 1, max: 9 }), (...given) => {
-      const [records, maxBytes, perTurn] = given;
+    fc.property(randomRecords, fc.integer({ min: 300, max: 3_000 }), fc.integer({ min: 1, max: 9 }), (...args) => {
+      const [records, maxBytes, perTurn] = args;
       const path = temporaryFile();
       const file = traceFile(path, { maxBytes });
       file.write(header);
@@ -131,9 +131,9 @@ test('the current trace file results in the same state as both parts together, a
       const all = fold(header, records);
       expect(fold(newer.header, newer.records)).toEqual(all);
       if (!existsSync(`${path}.1`)) return;
-      const older = read(`${path}.1`);
-      expect(fold(older.header, older.records, newer.records)).toEqual(all);
-      expect(older.records.length + newer.records.length).toBeGreaterThan(0);
+      const olderTrace = read(`${path}.1`);
+      expect(fold(olderTrace.header, olderTrace.records, newer.records)).toEqual(all);
+      expect(olderTrace.records.length + newer.records.length).toBeGreaterThan(0);
     }),
     { numRuns: 100 },
   );
@@ -215,9 +215,9 @@ describe('a trace file that another program changes', () => {
   test('causes no error and no unbounded buffering on a full device', () => {
     const file = traceFile('/dev/full');
     file.write(header);
-    const long = recordsOf([{ kind: 'log', actor: 'a', level: 'info', text: 'x'.repeat(100_000) }])[0]!;
+    const longRecord = recordsOf([{ kind: 'log', actor: 'a', level: 'info', text: 'x'.repeat(100_000) }])[0]!;
     for (let i = 0; i < 200; i++) {
-      file.write({ ...long, seq: i + 1 });
+      file.write({ ...longRecord, seq: i + 1 });
       file.flush();
     }
     file.close();

@@ -41,22 +41,22 @@ test('an empty trace ring begins with the first record', () => {
 
 test('the trace ring notifies listeners of every record until they stop', () => {
   const ring = ringWith(4, []);
-  const received: number[] = [];
-  const stop = ring.listen(() => received.push(ring.end));
+  const receivedEnds: number[] = [];
+  const stop = ring.listen(() => receivedEnds.push(ring.end));
   for (const record of logs(3)) ring.write(record);
   stop();
   ring.write({ ...logs(1)[0]!, seq: 4 });
-  expect(received).toEqual([1, 2, 3]);
+  expect(receivedEnds).toEqual([1, 2, 3]);
 });
 
 test('the header and the remaining records of a trace ring result in the same state as all records, regardless of how many were dropped', () => {
   fc.assert(
     fc.property(randomRecords, fc.integer({ min: 1, max: 20 }), (records, capacity) => {
       const ring = ringWith(capacity, records);
-      const [first, ...left] = ring.lines();
-      expect(left).toEqual(records.slice(-capacity));
+      const [first, ...retainedRecords] = ring.lines();
+      expect(retainedRecords).toEqual(records.slice(-capacity));
       expect(first).toEqual(ring.header());
-      expect(fold(ring.header()!, left as TraceRecord[])).toEqual(fold(header, records));
+      expect(fold(ring.header()!, retainedRecords as TraceRecord[])).toEqual(fold(header, records));
     }),
     { numRuns: 300 },
   );

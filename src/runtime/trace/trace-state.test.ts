@@ -42,12 +42,12 @@ test('a timer in the state of a trace runs until it elapses or its state is left
     stateAfter(spawn('epoch-0'), ...bodies)
       .actors.get('epoch-0')
       ?.timers?.map(({ timer }) => timer);
-  const running = [start('due', 'running'), start('healthy', 'running.live')];
-  expect(timers(...running, become('epoch-0', 'running.live'))).toEqual(['due', 'healthy']);
-  expect(timers(...running, become('epoch-0', 'running.draining'))).toEqual(['due']);
-  expect(timers(...running, { kind: 'timer', actor: 'epoch-0', timer: 'due' })).toEqual(['healthy']);
-  expect(timers(...running, start('due', 'running'))).toEqual(['healthy', 'due']);
-  expect(timers(...running, become('epoch-0', 'gone'))).toEqual([]);
+  const runningActors = [start('due', 'running'), start('healthy', 'running.live')];
+  expect(timers(...runningActors, become('epoch-0', 'running.live'))).toEqual(['due', 'healthy']);
+  expect(timers(...runningActors, become('epoch-0', 'running.draining'))).toEqual(['due']);
+  expect(timers(...runningActors, { kind: 'timer', actor: 'epoch-0', timer: 'due' })).toEqual(['healthy']);
+  expect(timers(...runningActors, start('due', 'running'))).toEqual(['healthy', 'due']);
+  expect(timers(...runningActors, become('epoch-0', 'gone'))).toEqual([]);
 });
 
 test('records about unknown actors do not change the state', () => {
@@ -63,8 +63,8 @@ test.each([
   ['b', 'a.x | b.y', true],
   ['b.y', 'a.x | b.y', true],
   ['b.x', 'a.x | b.y', false],
-])('isActive returns whether the state %j is active in %j: %s', (path, active, is) => {
-  expect(isActive(path, active)).toBe(is);
+])('isActive returns whether the state %j is active in %j: %s', (path, active, expected) => {
+  expect(isActive(path, active)).toBe(expected);
 });
 
 describe('the recorded changes of a context', () => {
@@ -79,9 +79,9 @@ describe('the recorded changes of a context', () => {
 
   test('result in the next context when applied to the previous one, for any contexts', () => {
     fc.assert(
-      fc.property(contexts, contexts, (previous, after) => {
+      fc.property(contexts, contexts, (previous, next) => {
         const frozen = JSON.stringify(previous);
-        expect(applyChanges(previous, changesOf(previous, after))).toEqual(after);
+        expect(applyChanges(previous, changesOf(previous, next))).toEqual(next);
         expect(JSON.stringify(previous)).toBe(frozen);
       }),
     );
@@ -104,17 +104,17 @@ describe('the recorded changes of a context', () => {
 
 test('a fold of a trace can stop at any record and continue from its state, and later records do not affect a copy', () => {
   fc.assert(
-    fc.property(randomRecords, fc.nat(60), (records, cut) => {
-      const whole = foldAll(header, records);
-      const first = foldAll(header, records.slice(0, cut));
+    fc.property(randomRecords, fc.nat(60), (records, cutIndex) => {
+      const wholeState = foldAll(header, records);
+      const first = foldAll(header, records.slice(0, cutIndex));
       const copy = first.copy();
       const previous = JSON.stringify([...first.actors]);
-      for (const record of records.slice(cut)) copy.apply(record);
-      expect([...copy.actors]).toEqual([...whole.actors]);
+      for (const record of records.slice(cutIndex)) copy.apply(record);
+      expect([...copy.actors]).toEqual([...wholeState.actors]);
       expect(JSON.stringify([...first.actors])).toBe(previous);
       const resumed = TraceState.of({ actors: [...first.actors.values()] });
-      for (const record of records.slice(cut)) resumed.apply(record);
-      expect([...resumed.actors]).toEqual([...whole.actors]);
+      for (const record of records.slice(cutIndex)) resumed.apply(record);
+      expect([...resumed.actors]).toEqual([...wholeState.actors]);
     }),
     { numRuns: 200 },
   );
@@ -128,24 +128,24 @@ function foldAll(from: Parameters<typeof TraceState.of>[0], records: readonly Tr
 
 test('a change of a large context costs as much as one of a small context, and leaves an earlier state unchanged', () => {
   const fields = 20_000;
-  const wide = Array.from({ length: fields }, (_, i) => ({ path: `/k${i}`, value: 0 }));
+  const wideOps = Array.from({ length: fields }, (_, i) => ({ path: `/k${i}`, value: 0 }));
   const state = stateAfter(spawn('epoch-0'));
   const change = (changes: ContextChange[]): void =>
     state.apply({ seq: 1, t: 1, kind: 'step', actor: 'epoch-0', on: 'e', change: changes });
   const cost = cpuMs(() => {
-    change(wide);
+    change(wideOps);
     for (let i = 0; i < fields; i++) change([{ path: `/k${i}`, value: { n: 1 } }]);
   });
   expect(cost).toBeLessThan(2_000);
   const n = (snapshot: ActorSnapshot | undefined): unknown => valueAt(snapshot?.context, '/k7/n');
   // A retained snapshot and a copy of the state are unchanged.
-  const taken = state.actors.get('epoch-0');
+  const retainedActor = state.actors.get('epoch-0');
   change([{ path: '/k7/n', value: 2 }]);
   const copy = state.copy();
   change([{ path: '/k7/n', value: 3 }]);
   expect(n(copy.actors.get('epoch-0'))).toBe(2);
   copy.apply({ seq: 1, t: 1, kind: 'step', actor: 'epoch-0', on: 'e', change: [{ path: '/k7/n', value: 4 }] });
-  expect([taken, state.actors.get('epoch-0'), copy.actors.get('epoch-0')].map(n)).toEqual([1, 3, 4]);
+  expect([retainedActor, state.actors.get('epoch-0'), copy.actors.get('epoch-0')].map(n)).toEqual([1, 3, 4]);
 });
 
 test('the state of a trace contains a limited number of running timers per actor: the most recently started ones', () => {

@@ -129,9 +129,9 @@ test('a viewer of a trace with follow=false receives only the available records'
   program.record(5);
   await view.ended();
   expect([view.over, view.numbers]).toEqual(['end', upTo(1_300)]);
-  const empty = await (await Program.start()).view('?follow=false');
-  await empty.ended();
-  expect([empty.over, empty.numbers]).toEqual(['end', ['header']]);
+  const emptyView = await (await Program.start()).view('?follow=false');
+  await emptyView.ended();
+  expect([emptyView.over, emptyView.numbers]).toEqual(['end', ['header']]);
 });
 
 test('the header of a ring that has dropped records lists the actors before the first record', async () => {
@@ -161,25 +161,25 @@ test('viewers of a trace receive the remaining records and a proper end when the
 
 test('the ring has no listener while there is no viewer', async () => {
   const program = await Program.start();
-  const stopped = vi.fn();
-  const begin = program.ring.listen.bind(program.ring);
+  const onListenerStop = vi.fn();
+  const listenOriginal = program.ring.listen.bind(program.ring);
   const listen = vi.spyOn(program.ring, 'listen').mockImplementation((listener) => {
-    const stop = begin(listener);
+    const stop = listenOriginal(listener);
     return () => {
-      stopped();
+      onListenerStop();
       stop();
     };
   });
   program.record();
   expect(listen).not.toHaveBeenCalled();
   const first = await program.view();
-  const second = await program.view();
-  await second.has(2);
+  const secondView = await program.view();
+  await secondView.has(2);
   expect(listen).toHaveBeenCalledTimes(1);
   first.response.destroy();
-  second.response.destroy();
+  secondView.response.destroy();
   await eventually('both are gone', () => program.responses.every((response) => response.destroyed));
-  expect(stopped).toHaveBeenCalledTimes(1);
+  expect(onListenerStop).toHaveBeenCalledTimes(1);
   program.record(10);
   await (await program.view()).has(12);
   expect(listen).toHaveBeenCalledTimes(2);
@@ -206,10 +206,10 @@ test('the trace stream writes a large trace in batches, and yields to the event 
     sizes.push(text.length);
     return write(text);
   }) as never);
-  let turns = 0;
+  let turnCount = 0;
   let counting = true;
   const count = (): void => {
-    turns++;
+    turnCount++;
     if (counting) setImmediate(count);
   };
   count();
@@ -219,7 +219,7 @@ test('the trace stream writes a large trace in batches, and yields to the event 
   // 10 MB
   expect(sizes.length).toBeGreaterThan(30);
   expect(Math.max(...sizes)).toBeLessThan(256 * 1024 + 3_000);
-  expect(turns).toBeGreaterThan(sizes.length);
+  expect(turnCount).toBeGreaterThan(sizes.length);
 });
 
 test('a viewer of a trace that disconnects frees its slot', async () => {
@@ -298,7 +298,7 @@ test('a viewer of a trace that does not read loses its slot to one that reads', 
 });
 
 test('a trace record that cannot be serialized disconnects current viewers and uses no slot', async () => {
-  const caught = uncaughtErrors();
+  const caughtErrors = uncaughtErrors();
   const program = await Program.start({ maxViewers: 1 });
   program.record();
   const view = await program.view();
@@ -309,5 +309,5 @@ test('a trace record that cannot be serialized disconnects current viewers and u
   await view.ended();
   expect(view.over).toBe('broken off');
   await eventually('there is room for another', () => program.stream.hasFreeSlot);
-  expect(String(caught[0]?.error)).toContain('circular');
+  expect(String(caughtErrors[0]?.error)).toContain('circular');
 });

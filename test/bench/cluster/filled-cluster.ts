@@ -30,7 +30,7 @@ export class FilledCluster {
   readonly cluster: Cluster;
   readonly #size: ClusterSize;
   readonly #pods: Pod[][];
-  #replaced = 0;
+  #replacedCount = 0;
   #unready = 0;
 
   private constructor(cluster: Cluster, size: ClusterSize) {
@@ -54,8 +54,8 @@ export class FilledCluster {
     await defineKinds(cluster);
     const filled = new FilledCluster(cluster, size);
     const hosts = Math.ceil(size.pods / podsOfNode);
-    await each(hosts, (node) => filled.#writeNode(node));
-    await each(size.services, (service) => filled.#writeService(service));
+    await runForEach(hosts, (node) => filled.#writeNode(node));
+    await runForEach(size.services, (service) => filled.#writeService(service));
     return filled;
   }
 
@@ -90,7 +90,7 @@ export class FilledCluster {
     const inEach = this.#size.pods / this.#size.services;
     const services = Math.min(Math.ceil(pods / inEach), this.#size.services - 1);
     const last = this.#size.services - 1;
-    await each(services - 1, (n) => this.#rollService(last - 1 - n), 8);
+    await runForEach(services - 1, (n) => this.#rollService(last - 1 - n), 8);
     await this.#rollService(last, mark);
     return services * inEach;
   }
@@ -127,7 +127,7 @@ export class FilledCluster {
   async #rollService(service: number, mark?: string): Promise<void> {
     const pods = this.#pods[service]!;
     for (const [index, replacedPod] of pods.entries()) {
-      const number = this.#replaced++;
+      const number = this.#replacedCount++;
       const isLast = index === pods.length - 1;
       const address =
         isLast && mark !== undefined ? mark : `10.${100 + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
@@ -197,10 +197,14 @@ export class FilledCluster {
   }
 }
 
-async function each(count: number, work: (n: number) => Promise<unknown>, atOnce = concurrentWrites): Promise<void> {
+async function runForEach(
+  count: number,
+  work: (n: number) => Promise<unknown>,
+  concurrency = concurrentWrites,
+): Promise<void> {
   let next = 0;
   const worker = async (): Promise<void> => {
     while (next < count) await work(next++);
   };
-  await Promise.all(Array.from({ length: Math.min(atOnce, count) }, worker));
+  await Promise.all(Array.from({ length: Math.min(concurrency, count) }, worker));
 }

@@ -56,11 +56,13 @@ export async function startClusterPilot(
     port: pilot.port,
     inspector,
     collectedMemory: () => collectedMemory(pilot.pid, inspector),
-    printMemory: async (when) => {
+    printMemory: async (label) => {
       const { rssMib, peakMib } = memoryOf(pilot.pid);
       const { heapMib, buffersMib } = await collectedMemory(pilot.pid, inspector);
       const [rss, peak, heap, buffers] = [rssMib, peakMib, heapMib, buffersMib].map((mib) => mib.toFixed(0));
-      print(`${when}: ${rss} MiB resident, ${peak} at most; after a collection ${heap} of heap, ${buffers} of buffers`);
+      print(
+        `${label}: ${rss} MiB resident, ${peak} at most; after a collection ${heap} of heap, ${buffers} of buffers`,
+      );
     },
     stop: async () => {
       inspector.close();

@@ -90,13 +90,13 @@ async function measureWindow(
   eventsPerSecond: number,
 ): Promise<Window[]> {
   await sleep(settleMs);
-  const begun = await Promise.all(subjects.map(async (subject) => countersOf(subject)));
+  const startCounters = await Promise.all(subjects.map(async (subject) => countersOf(subject)));
   const { written, tookMs } = await filled.writeSlices(eventsPerSecond, windowSeconds);
   await sleep(settleMs);
-  const ended = await Promise.all(subjects.map(async (subject) => countersOf(subject)));
-  const windows = ended.map(({ cpuMs, responses }, index) => ({
-    cpuMs: (cpuMs - begun[index]!.cpuMs) / written,
-    responses: (responses - begun[index]!.responses) / written,
+  const endCounters = await Promise.all(subjects.map(async (subject) => countersOf(subject)));
+  const windows = endCounters.map(({ cpuMs, responses }, index) => ({
+    cpuMs: (cpuMs - startCounters[index]!.cpuMs) / written,
+    responses: (responses - startCounters[index]!.responses) / written,
   }));
   print(
     `${written} slices written in ${(tookMs / 1_000).toFixed(1)} s; of each checkout, CPU of an event and its responses: ` +
@@ -129,16 +129,16 @@ async function startSubject(
 async function measureChange(filled: FilledCluster, subjects: readonly Subject[]): Promise<void> {
   const mark = nextMark();
   const change = Promise.withResolvers<number>();
-  const acknowledged = subjects.map(async ({ fleet, ackMs }) => {
-    const atMs = await fleet.acknowledge({ kind: 'EDS', mark }, async () => void (await change.promise));
-    ackMs.push(atMs - (await change.promise));
+  const acknowledgements = subjects.map(async ({ fleet, ackMs }) => {
+    const acknowledgedAtMs = await fleet.acknowledge({ kind: 'EDS', mark }, async () => void (await change.promise));
+    ackMs.push(acknowledgedAtMs - (await change.promise));
   });
   // By then all subjects wait for the mark.
   await sleep(settleMs / 5);
-  const atMs = nowMs();
+  const markedAtMs = nowMs();
   await filled.markSlice(mark);
-  change.resolve(atMs);
-  await Promise.all(acknowledged);
+  change.resolve(markedAtMs);
+  await Promise.all(acknowledgements);
 }
 
 function medians(windows: readonly Window[][], index: number) {

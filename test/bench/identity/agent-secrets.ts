@@ -36,15 +36,15 @@ const restMs = 5_000;
 /** @param streams number of sequential SDS streams that request the certificate */
 export async function measureAgent(
   programs: Programs,
-  place: AgentCredentials,
+  credentials: AgentCredentials,
   streams: number,
 ): Promise<AgentFigures> {
   const [admin, status, dns] = await freePorts(3);
   const folder = join(programs.root, 'agent');
   const secrets = join(folder, 'var/run/secrets');
   for (const name of ['tokens', 'istio']) mkdirSync(join(secrets, name), { recursive: true });
-  writeFileSync(join(secrets, 'tokens/istio-token'), place.token);
-  writeFileSync(join(secrets, 'istio/root-cert.pem'), place.roots);
+  writeFileSync(join(secrets, 'tokens/istio-token'), credentials.token);
+  writeFileSync(join(secrets, 'istio/root-cert.pem'), credentials.roots);
   // The agent resolves relative paths against its working directory.
   const inFolder = ['-c', 'cd "$0" && exec "$@"', folder, join(packageRoot(), 'bin/pilot-agent')];
   const agent = programs.start(
@@ -52,7 +52,14 @@ export async function measureAgent(
     '/bin/sh',
     [
       ...inFolder,
-      ...['proxy', 'router', '--discoveryAddress', `localhost:${place.securePort}`, '--binaryPath', envoyBinary()],
+      ...[
+        'proxy',
+        'router',
+        '--discoveryAddress',
+        `localhost:${credentials.securePort}`,
+        '--binaryPath',
+        envoyBinary(),
+      ],
       ...['--proxyAdminPort', String(admin), '--statusPort', String(status), '--runDir', join(folder, 'run')],
       ...['--configPath', join(folder, 'proxy'), '--concurrency', '1', '--terminationDrainDuration', '200ms'],
     ],

@@ -35,7 +35,7 @@ export class FakeAgent {
   requestCertificate(): Promise<CertificateResult> {
     const { token, request } = this.#plan;
     const { promise, resolve } = Promise.withResolvers<CertificateResult>();
-    const session = this.#connected();
+    const session = this.#openSession();
     const stream = session.request({
       [constants.HTTP2_HEADER_METHOD]: 'POST',
       [constants.HTTP2_HEADER_PATH]: path,
@@ -44,7 +44,7 @@ export class FakeAgent {
       authorization: `Bearer ${token}`,
     });
     let bytes = 0;
-    const over = (headers: Record<string, unknown>): void => {
+    const onHeaders = (headers: Record<string, unknown>): void => {
       const code = headers['grpc-status'];
       if (code === undefined) return;
       const afterMs = Number(headers['grpc-retry-pushback-ms']);
@@ -52,8 +52,8 @@ export class FakeAgent {
       else if (code === resourceExhausted && afterMs > 0) resolve({ is: 'deferred', afterMs });
       else resolve({ is: 'failed', why: `${code} ${headers['grpc-message']}` });
     };
-    stream.on('response', over);
-    stream.on('trailers', over);
+    stream.on('response', onHeaders);
+    stream.on('trailers', onHeaders);
     stream.on('data', (data: Buffer) => {
       bytes += data.length;
     });
@@ -70,7 +70,7 @@ export class FakeAgent {
     this.#session = undefined;
   }
 
-  #connected(): ClientHttp2Session {
+  #openSession(): ClientHttp2Session {
     if (this.#session !== undefined && !this.#session.closed && !this.#session.destroyed) return this.#session;
     const { port, localAddress, roots: ca, serverName } = this.#plan;
     const tls = { host: '127.0.0.1', port, ca, servername: serverName, ALPNProtocols: ['h2'] };

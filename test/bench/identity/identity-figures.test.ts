@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { goalsOf, type IdentityFigures } from './identity-figures.ts';
 
-const good: IdentityFigures = {
+const passingFigures: IdentityFigures = {
   certificatesPerSecond: 500,
   serverCpuMsPerCertificate: 1,
   pushMs: 20,
@@ -19,7 +19,7 @@ const good: IdentityFigures = {
 };
 
 it('a goal is met when the figure equals its limit', () => {
-  expect(goalsOf(good).filter(({ isMet }) => !isMet)).toEqual([]);
+  expect(goalsOf(passingFigures).filter(({ isMet }) => !isMet)).toEqual([]);
 });
 
 it.each<[keyof IdentityFigures, number, RegExp]>([
@@ -31,6 +31,6 @@ it.each<[keyof IdentityFigures, number, RegExp]>([
   ['agentRssMib', 70.1, /MiB of the agent/],
   ['agentRssMib', Number.NaN, /MiB of the agent/],
 ])('one goal is missed if %s is %d', (figure, value, pattern) => {
-  const missed = goalsOf({ ...good, [figure]: value }).filter(({ isMet }) => !isMet);
+  const missed = goalsOf({ ...passingFigures, [figure]: value }).filter(({ isMet }) => !isMet);
   expect(missed.map((goal) => goal.figureName)).toEqual([expect.stringMatching(pattern)]);
 });

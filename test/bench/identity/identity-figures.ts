@@ -27,19 +27,23 @@ export interface IdentityGoal {
 export function goalsOf(figures: IdentityFigures): IdentityGoal[] {
   const grownMs = figures.pushBesideSigningP99Ms - figures.pushP99Ms;
   return [
-    atLeast('certificates signed a second', figures.certificatesPerSecond, 500),
-    atMost('milliseconds by which p99 of pushes grows beside signing', grownMs, 50),
-    atMost('milliseconds until the last agent of those that come back at once is served', figures.agentsLastMs, 60_000),
-    atMost('milliseconds until the agent answers for a secret, median', figures.secretAnswerMs, 5),
-    atMost('MiB of the agent with secrets and the XDS proxy in use', figures.agentRssMib, 70),
+    minGoal('certificates signed a second', figures.certificatesPerSecond, 500),
+    maxGoal('milliseconds by which p99 of pushes grows beside signing', grownMs, 50),
+    maxGoal(
+      'milliseconds until the last agent of those that come back at once is served',
+      figures.agentsLastMs,
+      60_000,
+    ),
+    maxGoal('milliseconds until the agent answers for a secret, median', figures.secretAnswerMs, 5),
+    maxGoal('MiB of the agent with secrets and the XDS proxy in use', figures.agentRssMib, 70),
   ];
 }
 
 /** A missing figure does not meet its goal. */
-function atLeast(figureName: string, measured: number, limit: number): IdentityGoal {
-  return { figureName, expected: `at least ${limit}`, measured, isMet: measured >= limit };
+function minGoal(figureName: string, value: number, limit: number): IdentityGoal {
+  return { figureName, expected: `at least ${limit}`, measured: value, isMet: value >= limit };
 }
 
-function atMost(figureName: string, measured: number, limit: number): IdentityGoal {
-  return { figureName, expected: `at most ${limit}`, measured, isMet: measured <= limit };
+function maxGoal(figureName: string, value: number, limit: number): IdentityGoal {
+  return { figureName, expected: `at most ${limit}`, measured: value, isMet: value <= limit };
 }

@@ -28,14 +28,18 @@ export interface ClientView {
 export const tolerance = { bytesShare: 0.01, timeShare: 0.35, timeMs: 60 } as const;
 
 /** One sentence per figure that differs by more than the tolerance, even if our client is faster. */
-export function disagreements(label: string, ours: ClientView, theirs: ClientView): string[] {
+export function disagreements(label: string, ours: ClientView, xdsloadFigures: ClientView): string[] {
   return (Object.keys(ours) as (keyof ClientView)[]).flatMap((key) => {
-    const difference = Math.abs(ours[key] - theirs[key]);
+    const difference = Math.abs(ours[key] - xdsloadFigures[key]);
     const { bytesShare, timeShare, timeMs } = tolerance;
-    const allowed = key.endsWith('Bytes') ? theirs[key] * bytesShare : Math.max(timeMs, theirs[key] * timeShare);
+    const allowed = key.endsWith('Bytes')
+      ? xdsloadFigures[key] * bytesShare
+      : Math.max(timeMs, xdsloadFigures[key] * timeShare);
     return difference <= allowed
       ? []
-      : [`${label}: ${key} is ${Math.round(ours[key])} with our client, ${Math.round(theirs[key])} with the other`];
+      : [
+          `${label}: ${key} is ${Math.round(ours[key])} with our client, ${Math.round(xdsloadFigures[key])} with the other`,
+        ];
   });
 }
 
@@ -58,13 +62,13 @@ export async function compareWithXdsload(
   };
   for (const [name, start] of Object.entries(servers)) {
     for (const protocol of ['delta', 'sotw'] as const) {
-      const ours: ClientView[] = [];
-      const theirs: ClientView[] = [];
+      const ourViews: ClientView[] = [];
+      const xdsloadViews: ClientView[] = [];
       for (let round = 0; round < rounds; round++) {
-        ours.push(await ourView(programs, start, protocol, sidecars));
-        theirs.push(await xdsloadView(programs, start, protocol, sidecars, xdsload));
+        ourViews.push(await ourView(programs, start, protocol, sidecars));
+        xdsloadViews.push(await xdsloadView(programs, start, protocol, sidecars, xdsload));
       }
-      const [a, b] = [medians(ours), medians(theirs)];
+      const [a, b] = [medians(ourViews), medians(xdsloadViews)];
       const label = `${name}, ${protocol}`;
       print(`${label}: ours ${formatView(a)}`);
       print(`${' '.repeat(label.length)}  xdsload ${formatView(b)}`);

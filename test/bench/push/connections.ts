@@ -141,20 +141,20 @@ function memoryPerConnection(steps: readonly Pick<ConnectionsStep, 'connections'
   readonly rssKib: number;
 } {
   const [first, last] = [steps[0]!, steps.at(-1)!];
-  const each = (of: (memory: CollectedMemory) => number): number =>
+  const kibPerConnection = (of: (memory: CollectedMemory) => number): number =>
     ((of(last.memory) - of(first.memory)) * 1024) / (last.connections - first.connections);
   return {
-    heapKib: each(({ heapMib }) => heapMib),
-    buffersKib: each(({ buffersMib }) => buffersMib),
-    rssKib: each(({ rssMib }) => rssMib),
+    heapKib: kibPerConnection(({ heapMib }) => heapMib),
+    buffersKib: kibPerConnection(({ buffersMib }) => buffersMib),
+    rssKib: kibPerConnection(({ rssMib }) => rssMib),
   };
 }
 
 function connectionFigures(steps: readonly ConnectionsStep[], herds: readonly Reconnect[]): Figure[] {
   const { heapKib, buffersKib, rssKib } = memoryPerConnection(steps);
-  const ofMemory = { heap: heapKib, 'buffers outside of it': buffersKib, resident: rssKib };
+  const memoryParts = { heap: heapKib, 'buffers outside of it': buffersKib, resident: rssKib };
   return [
-    ...Object.entries(ofMemory).map(([name, kib]) =>
+    ...Object.entries(memoryParts).map(([name, kib]) =>
       figure({ name: `a connection: ${name}`, unit: 'KiB', ours: [kib] }),
     ),
     ...steps.flatMap(({ connections, opened, endpoint, route, memory }) => [

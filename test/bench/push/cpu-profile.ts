@@ -39,20 +39,20 @@ export function callTree(
   profile.samples.forEach((id, i) => {
     ownUs.set(id, (ownUs.get(id) ?? 0) + (profile.timeDeltas[i] ?? 0));
   });
-  const byId = new Map(profile.nodes.map((node) => [node.id, node]));
+  const nodesById = new Map(profile.nodes.map((node) => [node.id, node]));
   const root: ProfiledCall = { name: 'all', place: '', totalUs: 0, calls: [] };
   const add = (id: number, caller: ProfiledCall): number => {
-    const node = byId.get(id);
+    const node = nodesById.get(id);
     if (node === undefined || node.callFrame.functionName === '(idle)') return 0;
     const { name, place } = nameOf(node.callFrame);
-    let call = caller.calls.find((each) => each.name === name && each.place === place);
+    let call = caller.calls.find((candidate) => candidate.name === name && candidate.place === place);
     if (call === undefined) {
       call = { name, place, totalUs: 0, calls: [] };
       caller.calls.push(call);
     }
-    const us = (ownUs.get(id) ?? 0) + (node.children ?? []).reduce((sum, child) => sum + add(child, call), 0);
-    call.totalUs += us;
-    return us;
+    const nodeTotalUs = (ownUs.get(id) ?? 0) + (node.children ?? []).reduce((sum, child) => sum + add(child, call), 0);
+    call.totalUs += nodeTotalUs;
+    return nodeTotalUs;
   };
   root.totalUs = (profile.nodes[0]?.children ?? []).reduce((sum, id) => sum + add(id, root), 0);
   return root;

@@ -58,17 +58,17 @@ export class Crowd {
 
   /** @returns milliseconds until the last sidecar has acknowledged the change */
   async acknowledge(server: PushServer, change: MeshChange, mark: string): Promise<number> {
-    const awaited = { kind: kindOfChange[change], mark };
-    const changed = Promise.withResolvers<number>();
-    let left = this.#fleets.length;
+    const expectedChange = { kind: kindOfChange[change], mark };
+    const changedAt = Promise.withResolvers<number>();
+    let remainingFleets = this.#fleets.length;
     const all = this.#fleets.map((fleet) =>
-      fleet.acknowledge(awaited, async () => {
+      fleet.acknowledge(expectedChange, async () => {
         // All processes are waiting for the change.
-        if (--left === 0) changed.resolve(server.change(change, mark));
-        await changed.promise;
+        if (--remainingFleets === 0) changedAt.resolve(server.change(change, mark));
+        await changedAt.promise;
       }),
     );
-    return Math.max(...(await Promise.all(all))) - (await changed.promise);
+    return Math.max(...(await Promise.all(all))) - (await changedAt.promise);
   }
 
   async messageBytes(): Promise<number> {
@@ -78,18 +78,19 @@ export class Crowd {
 
   /** Interrupts the server. @returns how the sidecars reconnected */
   async returnAfter(interruption: () => Promise<void>): Promise<FleetReturn> {
-    const begun = Promise.withResolvers<void>();
-    let left = this.#fleets.length;
+    const startSignal = Promise.withResolvers<void>();
+    let remainingFleets = this.#fleets.length;
     const all = this.#fleets.map((fleet) =>
       fleet.returnAfter(async () => {
-        if (--left === 0) begun.resolve(interruption());
-        await begun.promise;
+        if (--remainingFleets === 0) startSignal.resolve(interruption());
+        await startSignal.promise;
       }, returnTimeoutMs),
     );
     const returns = await Promise.all(all);
     const reasons: Record<string, number> = {};
-    for (const each of returns) {
-      for (const [reason, count] of Object.entries(each.reasons)) reasons[reason] = (reasons[reason] ?? 0) + count;
+    for (const fleetReturn of returns) {
+      for (const [reason, count] of Object.entries(fleetReturn.reasons))
+        reasons[reason] = (reasons[reason] ?? 0) + count;
     }
     return {
       fullAtMs: returns.flatMap(({ fullAtMs }) => fullAtMs).toSorted((a, b) => a - b),

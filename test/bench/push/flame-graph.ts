@@ -50,9 +50,9 @@ export function drawFlameGraph(root: ProfiledCall, { title, minShare = 0.004 }: 
   const height = headHeight + depth * rowHeight + margin;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="monospace" font-size="10.5">`,
-    `<title>${escaped(title)}</title>`,
+    `<title>${escapeXml(title)}</title>`,
     `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
-    `<text x="${margin}" y="17" font-size="13">${escaped(title)}</text>`,
+    `<text x="${margin}" y="17" font-size="13">${escapeXml(title)}</text>`,
     ...legend(),
     ...boxes,
     '</svg>',
@@ -67,11 +67,11 @@ function box(
   const { color } = areas.find(({ holds }) => holds({ name, place, totalUs, ...call }))!;
   const y = headHeight + at.row * rowHeight;
   const tip = `${name}${place === '' ? '' : ` (${place})`}: ${(totalUs / 1_000).toFixed(1)} ms, ${(at.share * 100).toFixed(1)} %`;
-  const shown = Math.floor((at.width - 6) / characterWidth);
-  const text = shown < 4 ? '' : name.length <= shown ? name : `${name.slice(0, shown - 1)}…`;
-  const label = text === '' ? '' : `<text x="${(at.x + 3).toFixed(1)}" y="${y + 12}">${escaped(text)}</text>`;
+  const maxCharacters = Math.floor((at.width - 6) / characterWidth);
+  const text = maxCharacters < 4 ? '' : name.length <= maxCharacters ? name : `${name.slice(0, maxCharacters - 1)}…`;
+  const label = text === '' ? '' : `<text x="${(at.x + 3).toFixed(1)}" y="${y + 12}">${escapeXml(text)}</text>`;
   return (
-    `<g><title>${escaped(tip)}</title><rect x="${at.x.toFixed(1)}" y="${y}" width="${Math.max(0.3, at.width - 0.5).toFixed(1)}" ` +
+    `<g><title>${escapeXml(tip)}</title><rect x="${at.x.toFixed(1)}" y="${y}" width="${Math.max(0.3, at.width - 0.5).toFixed(1)}" ` +
     `height="${rowHeight - 1}" fill="${color}"/>${label}</g>`
   );
 }
@@ -85,5 +85,5 @@ function legend(): string[] {
   });
 }
 
-const escaped = (text: string): string =>
+const escapeXml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');

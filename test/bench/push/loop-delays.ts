@@ -65,9 +65,9 @@ async function delaysOf(server: PushServer, file: string): Promise<Delays> {
 }
 
 function printDelays(phase: string, { count, p99, p999, max }: Delays, goal?: number): Figure[] {
-  const round = (ms: number): string => ms.toFixed(1);
+  const formatMs = (ms: number): string => ms.toFixed(1);
   print(
-    `  ${phase}: ${count} looks, late by ${round(p99)} (99 %), ${round(p999)} (99.9 %), ${round(max)} ms (longest)`,
+    `  ${phase}: ${count} looks, late by ${formatMs(p99)} (99 %), ${formatMs(p999)} (99.9 %), ${formatMs(max)} ms (longest)`,
   );
   const name = `${services} services × ${namespaces} namespaces, ${phase}`;
   return [

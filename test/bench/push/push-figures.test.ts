@@ -55,9 +55,9 @@ describe('a goal', () => {
   });
 
   test('a goal can limit the ratio to the reference', () => {
-    const slow = figure({ name: 'x', unit: 'ms', ours: [200], reference: [100], ratioGoal: 1.5 });
-    expect(missedGoals(slow)).toEqual(["x: 2 × go-control-plane's, the goal is at most 1.5"]);
-    expect(formatFigure(slow)).toMatch(/go 100, 2 ×.*MISSED$/);
+    const slowFigure = figure({ name: 'x', unit: 'ms', ours: [200], reference: [100], ratioGoal: 1.5 });
+    expect(missedGoals(slowFigure)).toEqual(["x: 2 × go-control-plane's, the goal is at most 1.5"]);
+    expect(formatFigure(slowFigure)).toMatch(/go 100, 2 ×.*MISSED$/);
     expect(formatFigure(figure({ name: 'x', unit: 'ms', ours: [90], reference: [100], ratioGoal: 1.5 }))).toMatch(
       /ok$/,
     );
@@ -67,13 +67,13 @@ describe('a goal', () => {
 describe('figures of a varied mesh', () => {
   const base = { row: 'the row 1', goals: { 'route CPU': 1.5, 'initial CPU': 3 }, samples: [sample(1)] };
   const figures = varietyFigures('50', { ours: [sample(2)], reference: [], ratioGoals: {} }, base);
-  const named = (name: string): Figure => figures.find((one) => one.name === `50: ${name}`)!;
+  const figureNamed = (name: string): Figure => figures.find((one) => one.name === `50: ${name}`)!;
 
   test('figures of a varied mesh contain their growth relative to the base row', () => {
-    expect(named('route CPU')).toMatchObject({ ours: 0.1, growth: 2, growthGoal: 1.5 });
-    expect(named('endpoint CPU')).toMatchObject({ growth: 2 });
-    expect(named('endpoint CPU')).not.toHaveProperty('growthGoal');
-    expect(formatFigure(named('route CPU'))).toMatch(/grows 2 × +≤ 1.5 × +MISSED$/);
+    expect(figureNamed('route CPU')).toMatchObject({ ours: 0.1, growth: 2, growthGoal: 1.5 });
+    expect(figureNamed('endpoint CPU')).toMatchObject({ growth: 2 });
+    expect(figureNamed('endpoint CPU')).not.toHaveProperty('growthGoal');
+    expect(formatFigure(figureNamed('route CPU'))).toMatch(/grows 2 × +≤ 1.5 × +MISSED$/);
   });
 
   test('a growth above its goal is reported as a missed goal', () => {
@@ -81,9 +81,13 @@ describe('figures of a varied mesh', () => {
   });
 
   test('figures have no growth without a base row', () => {
-    const alone = varietyFigures('50', { ours: [sample(2)], reference: [sample(1)], ratioGoals: { 'initial CPU': 1 } });
-    expect(alone.every(({ growth }) => growth === undefined)).toBe(true);
-    expect(alone.flatMap(missedGoals)).toEqual([expect.stringContaining("2 × go-control-plane's")]);
+    const figuresWithoutBase = varietyFigures('50', {
+      ours: [sample(2)],
+      reference: [sample(1)],
+      ratioGoals: { 'initial CPU': 1 },
+    });
+    expect(figuresWithoutBase.every(({ growth }) => growth === undefined)).toBe(true);
+    expect(figuresWithoutBase.flatMap(missedGoals)).toEqual([expect.stringContaining("2 × go-control-plane's")]);
   });
 });
 

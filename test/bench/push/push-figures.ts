@@ -135,7 +135,7 @@ export function varietyFigures(
   base?: { readonly row: string; readonly goals: Goals; readonly samples: readonly PushSample[] },
 ): Figure[] {
   return measures.map(({ name, unit, of }) => {
-    const measured: MeasuredFigure = {
+    const measuredFigure: MeasuredFigure = {
       name: `${row}: ${name}`,
       unit,
       ours: ours.flatMap(of),
@@ -143,8 +143,8 @@ export function varietyFigures(
       ratioGoal: ratioGoals[name],
       quietGoal: quietGoals[name],
     };
-    if (base === undefined) return figure(measured);
-    return grownFigure(measured, { of: base.row, values: base.samples.flatMap(of) }, base.goals[name]);
+    if (base === undefined) return figure(measuredFigure);
+    return grownFigure(measuredFigure, { of: base.row, values: base.samples.flatMap(of) }, base.goals[name]);
   });
 }
 
@@ -164,11 +164,11 @@ export interface MeasuredFigure {
  * its goal is not checked
  */
 export function grownFigure(
-  measured: MeasuredFigure,
+  measuredFigure: MeasuredFigure,
   baseline: { readonly of: string; readonly values: readonly number[] },
   growthGoal: number | undefined,
 ): Figure {
-  const current = figure(measured);
+  const current = figure(measuredFigure);
   const base = medianOf(baseline.values);
   return {
     ...current,
@@ -219,11 +219,13 @@ function uncheckedReasons({ ratio, ratioGoal, growth, growthGoal, growthOf }: Fi
 
 /** Returns one sentence per reason why goals could not be checked. */
 export function uncheckedGoals(figures: readonly Figure[]): string[] {
-  const byReason = Map.groupBy(
+  const goalsByReason = Map.groupBy(
     figures.flatMap((figure) => uncheckedReasons(figure).map((reason) => ({ reason, name: figure.name }))),
     ({ reason }) => reason,
   );
-  return [...byReason].map(([reason, all]) => `not judged, as ${reason}: ${all.map(({ name }) => name).join('; ')}`);
+  return [...goalsByReason].map(
+    ([reason, all]) => `not judged, as ${reason}: ${all.map(({ name }) => name).join('; ')}`,
+  );
 }
 
 /** Figures whose only goal limits growth. */

@@ -107,16 +107,19 @@ export async function changeOnce(
   const mark = nextMark();
   const baseline = await readings(server, fleet);
   let changedAtMs = nowMs();
-  const atMs = await fleet.acknowledge({ kind: kindOfChange[change], mark, isOfFirstNamespace }, async () => {
-    changedAtMs = await server.change(change, mark);
-  });
+  const acknowledgedAtMs = await fleet.acknowledge(
+    { kind: kindOfChange[change], mark, isOfFirstNamespace },
+    async () => {
+      changedAtMs = await server.change(change, mark);
+    },
+  );
   await sleep(settleMs);
-  const after = await readings(server, fleet);
+  const endReadings = await readings(server, fleet);
   return {
-    ackMs: atMs - changedAtMs,
-    cpuMs: after.cpuMs - baseline.cpuMs,
-    clientCpuMs: after.counts.cpuMs - baseline.counts.cpuMs,
-    messageBytes: after.counts.messageBytes - baseline.counts.messageBytes,
+    ackMs: acknowledgedAtMs - changedAtMs,
+    cpuMs: endReadings.cpuMs - baseline.cpuMs,
+    clientCpuMs: endReadings.counts.cpuMs - baseline.counts.cpuMs,
+    messageBytes: endReadings.counts.messageBytes - baseline.counts.messageBytes,
   };
 }
 

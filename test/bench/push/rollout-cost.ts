@@ -58,34 +58,34 @@ export async function measureRolloutCost(programs: Programs, plan: RolloutCostPl
   });
   await waitForPort(server);
   const inspector = await Inspector.attach(inspectorPort!);
-  const few = await joined(programs, server, { protocol, sidecars: fewSidecars });
+  const smallFleet = await joinFleet(programs, server, { protocol, sidecars: fewSidecars });
   const change = new Changes(mesh, server);
-  for (let i = 0; i < 3; i++) await change.all(few);
-  const initial = await memory(server, inspector);
-  const many = await joined(programs, server, { protocol, sidecars, firstNumber: fewSidecars });
-  await change.all(many);
+  for (let i = 0; i < 3; i++) await change.all(smallFleet);
+  const initial = await readMemory(server, inspector);
+  const largeFleet = await joinFleet(programs, server, { protocol, sidecars, firstNumber: fewSidecars });
+  await change.all(largeFleet);
   const cpuMs = { endpoint: [] as number[], route: [] as number[], newCluster: [] as number[] };
   const ackMs = { endpoint: [] as number[], route: [] as number[] };
   for (let i = 0; i < changes; i++) {
     for (const kind of ['endpoint', 'route'] as const) {
-      const sample = await changeOnce(server, many, kind);
+      const sample = await changeOnce(server, largeFleet, kind);
       cpuMs[kind].push(sample.cpuMs);
       ackMs[kind].push(sample.ackMs);
     }
-    cpuMs.newCluster.push(await change.newCluster(many));
+    cpuMs.newCluster.push(await change.newCluster(largeFleet));
   }
-  const after = await memory(server, inspector);
+  const memoryAfter = await readMemory(server, inspector);
   inspector.close();
-  await Promise.all([few.end(), many.end()]);
+  await Promise.all([smallFleet.end(), largeFleet.end()]);
   await server.stop();
   return {
-    connectionBytes: (after - initial) / sidecars,
+    connectionBytes: (memoryAfter - initial) / sidecars,
     cpuMs: { endpoint: medianOf(cpuMs.endpoint), route: medianOf(cpuMs.route), newCluster: medianOf(cpuMs.newCluster) },
     ackMs: { endpoint: medianOf(ackMs.endpoint), route: medianOf(ackMs.route) },
   };
 }
 
-async function joined(
+async function joinFleet(
   programs: Programs,
   { port }: PushServer,
   plan: { protocol: XdsProtocol; sidecars: number; firstNumber?: number },
@@ -97,7 +97,7 @@ async function joined(
   return fleet;
 }
 
-async function memory(server: PushServer, inspector: Inspector): Promise<number> {
+async function readMemory(server: PushServer, inspector: Inspector): Promise<number> {
   const { objectsMib, buffersMib } = await collectedMemory(server.pid, inspector);
   return (objectsMib + buffersMib) * 1024 ** 2;
 }

@@ -32,9 +32,9 @@ test('meshes are compared with the public mesh, and a heap with its size before 
 });
 
 test('a run with few changes prints the heap size without checking it, and a small mesh is checked by ratios', () => {
-  const few = { services: 300, sidecars: 20, changes: 16 };
+  const smallSize = { services: 300, sidecars: 20, changes: 16 };
   const costs = { [isPublic]: { ...cheap, heap: [100, 200] as const }, [isPrivate]: { ...cheap, route: 31 } };
-  expect(figuresOf(costs, few).flatMap(missedGoals)).toEqual([expect.stringContaining('grows 3.1 ×')]);
+  expect(figuresOf(costs, smallSize).flatMap(missedGoals)).toEqual([expect.stringContaining('grows 3.1 ×')]);
 });
 
 test('the base mesh is the mesh without restrictions', () => {

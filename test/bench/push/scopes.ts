@@ -114,11 +114,11 @@ async function measure(
   for (let batch = 0; batch < batchesOfEach; batch++) {
     for (const kind of kinds) batches[kind].push(await changeRepeatedly(server, fleet, kind, size));
   }
-  const after = await collectedMemory(server.pid, inspector);
+  const memoryAfter = await collectedMemory(server.pid, inspector);
   inspector.close();
   await fleet.end();
   await server.stop();
-  return { batches, initialCpuMs, heapMib: [initialMemory.heapMib, after.heapMib] };
+  return { batches, initialCpuMs, heapMib: [initialMemory.heapMib, memoryAfter.heapMib] };
 }
 
 /** Each change waits until the last sidecar has acknowledged the previous one. */
@@ -133,10 +133,10 @@ async function changeRepeatedly(
   for (let i = 0; i < times; i++) {
     const mark = nextMark();
     let changedAtMs = nowMs();
-    const atMs = await fleet.acknowledge({ kind: kindOfChange[kind], mark }, async () => {
+    const acknowledgedAtMs = await fleet.acknowledge({ kind: kindOfChange[kind], mark }, async () => {
       changedAtMs = await server.change(kind, mark);
     });
-    ackMs.push(atMs - changedAtMs);
+    ackMs.push(acknowledgedAtMs - changedAtMs);
   }
   await sleep(settleMs);
   return { cpuMs: (cpuTimeMs(server.pid) - cpuBefore) / times, ackMs: medianOf(ackMs) };
@@ -150,7 +150,7 @@ export function scopeFigures(
   return [...samples].flatMap(([mesh, all]) => {
     const name = `${services} services × ${namespaces} namespaces, ${mesh}`;
     const against = mesh === baseMesh ? undefined : base;
-    const ofBatches = (kind: MeasuredChange, value: (batch: Batch) => number) => (from: readonly ScopesSample[]) =>
+    const batchValues = (kind: MeasuredChange, value: (batch: Batch) => number) => (from: readonly ScopesSample[]) =>
       from.flatMap(({ batches }) => batches[kind].map(value));
     const heap = grownFigure(
       { name: `${name}: heap after ${changes} changes`, unit: 'MiB', ours: all.map(({ heapMib }) => heapMib[1]) },
@@ -160,16 +160,16 @@ export function scopeFigures(
     return [
       figure({ name: `${name}: initial CPU`, unit: 's', ours: all.map(({ initialCpuMs }) => initialCpuMs / 1_000) }),
       ...kinds.flatMap((kind) => {
-        const cpu = ofBatches(kind, ({ cpuMs }) => cpuMs);
-        const measured = { name: `${name}: ${measuredChanges[kind]}, CPU`, unit: 'ms', ours: cpu(all) } as const;
+        const cpu = batchValues(kind, ({ cpuMs }) => cpuMs);
+        const baseFigure = { name: `${name}: ${measuredChanges[kind]}, CPU`, unit: 'ms', ours: cpu(all) } as const;
         return [
           against === undefined
-            ? figure(measured)
-            : grownFigure(measured, { of: baseMesh, values: cpu(against) }, maxGrowth),
+            ? figure(baseFigure)
+            : grownFigure(baseFigure, { of: baseMesh, values: cpu(against) }, maxGrowth),
           figure({
             name: `${name}: ${measuredChanges[kind]} → last ACK`,
             unit: 'ms',
-            ours: ofBatches(kind, ({ ackMs }) => ackMs)(all),
+            ours: batchValues(kind, ({ ackMs }) => ackMs)(all),
           }),
         ];
       }),

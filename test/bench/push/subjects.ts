@@ -32,7 +32,7 @@ export interface SubjectsOptions {
 export class AllMeasuredServers {
   readonly #programs: Programs;
   readonly #options: SubjectsOptions;
-  readonly #known = new Map<string, MeasuredServers>();
+  readonly #serversBySize = new Map<string, MeasuredServers>();
   #go: { readonly executable?: string } | undefined;
 
   constructor(programs: Programs, options: SubjectsOptions) {
@@ -54,15 +54,15 @@ export class AllMeasuredServers {
   /** @param variety default: a mesh with one namespace, for which go-control-plane has the same resources */
   async of(services: number, variety: MeshVariety = noVariety): Promise<MeasuredServers> {
     const key = JSON.stringify([services, variety]);
-    const subject = this.#known.get(key) ?? (await this.#make(services, variety));
-    this.#known.set(key, subject);
+    const subject = this.#serversBySize.get(key) ?? (await this.#startServers(services, variety));
+    this.#serversBySize.set(key, subject);
     return subject;
   }
 
-  async #make(services: number, variety: MeshVariety): Promise<MeasuredServers> {
+  async #startServers(services: number, variety: MeshVariety): Promise<MeasuredServers> {
     const programs = this.#programs;
     const size = { services, endpoints: endpointsEach, flavor: this.#options.flavor, variety };
-    const mesh = new BenchMesh(`${programs.root}/mesh-${services}-${this.#known.size}`, size);
+    const mesh = new BenchMesh(`${programs.root}/mesh-${services}-${this.#serversBySize.size}`, size);
     const start: StartPilot = (options) => startPilot(programs, mesh, { executable: this.#options.pilot, ...options });
     const executable = variety === noVariety ? this.#goExecutable() : undefined;
     if (executable === undefined) return { mesh, startPilot: start, startGo: undefined };

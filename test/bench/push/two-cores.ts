@@ -37,19 +37,19 @@ export async function compareCores(
       samples.get(name)!.push(await measure(programs, startPilot, { sidecars, server, client }));
     }
   }
-  return [...samples].flatMap(([name, taken]) => [
-    figure({ name: `${name}: initial wall`, unit: 's', ours: taken.map(({ initialMs }) => initialMs / 1_000) }),
+  return [...samples].flatMap(([name, serverSamples]) => [
+    figure({ name: `${name}: initial wall`, unit: 's', ours: serverSamples.map(({ initialMs }) => initialMs / 1_000) }),
     figure({
       name: `${name}: initial, server CPU`,
       unit: 's',
-      ours: taken.map(({ serverCpuMs }) => serverCpuMs / 1_000),
+      ours: serverSamples.map(({ serverCpuMs }) => serverCpuMs / 1_000),
     }),
     figure({
       name: `${name}: initial, client CPU`,
       unit: 's',
-      ours: taken.map(({ clientCpuMs }) => clientCpuMs / 1_000),
+      ours: serverSamples.map(({ clientCpuMs }) => clientCpuMs / 1_000),
     }),
-    figure({ name: `${name}: route → last ACK`, unit: 'ms', ours: taken.map(({ routeMs }) => routeMs) }),
+    figure({ name: `${name}: route → last ACK`, unit: 'ms', ours: serverSamples.map(({ routeMs }) => routeMs) }),
   ]);
 }
 

@@ -21,10 +21,10 @@ interface VarietyRow {
   readonly quietGoals?: Goals;
 }
 
-const inNamespaces = (namespaces: number, more: Partial<MeshVariety> = {}): MeshVariety => ({
+const inNamespaces = (namespaces: number, overrides: Partial<MeshVariety> = {}): MeshVariety => ({
   ...noVariety,
   namespaces,
-  ...more,
+  ...overrides,
 });
 
 const withGateway = (gatewayHosts: number): Pick<VarietyRow, 'variety' | 'fleet'> => ({

@@ -46,15 +46,17 @@ export function replicaCost(mesh: ScaledMesh, connections: number, of: Measured 
     services * replica.serviceKib.value +
     seen * namespaces * replica.serviceInNamespaceKib.value +
     connections * (hasTls ? replica.secureConnectionKib : replica.connectionKib).value;
-  const concerned = connections * (seen / services);
-  const routeChangeBytes = concerned * seen * bytes.routePerService.value;
-  const changesBytes = endpointChanges * concerned * bytes.endpointChange.value + routeChanges * routeChangeBytes;
+  const affectedConnections = connections * (seen / services);
+  const routeChangeBytes = affectedConnections * seen * bytes.routePerService.value;
+  const changesBytes =
+    endpointChanges * affectedConnections * bytes.endpointChange.value + routeChanges * routeChangeBytes;
   const openMs = cpuMs.open.value + seen * cpuMs.openPerService.value;
   return {
     connections,
     residentMib: replica.restMib.value + kib / kibInMib,
     changesCpu:
-      (concerned * (endpointChanges * cpuMs.endpointChange.value + routeChanges * cpuMs.routeChange.value)) / 1_000,
+      (affectedConnections * (endpointChanges * cpuMs.endpointChange.value + routeChanges * cpuMs.routeChange.value)) /
+      1_000,
     changesMbitPerSecond: (changesBytes * 8) / 1e6,
     routeChangeMb: routeChangeBytes / 1e6,
     returnCpuSeconds: (connections * openMs) / 1_000,
@@ -93,13 +95,13 @@ export interface ApiServerCost {
 export function apiServerCost(mesh: ScaledMesh, replicas: number, of: Measured = measured): ApiServerCost {
   const { kinds, podBytes, podCpuMs, objectBytes, watchSeconds, bookmarkSeconds } = of.apiServer;
   const watches = replicas * kinds.value;
-  const listed = mesh.proxies * podBytes.value + mesh.services * 3 * objectBytes.value;
+  const listBytes = mesh.proxies * podBytes.value + mesh.services * 3 * objectBytes.value;
   const changeBytes = replicas * objectBytes.value;
   return {
     replicas,
     watches,
     restPerSecond: watches / watchSeconds.value + watches / bookmarkSeconds.value,
-    startGb: (replicas * listed) / 1e9,
+    startGb: (replicas * listBytes) / 1e9,
     startCpuSeconds: (mesh.proxies * podCpuMs.value) / 1_000,
     changeMb: changeBytes / 1e6,
     changesMbitPerSecond: ((mesh.endpointChanges + mesh.routeChanges) * changeBytes * 8) / 1e6,

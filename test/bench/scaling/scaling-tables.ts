@@ -48,11 +48,11 @@ const scalingTables: Readonly<Record<string, () => string>> = {
         'with 25 streams a second',
       ],
       replicaCounts.flatMap((replicas) =>
-        views.map((seen) => {
-          const cost = replicaCost({ ...mesh, seen }, mesh.proxies / replicas);
+        views.map((visibleServices) => {
+          const cost = replicaCost({ ...mesh, seen: visibleServices }, mesh.proxies / replicas);
           return [
             rounded(replicas),
-            `${rounded(seen)} services`,
+            `${rounded(visibleServices)} services`,
             rounded(cost.connections),
             `${rounded(cost.residentMib)} MiB`,
             `${rounded(cost.changesCpu * 100)} % of a core`,
@@ -91,11 +91,11 @@ const marks = (name: string): readonly [string, string] => [`<!-- table: ${name}
  * @throws Error if a marker is missing
  */
 export function withTables(document: string): string {
-  return Object.entries(scalingTables).reduce((text, [name, make]) => {
-    const [begin, end] = marks(name);
-    const from = text.indexOf(begin);
+  return Object.entries(scalingTables).reduce((text, [name, buildTable]) => {
+    const [beginMark, end] = marks(name);
+    const from = text.indexOf(beginMark);
     const to = text.indexOf(end, from);
     if (from < 0 || to < 0) throw new Error(`docs/scaling.md has no markers for the table ${name}`);
-    return `${text.slice(0, from + begin.length)}\n${make()}\n${text.slice(to)}`;
+    return `${text.slice(0, from + beginMark.length)}\n${buildTable()}\n${text.slice(to)}`;
   }, document);
 }

@@ -9,9 +9,9 @@ import { withTables } from './scaling-tables.ts';
 const file = join(import.meta.dirname, '../../../docs/scaling.md');
 
 test('docs/scaling.md contains the tables of the model', () => {
-  const generated = withTables(readFileSync(file, 'utf8'));
-  if (process.env.UPDATE_TABLES === '1') writeFileSync(file, generated);
-  expect(readFileSync(file, 'utf8') === generated, `${file}: run with UPDATE_TABLES=1`).toBe(true);
+  const generatedText = withTables(readFileSync(file, 'utf8'));
+  if (process.env.UPDATE_TABLES === '1') writeFileSync(file, generatedText);
+  expect(readFileSync(file, 'utf8') === generatedText, `${file}: run with UPDATE_TABLES=1`).toBe(true);
 });
 
 /**

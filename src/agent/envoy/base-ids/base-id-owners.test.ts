@@ -11,17 +11,17 @@ const hold = `require('node:net').createServer().listen({ path: '\\0chartpilot_b
 test('detects only base IDs that a sibling process owns', async () => {
   const siblingScript = `import(${JSON.stringify(new URL('./base-id-owners.ts', import.meta.url).href)}).then(({ areHeldBySibling: are }) =>
     console.log(JSON.stringify([are([${baseId}]), are([7, ${baseId}]), are([${Math.floor(baseId / 10)}]), are(undefined)])))`;
-  const holder = spawn(process.execPath, ['-e', hold], { stdio: ['ignore', 'pipe', 'inherit'] });
-  onTestFinished(() => void holder.kill('SIGKILL'));
-  await once(holder.stdout, 'data');
+  const holderProcess = spawn(process.execPath, ['-e', hold], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void holderProcess.kill('SIGKILL'));
+  await once(holderProcess.stdout, 'data');
   const sibling = spawn(process.execPath, ['-e', siblingScript], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [output] = (await once(sibling.stdout, 'data')) as [Buffer];
   expect(JSON.parse(output.toString())).toEqual([true, true, false, true]);
   // A child is not a sibling.
-  expect(parentOf(holder.pid!)).toBe(process.pid);
+  expect(parentOf(holderProcess.pid!)).toBe(process.pid);
   expect(areHeldBySibling([baseId])).toBe(false);
-  holder.kill('SIGKILL');
-  await once(holder, 'exit');
+  holderProcess.kill('SIGKILL');
+  await once(holderProcess, 'exit');
   expect(areHeldBySibling([baseId])).toBe(false);
 });
 

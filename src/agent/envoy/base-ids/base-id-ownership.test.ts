@@ -58,26 +58,26 @@ async function kill(child: ChildProcess): Promise<void> {
 test('resumes a base ID whose name an unrelated process holds, reports this, and releases all names', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   await takeName(baseId);
-  const reported: number[] = [];
+  const reportedIds: number[] = [];
   const resumed = await resumeBaseIds(
-    { runDir: folder, resumeLimitMs: 300, onForeignName: (id) => reported.push(id) },
+    { runDir: folder, resumeLimitMs: 300, onForeignName: (id) => reportedIds.push(id) },
     [baseId, freshId()],
   );
-  expect([resumed?.baseIds[0], reported]).toEqual([baseId, [baseId]]);
-  const named = (): boolean => new RegExp(`_id_${baseId}_`).test(readFileSync('/proc/net/unix', 'utf8'));
-  expect(named()).toBe(true);
+  expect([resumed?.baseIds[0], reportedIds]).toEqual([baseId, [baseId]]);
+  const isNamePresent = (): boolean => new RegExp(`_id_${baseId}_`).test(readFileSync('/proc/net/unix', 'utf8'));
+  expect(isNamePresent()).toBe(true);
   resumed?.handOver();
-  await eventually('its names are free', () => !named());
+  await eventually('its names are free', () => !isNamePresent());
 });
 
 test('waits for a base ID that the kernel releases shortly after its owner was killed', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   const server = await takeName(baseId);
-  const reported: number[] = [];
+  const reportedIds: number[] = [];
   setTimeout(() => void server.close(), 30);
-  const resumed = await resumeBaseIds({ runDir: folder, onForeignName: (id) => reported.push(id) }, [baseId]);
+  const resumed = await resumeBaseIds({ runDir: folder, onForeignName: (id) => reportedIds.push(id) }, [baseId]);
   onTestFinished(() => resumed?.release());
-  expect([resumed?.baseIds, reported]).toEqual([[baseId], []]);
+  expect([resumed?.baseIds, reportedIds]).toEqual([[baseId], []]);
 });
 
 test("finds the base ID of a killed agent until the agent's last thread has exited", async () => {
@@ -114,8 +114,8 @@ test('lets exactly one of several agents resume a base ID whose name is taken, a
   // The unrelated process has released the name, but the name alone gives no ownership.
   server.close();
   await sleep(50);
-  const second = await agents(2, { folder, baseId });
-  expect(second.filter(({ has }) => has)).toEqual([]);
+  const secondAgents = await agents(2, { folder, baseId });
+  expect(secondAgents.filter(({ has }) => has)).toEqual([]);
   await expect(claimBaseId({ runDir: runDir(), baseId })).rejects.toThrow('in use');
   for (const { child } of first) await kill(child);
   expect((await agents(2, { folder, baseId })).filter(({ has }) => has)).toHaveLength(1);

@@ -26,10 +26,10 @@ test('releases all base IDs of a claim together, and keeps those of other claims
   const table = new BaseIdTable();
   onTestFinished(() => table.releaseAll());
   const one = await table.claim(options());
-  const two = await table.claim(options());
+  const secondClaim = await table.claim(options());
   expect(one.baseIds).toHaveLength(2);
   table.release([one.baseIds[0]!]);
-  expect(await Promise.all([...one.baseIds, ...two.baseIds].map(isFree))).toEqual([true, true, false, false]);
+  expect(await Promise.all([...one.baseIds, ...secondClaim.baseIds].map(isFree))).toEqual([true, true, false, false]);
 });
 
 test('releases each base ID once when the agent exits', async () => {

@@ -32,9 +32,9 @@ function host(): { options: BaseIdOptions; runDir: string; memory: (baseId: numb
 }
 
 async function claim(options: BaseIdOptions): Promise<ClaimedBaseId> {
-  const claimed = await claimBaseId(options);
-  onTestFinished(() => claimed.release());
-  return claimed;
+  const claimedId = await claimBaseId(options);
+  onTestFinished(() => claimedId.release());
+  return claimedId;
 }
 
 function leaveLock(runDir: string, baseId: number, owner: { pid: number; startTime: string }): string {
@@ -47,8 +47,8 @@ const dead = { pid: 2 ** 22, startTime: '1' };
 
 test('assigns different base IDs to two agents of a host', async () => {
   const { options } = host();
-  const [one, two] = await Promise.all([claim(options), claim(options)]);
-  expect(one.baseId).not.toBe(two.baseId);
+  const [one, secondClaim] = await Promise.all([claim(options), claim(options)]);
+  expect(one.baseId).not.toBe(secondClaim.baseId);
 });
 
 test('assigns different base IDs to agents with different run directories', async () => {
@@ -61,12 +61,12 @@ test('assigns different base IDs to agents with different run directories', asyn
 
 test('removes the lock and the shared memory on release, and frees the base ID', async () => {
   const { options, runDir, memory } = host();
-  const claimed = await claim(options);
-  writeFileSync(memory(claimed.baseId), 'x');
-  claimed.release();
-  expect(existsSync(memory(claimed.baseId))).toBe(false);
+  const claimedId = await claim(options);
+  writeFileSync(memory(claimedId.baseId), 'x');
+  claimedId.release();
+  expect(existsSync(memory(claimedId.baseId))).toBe(false);
   expect(readdirSync(runDir)).toEqual([]);
-  await expect(claim({ ...options, baseId: claimed.baseId })).resolves.toMatchObject({ baseId: claimed.baseId });
+  await expect(claim({ ...options, baseId: claimedId.baseId })).resolves.toMatchObject({ baseId: claimedId.baseId });
 });
 
 test('frees the base ID even if its files cannot be removed', async () => {
@@ -75,16 +75,16 @@ test('frees the base ID even if its files cannot be removed', async () => {
   rmSync(runDir, { recursive: true });
   writeFileSync(runDir, '');
   expect(release).not.toThrow();
-  const again = await claimBaseId({ ...options, runDir: join(runDir, '..', 'other'), baseId });
-  again.release();
+  const secondClaim = await claimBaseId({ ...options, runDir: join(runDir, '..', 'other'), baseId });
+  secondClaim.release();
 });
 
 test('reports the name of the flag if the run directory is not writable', async () => {
   const { options, runDir } = host();
-  const free = await claimBaseId(options);
-  free.release();
-  mkdirSync(join(runDir, `base-id-${free.baseId}.${process.pid}`));
-  await expect(claimBaseId({ ...options, baseId: free.baseId })).rejects.toThrow(
+  const freeClaim = await claimBaseId(options);
+  freeClaim.release();
+  mkdirSync(join(runDir, `base-id-${freeClaim.baseId}.${process.pid}`));
+  await expect(claimBaseId({ ...options, baseId: freeClaim.baseId })).rejects.toThrow(
     codedError('FILE_UNWRITABLE', { path: '--runDir', got: runDir }),
   );
 });
@@ -128,34 +128,34 @@ describe('base IDs of an agent', () => {
   test('are the requested one and a spare, and are released together', async () => {
     const { options, runDir, memory } = host();
     const requested = 41_000 + (process.pid % 1_000);
-    const claimed = await claimBaseIds({ ...options, baseId: requested, withSpare: true });
-    onTestFinished(() => claimed.release());
-    const [first, spare, ...more] = claimed.baseIds;
-    expect([first, more]).toEqual([requested, []]);
+    const claimedIds = await claimBaseIds({ ...options, baseId: requested, withSpare: true });
+    onTestFinished(() => claimedIds.release());
+    const [first, spare, ...otherIds] = claimedIds.baseIds;
+    expect([first, otherIds]).toEqual([requested, []]);
     expect(spare).not.toBe(requested);
     expect(readdirSync(runDir).sort()).toEqual([`base-id-${first}`, `base-id-${spare}`].sort());
-    for (const baseId of claimed.baseIds) writeFileSync(memory(baseId), 'x');
+    for (const baseId of claimedIds.baseIds) writeFileSync(memory(baseId), 'x');
     await expect(claim({ ...options, baseId: spare! })).rejects.toThrow('in use');
-    claimed.release();
+    claimedIds.release();
     expect(readdirSync(runDir)).toEqual([]);
-    expect(claimed.baseIds.filter((baseId) => existsSync(memory(baseId)))).toEqual([]);
+    expect(claimedIds.baseIds.filter((baseId) => existsSync(memory(baseId)))).toEqual([]);
   });
 
   test('include no spare without `withSpare`', async () => {
-    const claimed = await claimBaseIds({ ...host().options, withSpare: false });
-    onTestFinished(() => claimed.release());
-    expect(claimed.baseIds).toHaveLength(1);
+    const claimedIds = await claimBaseIds({ ...host().options, withSpare: false });
+    onTestFinished(() => claimedIds.release());
+    expect(claimedIds.baseIds).toHaveLength(1);
   });
 
   test('are both removed after the agent is killed', async () => {
     const { options, runDir, memory } = host();
-    const left = [50_007, 50_008].flatMap((baseId) => {
+    const leftoverFiles = [50_007, 50_008].flatMap((baseId) => {
       writeFileSync(memory(baseId), 'x');
       return [memory(baseId), leaveLock(runDir, baseId, dead)];
     });
-    const claimed = await claimBaseIds({ ...options, withSpare: true });
-    onTestFinished(() => claimed.release());
-    expect([...claimed.sweptFiles].sort()).toEqual(left.sort());
+    const claimedIds = await claimBaseIds({ ...options, withSpare: true });
+    onTestFinished(() => claimedIds.release());
+    expect([...claimedIds.sweptFiles].sort()).toEqual(leftoverFiles.sort());
   });
 });
 
@@ -201,10 +201,10 @@ describe('clean-up after killed agents', () => {
     await once(envoy, 'listening');
     expect((await claim(options)).sweptFiles).toEqual([]);
     expect(existsSync(memory(50_004))).toBe(true);
-    const waiting = claim({ ...options, sweepLimitMs: 5_000 });
+    const pendingClaim = claim({ ...options, sweepLimitMs: 5_000 });
     await sleep(100);
     envoy.close();
-    expect((await waiting).sweptFiles).toHaveLength(2);
+    expect((await pendingClaim).sweptFiles).toHaveLength(2);
   });
 
   test('does not hold the name of a base ID while waiting for the Envoys of a killed agent', async () => {
@@ -213,14 +213,14 @@ describe('clean-up after killed agents', () => {
     const envoy = createServer();
     envoy.listen({ path: '\0envoy_domain_socket_parent_500111' });
     await once(envoy, 'listening');
-    const waiting = claim({ ...options, sweepLimitMs: 5_000 });
+    const pendingClaim = claim({ ...options, sweepLimitMs: 5_000 });
     await sleep(100);
     const foreignNames: number[] = [];
     // By the next agent in the container of the killed one.
     const resumed = await resumeBaseIds({ runDir, onForeignName: (id) => foreignNames.push(id) }, [50_011]);
     resumed?.handOver();
     envoy.close();
-    await waiting;
+    await pendingClaim;
     expect([resumed?.baseIds, foreignNames]).toEqual([[50_011], []]);
   });
 

@@ -23,20 +23,20 @@ function repair(directory: string, binary = envoyBinary()): Promise<void> {
   return toPromise(actor.start());
 }
 
-const marked = (flags: number): Buffer => {
+const markedBytes = (flags: number): Buffer => {
   const bytes = Buffer.alloc(104, 0xaa);
   bytes[96] = flags;
   return bytes;
 };
 
 test('clears only the flag of an initializing epoch', async () => {
-  const { directory, file } = sharedMemory(marked(0x03));
+  const { directory, file } = sharedMemory(markedBytes(0x03));
   await repair(directory);
-  expect(readFileSync(file)).toEqual(marked(0x02));
+  expect(readFileSync(file)).toEqual(markedBytes(0x02));
 });
 
 test.each([
-  ['without the flag', marked(0x02), { expected: /^an initializing epoch/, got: 'none' }],
+  ['without the flag', markedBytes(0x02), { expected: /^an initializing epoch/, got: 'none' }],
   ['of another size', Buffer.alloc(128, 1), { expected: /^104 bytes/, got: '128' }],
 ])('does not change shared memory %s', async (_, bytes, { expected, got }) => {
   const { directory, file } = sharedMemory(bytes);
@@ -47,7 +47,7 @@ test.each([
 });
 
 test('does not change shared memory of another Envoy version', async () => {
-  const bytes = marked(0x01);
+  const bytes = markedBytes(0x01);
   const { directory, file } = sharedMemory(bytes);
   await expect(repair(directory, '/bin/true')).rejects.toThrow(
     codedError('SHARED_MEMORY_UNKNOWN', { expected: expect.stringMatching(/^hot restart version 11\.104/) }),

@@ -27,20 +27,20 @@ function recording(): {
   };
 }
 
-const many = (count: number): string[] => Array.from({ length: count }, (_, index) => `line ${index}`);
+const createLines = (count: number): string[] => Array.from({ length: count }, (_, index) => `line ${index}`);
 
 test('records a line with its level and component', () => {
-  const recorded: EnvoyLogLine[] = [];
-  new EnvoyLogRecords((line) => recorded.push(line)).take({ level: 'warn', component: 'config', text: 'a' });
-  expect(recorded).toEqual([{ level: 'warn', component: 'config', text: 'a' }]);
+  const recordedLines: EnvoyLogLine[] = [];
+  new EnvoyLogRecords((line) => recordedLines.push(line)).take({ level: 'warn', component: 'config', text: 'a' });
+  expect(recordedLines).toEqual([{ level: 'warn', component: 'config', text: 'a' }]);
 });
 
 test('records bursts of 200 lines, then 100 lines per second, and counts omitted lines', () => {
   const { at, take, texts } = recording();
-  take(...many(500));
-  expect(texts).toEqual(many(200));
+  take(...createLines(500));
+  expect(texts).toEqual(createLines(200));
   at(500);
-  take(...many(60));
+  take(...createLines(60));
   expect(texts).toHaveLength(250);
   at(1_000);
   take('after a second');
@@ -62,7 +62,7 @@ test('records the number of omitted lines at most once per second', () => {
 
 test('records the number of omitted lines when the process exits', () => {
   const { take, end, texts } = recording();
-  take(...many(203));
+  take(...createLines(203));
   end();
   expect(texts.at(-1)).toBe('… 3 lines omitted');
   end();
@@ -84,8 +84,8 @@ test('omits the lines of a private key', () => {
 });
 
 test('continues recording after an incomplete private key or one in a single line', () => {
-  const recorded: string[] = [];
-  const records = new EnvoyLogRecords(({ text }) => recorded.push(text));
+  const recordedTexts: string[] = [];
+  const records = new EnvoyLogRecords(({ text }) => recordedTexts.push(text));
   const main = { level: 'info', component: 'main' } as const;
   records.take({ ...main, text: '-----BEGIN PRIVATE KEY-----' });
   records.take({ level: 'info', text: 'MHcCAQEEIBkg' });
@@ -93,7 +93,7 @@ test('continues recording after an incomplete private key or one in a single lin
   records.take({ level: 'info', text: 'a list' });
   records.take({ ...main, text: '"-----BEGIN PRIVATE KEY-----\\nMHc\\n-----END PRIVATE KEY-----\\n"' });
   records.take({ level: 'info', text: 'another list' });
-  expect(recorded.filter((text) => !text.includes('BEGIN'))).toEqual(['started', 'a list', 'another list']);
+  expect(recordedTexts.filter((text) => !text.includes('BEGIN'))).toEqual(['started', 'a list', 'another list']);
 });
 
 test('truncates a long line at white space', () => {

@@ -29,7 +29,9 @@ test("logs each line with Envoy's level, and a line without a prefix with the pr
 
 test("logs Envoy's text unchanged", () => {
   const lines: string[] = [];
-  const output = new EnvoyOutput(createLogger({ write: (each) => lines.push(each.split('\t').slice(1).join(' ')) }));
+  const output = new EnvoyOutput(
+    createLogger({ write: (writtenText) => lines.push(writtenText.split('\t').slice(1).join(' ')) }),
+  );
   output.line(line('warning', 'b'));
   output.line('  c');
   expect(lines).toEqual(['warn default b  component=main\n', 'warn default   c\n']);
@@ -37,26 +39,26 @@ test("logs Envoy's text unchanged", () => {
 
 test("logs warnings about the agent's own actions as info or debug, and records them as warnings", () => {
   const { log, lines } = recordingLog();
-  const recorded: EnvoyLogLine[] = [];
-  const output = new EnvoyOutput(log, { run, onLine: (entry) => recorded.push(entry) });
-  const closed = 'gRPC config stream to xds-grpc closed';
+  const recordedLines: EnvoyLogLine[] = [];
+  const output = new EnvoyOutput(log, { run, onLine: (entry) => recordedLines.push(entry) });
+  const streamClosed = 'gRPC config stream to xds-grpc closed';
   const texts = [
     'shutting down admin due to child startup',
     'terminating parent process',
     'caught ENVOY_SIGTERM',
-    `DeltaAggregatedResources ${closed}: 13, upstream_reset_after_response_started{connection_termination}`,
-    `StreamSecrets ${closed.replace('xds', 'sds')}: 13, upstream_reset_after_response_started{remote_reset}`,
-    `StreamSecrets ${closed} since 1s ago: 14, upstream connect error{upstream_reset_before_response_started{remote_connection_failure}}`,
-    `StreamSecrets ${closed} since 10s ago: 14, upstream connect error{upstream_reset_before_response_started{remote_connection_failure}}`,
-    `StreamAggregatedResources ${closed}: 14, no healthy upstream`,
-    `StreamAggregatedResources ${closed}: 16, unauthenticated`,
-    `StreamAggregatedResources ${closed}: 16, authentication%20failed{via_upstream}`,
+    `DeltaAggregatedResources ${streamClosed}: 13, upstream_reset_after_response_started{connection_termination}`,
+    `StreamSecrets ${streamClosed.replace('xds', 'sds')}: 13, upstream_reset_after_response_started{remote_reset}`,
+    `StreamSecrets ${streamClosed} since 1s ago: 14, upstream connect error{upstream_reset_before_response_started{remote_connection_failure}}`,
+    `StreamSecrets ${streamClosed} since 10s ago: 14, upstream connect error{upstream_reset_before_response_started{remote_connection_failure}}`,
+    `StreamAggregatedResources ${streamClosed}: 14, no healthy upstream`,
+    `StreamAggregatedResources ${streamClosed}: 16, unauthenticated`,
+    `StreamAggregatedResources ${streamClosed}: 16, authentication%20failed{via_upstream}`,
   ];
   for (const text of texts) output.line(line('warning', text));
   output.line(line('error', texts[1]!));
   const levels = ['info', 'info', 'info', 'info', 'info', 'info', 'warn', 'warn', 'warn', 'debug', 'error'];
   expect(lines.map(({ level }) => level)).toEqual(levels);
-  expect(recorded.map(({ level }) => level)).toEqual([...texts.map(() => 'warn'), 'error']);
+  expect(recordedLines.map(({ level }) => level)).toEqual([...texts.map(() => 'warn'), 'error']);
 });
 
 test('treats an unknown level as text, even if it is a property name of Object.prototype', () => {
@@ -81,7 +83,7 @@ test('passes each line to the callback', () => {
 describe("exit reason in Envoy's log", () => {
   const reasonAfter = (...lines: string[]): string => {
     const output = new EnvoyOutput(recordingLog().log, { run });
-    for (const each of lines) output.line(each);
+    for (const logLine of lines) output.line(logLine);
     return output.exitReason();
   };
 
@@ -109,9 +111,9 @@ describe("exit reason in Envoy's log", () => {
   });
 
   test('is the caught signal, unless an error is more specific', () => {
-    const caught = [line('warning', 'caught ENVOY_SIGTERM'), line('info', 'exiting')];
-    expect(reasonAfter(line('warning', 'no limit'), ...caught)).toBe('caught ENVOY_SIGTERM');
-    expect(reasonAfter(line('critical', 'cannot bind'), ...caught)).toBe('cannot bind');
+    const caughtSignal = [line('warning', 'caught ENVOY_SIGTERM'), line('info', 'exiting')];
+    expect(reasonAfter(line('warning', 'no limit'), ...caughtSignal)).toBe('caught ENVOY_SIGTERM');
+    expect(reasonAfter(line('critical', 'cannot bind'), ...caughtSignal)).toBe('cannot bind');
   });
 
   test('is empty if the last error is too old', () => {

@@ -4,18 +4,18 @@ import { expect, test } from 'vitest';
 import { readLineChunks, readLines } from './output-lines.ts';
 
 /** Reads output that arrives in these chunks. */
-async function read(pieces: readonly Uint8Array[]): Promise<{ lines: string[]; whole: Buffer[] }> {
+async function read(chunks: readonly Uint8Array[]): Promise<{ lines: string[]; whole: Buffer[] }> {
   const stream = new PassThrough();
   const lines: string[] = [];
-  const whole: Buffer[] = [];
+  const wholeChunks: Buffer[] = [];
   const read = Promise.all([
     readLines(stream, (line) => lines.push(line)),
-    readLineChunks(stream, (bytes) => void whole.push(bytes)),
+    readLineChunks(stream, (bytes) => void wholeChunks.push(bytes)),
   ]);
-  for (const piece of pieces) stream.write(piece);
+  for (const chunk of chunks) stream.write(chunk);
   stream.end();
   await read;
-  return { lines, whole };
+  return { lines, whole: wholeChunks };
 }
 
 test('emits complete, unchanged lines regardless of chunk boundaries', async () => {
@@ -23,13 +23,17 @@ test('emits complete, unchanged lines regardless of chunk boundaries', async () 
   await fc.assert(
     fc.asyncProperty(texts, fc.array(fc.nat(200)), async (texts, cuts) => {
       const bytes = Buffer.from(texts.join(''));
-      const places = [0, ...cuts.map((cut) => Math.min(cut, bytes.length)).sort((a, b) => a - b), bytes.length];
-      const { lines, whole } = await read(places.slice(1).map((to, i) => bytes.subarray(places[i], to)));
+      const offsets = [
+        0,
+        ...cuts.map((cutOffset) => Math.min(cutOffset, bytes.length)).sort((a, b) => a - b),
+        bytes.length,
+      ];
+      const { lines, whole } = await read(offsets.slice(1).map((to, i) => bytes.subarray(offsets[i], to)));
       const text = bytes.toString();
-      const ended = text === '' || text.endsWith('\n') ? text : `${text}\n`;
-      expect(lines.map((line) => `${line}\n`).join('')).toBe(ended);
-      expect(Buffer.concat(whole).toString()).toBe(ended);
-      for (const each of whole) expect(each.at(-1)).toBe(10);
+      const endedText = text === '' || text.endsWith('\n') ? text : `${text}\n`;
+      expect(lines.map((line) => `${line}\n`).join('')).toBe(endedText);
+      expect(Buffer.concat(whole).toString()).toBe(endedText);
+      for (const wholeChunk of whole) expect(wholeChunk.at(-1)).toBe(10);
     }),
   );
 });
@@ -40,7 +44,7 @@ test('keeps bytes that are not UTF-8 unchanged', async () => {
 });
 
 test('splits an endless line in bounded memory', async () => {
-  const piece = Buffer.alloc(40_000, 'x');
-  const { lines } = await read(Array.from({ length: 10 }, () => piece));
+  const chunk = Buffer.alloc(40_000, 'x');
+  const { lines } = await read(Array.from({ length: 10 }, () => chunk));
   expect(lines.map((line) => line.length)).toEqual([80_000, 80_000, 80_000, 80_000, 80_000]);
 });

@@ -38,14 +38,14 @@ function runDirectory(): string {
 async function startProcess(record: AgentRecord, epoch: number): Promise<DetachedEnvoy> {
   const channels = openDetachedChannels(temporaryScratch(), false)!;
   const folder = record.recordStart({ ...live, epoch, configFile: 'envoy.json' });
-  const held = DetachedEnvoy.start(folder, ['sleep', '60'], channels);
+  const heldEnvoy = DetachedEnvoy.start(folder, ['sleep', '60'], channels);
   channels.release();
   onTestFinished(async () => {
     // The shell writes the exit code before the folder is removed.
-    if (held.kill('SIGKILL')) await once(held, 'exit');
+    if (heldEnvoy.kill('SIGKILL')) await once(heldEnvoy, 'exit');
   });
-  await new Promise<void>((resolve) => held.once('spawn', resolve));
-  return held;
+  await new Promise<void>((resolve) => heldEnvoy.once('spawn', resolve));
+  return heldEnvoy;
 }
 
 /** An agent with a process for epoch 0. */
@@ -59,9 +59,9 @@ async function agentWithProcess(): Promise<{
   const record = new AgentRecord(runDir);
   record.startRecording([7, 8], sources);
   record.recordState(stateWith({ ...live, phase: 'starting' }));
-  const held = await startProcess(record, 0);
+  const heldEnvoy = await startProcess(record, 0);
   record.recordState(stateWith(live));
-  return { runDir, directory: join(runDir, readdirSync(runDir)[0]!), held, record };
+  return { runDir, directory: join(runDir, readdirSync(runDir)[0]!), held: heldEnvoy, record };
 }
 
 const isAlive = (pid: number | undefined): boolean => pid !== undefined && startTimeOf(pid) !== undefined;
@@ -69,11 +69,11 @@ const isAlive = (pid: number | undefined): boolean => pid !== undefined && start
 describe('record of a killed agent', () => {
   test('restores epochs with their processes and times', async () => {
     const { runDir, held } = await agentWithProcess();
-    const found = await new AgentRecord(runDir).read();
-    expect(found).toMatchObject({ baseIds: [7, 8] });
-    const moments = { startedAtMs: expect.any(Number), elapsedMs: expect.any(Number), unseenMs: 0 };
-    expect(found?.adoption.epochs).toEqual([{ ...live, configFile: 'envoy.json', ...moments }]);
-    expect(found?.pidOf(live)).toBe(held.pid);
+    const foundRecord = await new AgentRecord(runDir).read();
+    expect(foundRecord).toMatchObject({ baseIds: [7, 8] });
+    const times = { startedAtMs: expect.any(Number), elapsedMs: expect.any(Number), unseenMs: 0 };
+    expect(foundRecord?.adoption.epochs).toEqual([{ ...live, configFile: 'envoy.json', ...times }]);
+    expect(foundRecord?.pidOf(live)).toBe(held.pid);
   });
 
   test('restores an epoch even if an earlier process of the epoch left its folder', async () => {
@@ -82,8 +82,8 @@ describe('record of a killed agent', () => {
     await once(held, 'exit');
     const next = await startProcess(record, 0);
     record.recordState(stateWith(live));
-    const found = await new AgentRecord(runDir).read();
-    expect(found?.pidOf(live)).toBe(next.pid);
+    const foundRecord = await new AgentRecord(runDir).read();
+    expect(foundRecord?.pidOf(live)).toBe(next.pid);
     expect(isAlive(next.pid)).toBe(true);
   });
 
@@ -99,16 +99,16 @@ describe('record of a killed agent', () => {
   test('omits an epoch whose process never started', async () => {
     const { runDir, record } = await agentWithProcess();
     record.recordState(stateWith(live, { ...live, name: 'epoch-1', epoch: 1, phase: 'starting' }));
-    const found = await new AgentRecord(runDir).read();
-    expect(found?.adoption.epochs.map(({ name }) => name)).toEqual(['epoch-0']);
+    const foundRecord = await new AgentRecord(runDir).read();
+    expect(foundRecord?.adoption.epochs.map(({ name }) => name)).toEqual(['epoch-0']);
   });
 
   test('omits a draining parent whose exit was handled, and restores the serving epoch', async () => {
     const { runDir, record, held } = await agentWithProcess();
     const parent: EpochRecord = { ...live, name: 'epoch-1', epoch: 1, phase: 'leaving' };
     record.recordState(stateWith(live, parent));
-    const found = await new AgentRecord(runDir).read();
-    expect(found?.adoption.epochs.map(({ name }) => name)).toEqual(['epoch-0']);
+    const foundRecord = await new AgentRecord(runDir).read();
+    expect(foundRecord?.adoption.epochs.map(({ name }) => name)).toEqual(['epoch-0']);
     expect(isAlive(held.pid)).toBe(true);
   });
 
@@ -116,35 +116,38 @@ describe('record of a killed agent', () => {
     const { runDir, record } = await agentWithProcess();
     const startedFrom = hostMs();
     await startProcess(record, 1);
-    const found = async () => (await new AgentRecord(runDir).read())?.adoption.epochs ?? [];
+    const readEpochs = async () => (await new AgentRecord(runDir).read())?.adoption.epochs ?? [];
     const child = { ...live, name: 'epoch-1', epoch: 1 };
     record.recordState(stateWith(live, { ...child, phase: 'starting' }));
-    const [, starting] = await found();
+    const [, starting] = await readEpochs();
     expect(starting?.startedAtMs).toBeGreaterThanOrEqual(startedFrom);
     await sleep(60);
     record.recordState(stateWith({ ...live, phase: 'leaving' }, child));
-    const [left] = await found();
-    expect(left?.unseenMs).toBeGreaterThanOrEqual(60);
+    const [remainingEpoch] = await readEpochs();
+    expect(remainingEpoch?.unseenMs).toBeGreaterThanOrEqual(60);
     await sleep(60);
-    expect(await found()).toMatchObject([{ unseenMs: left?.unseenMs }, { startedAtMs: starting?.startedAtMs }]);
+    expect(await readEpochs()).toMatchObject([
+      { unseenMs: remainingEpoch?.unseenMs },
+      { startedAtMs: starting?.startedAtMs },
+    ]);
   });
 
   test('restarts the drain time of the parent when a new child is live in place of a failed one', async () => {
     const { runDir, record } = await agentWithProcess();
     const parent = { ...live, phase: 'leaving' } as const;
     const child = { ...live, name: 'epoch-1', epoch: 1 };
-    const found = async () => (await new AgentRecord(runDir).read())?.adoption.epochs ?? [];
+    const readEpochs = async () => (await new AgentRecord(runDir).read())?.adoption.epochs ?? [];
     await startProcess(record, 1);
     record.recordState(stateWith(parent, child));
     record.recordState(stateWith(parent));
     await sleep(120);
     record.recordState(stateWith(parent, { ...child, phase: 'starting' }));
-    const [leaving] = await found();
-    expect(leaving?.elapsedMs).toBeGreaterThanOrEqual(120);
-    const seenFrom = hostMs();
+    const [parentEpoch] = await readEpochs();
+    expect(parentEpoch?.elapsedMs).toBeGreaterThanOrEqual(120);
+    const readAtMs = hostMs();
     record.recordState(stateWith(parent, child));
-    const [restarted] = await found();
-    expect(restarted?.elapsedMs).toBeLessThanOrEqual(hostMs() - seenFrom);
+    const [restarted] = await readEpochs();
+    expect(restarted?.elapsedMs).toBeLessThanOrEqual(hostMs() - readAtMs);
   });
 
   test.each([
@@ -185,11 +188,11 @@ describe('record of a killed agent', () => {
     const tied = `trap 'echo >${terminated}; exit' TERM; echo >${ready}; while :; do sleep 0.01; done`;
     const folder = record.recordStart({ ...live, configFile: 'envoy.json' });
     const channels = openDetachedChannels(temporaryScratch(), false)!;
-    const held = DetachedEnvoy.start(folder, ['setpriv', '--pdeathsig', 'TERM', 'sh', '-c', tied], channels);
+    const heldEnvoy = DetachedEnvoy.start(folder, ['setpriv', '--pdeathsig', 'TERM', 'sh', '-c', tied], channels);
     channels.release();
-    await once(held, 'spawn');
+    await once(heldEnvoy, 'spawn');
     await eventually('it is tied', () => existsSync(ready));
-    const { pid } = held;
+    const { pid } = heldEnvoy;
     rmSync(join(folder, 'envoy'));
     expect(record.endAll()).toHaveLength(1);
     await eventually('it is gone', () => !isAlive(pid));
@@ -211,35 +214,43 @@ test('reports the exit code of an adopted process, even if it exited before the 
   const runDir = runDirectory();
   const start = (...command: string[]): DetachedEnvoy => {
     const channels = openDetachedChannels(temporaryScratch(), false)!;
-    const held = DetachedEnvoy.start(join(runDir, `envoy-${command.join('-').replace(/\W/g, '-')}`), command, channels);
+    const heldEnvoy = DetachedEnvoy.start(
+      join(runDir, `envoy-${command.join('-').replace(/\W/g, '-')}`),
+      command,
+      channels,
+    );
     channels.release();
-    return held;
+    return heldEnvoy;
   };
-  const exitOf = (held: DetachedEnvoy) => new Promise((resolve) => held.once('exit', (...end) => resolve(end)));
-  const slow = start('sleep', '60');
-  await new Promise<void>((resolve) => slow.once('spawn', resolve));
+  const exitOf = (detachedEnvoy: DetachedEnvoy) =>
+    new Promise((resolve) => detachedEnvoy.once('exit', (...end) => resolve(end)));
+  const slowProcess = start('sleep', '60');
+  await new Promise<void>((resolve) => slowProcess.once('spawn', resolve));
   // Before `exec`, the process is a copy of its shell, which ignores SIGTERM.
-  await eventually('it is no shell any more', () => readFileSync(`/proc/${slow.pid}/comm`, 'utf8') === 'sleep\n');
-  const adopted = DetachedEnvoy.adopt(slow.folder)!;
-  expect(adopted.pid).toBe(slow.pid);
-  const ends = [exitOf(slow), exitOf(adopted)];
-  expect(adopted.kill('SIGTERM')).toBe(true);
-  expect(await Promise.all(ends)).toEqual([
+  await eventually(
+    'it is no shell any more',
+    () => readFileSync(`/proc/${slowProcess.pid}/comm`, 'utf8') === 'sleep\n',
+  );
+  const adoptedProcess = DetachedEnvoy.adopt(slowProcess.folder)!;
+  expect(adoptedProcess.pid).toBe(slowProcess.pid);
+  const exits = [exitOf(slowProcess), exitOf(adoptedProcess)];
+  expect(adoptedProcess.kill('SIGTERM')).toBe(true);
+  expect(await Promise.all(exits)).toEqual([
     [null, 'SIGTERM'],
     [null, 'SIGTERM'],
   ]);
-  expect(adopted.kill('SIGTERM')).toBe(false);
+  expect(adoptedProcess.kill('SIGTERM')).toBe(false);
 
-  const quick = start('sh', '-c', 'exit 3');
-  expect(await exitOf(quick)).toEqual([3, null]);
-  expect(await exitOf(DetachedEnvoy.adopt(quick.folder)!)).toEqual([3, null]);
+  const quickProcess = start('sh', '-c', 'exit 3');
+  expect(await exitOf(quickProcess)).toEqual([3, null]);
+  expect(await exitOf(DetachedEnvoy.adopt(quickProcess.folder)!)).toEqual([3, null]);
 });
 
 test('reports exit code 127 for a missing command', async () => {
   const channels = openDetachedChannels(temporaryScratch(), false)!;
-  const held = DetachedEnvoy.start(join(runDirectory(), 'envoy-x'), ['/nowhere/envoy'], channels);
+  const heldEnvoy = DetachedEnvoy.start(join(runDirectory(), 'envoy-x'), ['/nowhere/envoy'], channels);
   channels.release();
-  expect(await new Promise((resolve) => held.once('exit', (...end) => resolve(end)))).toEqual([127, null]);
+  expect(await new Promise((resolve) => heldEnvoy.once('exit', (...end) => resolve(end)))).toEqual([127, null]);
 });
 
 test('withdraws a start only if its shell has not begun', async () => {
@@ -255,7 +266,7 @@ test('withdraws a start only if its shell has not begun', async () => {
 
 describe('records of other containers in the same run directory', () => {
   /** @param boot another boot ID (default: of this host) */
-  function neighbour({ boot, isOfOwnNamespace = false }: { boot?: string; isOfOwnNamespace?: boolean } = {}) {
+  function neighbourRecord({ boot, isOfOwnNamespace = false }: { boot?: string; isOfOwnNamespace?: boolean } = {}) {
     const runDir = runDirectory();
     const ownDirectory = new AgentRecord(runDir).directory;
     const [, namespace = '', start = ''] = /live-restore-(\d+)-(\d+)$/.exec(ownDirectory) ?? [];
@@ -264,9 +275,9 @@ describe('records of other containers in the same run directory', () => {
       `live-restore-${isOfOwnNamespace ? namespace : Number(namespace) + 1}-${Number(start) + 1}`,
     );
     mkdirSync(join(directory, 'envoy-7-0-1-1-0'), { recursive: true });
-    const living = markAlive(directory)!;
+    const aliveMark = markAlive(directory)!;
     if (boot !== undefined) writeFileSync(join(directory, 'boot'), boot);
-    return { runDir, ownDirectory, directory, living };
+    return { runDir, ownDirectory, directory, living: aliveMark };
   }
   const soonMs = 20;
   const checkTwice = async (runDir: string, ownDirectory: string): Promise<OtherRecords> => {
@@ -276,7 +287,7 @@ describe('records of other containers in the same run directory', () => {
   };
 
   test('are kept if their owner is alive', async () => {
-    const { runDir, ownDirectory, directory, living } = neighbour();
+    const { runDir, ownDirectory, directory, living } = neighbourRecord();
     expect(ownerStateOf(directory)).toBe('alive');
     expect((await checkTwice(runDir, ownDirectory)).unknownOwners).toEqual([]);
     expect(existsSync(directory)).toBe(true);
@@ -284,7 +295,7 @@ describe('records of other containers in the same run directory', () => {
   });
 
   test('are removed at the second check if their owner has exited', async () => {
-    const { runDir, ownDirectory, directory, living } = neighbour();
+    const { runDir, ownDirectory, directory, living } = neighbourRecord();
     closeSync(living);
     const neighbours = new OtherRecords(runDir, ownDirectory, soonMs);
     expect([existsSync(directory), ownerStateOf(directory), neighbours.unknownOwners]).toEqual([true, 'exited', []]);
@@ -293,13 +304,13 @@ describe('records of other containers in the same run directory', () => {
   });
 
   test('are kept if their next agent starts between both checks', async () => {
-    const { runDir, ownDirectory, directory, living } = neighbour();
+    const { runDir, ownDirectory, directory, living } = neighbourRecord();
     closeSync(living);
     const checking = checkTwice(runDir, ownDirectory);
-    const again = markAlive(directory)!;
+    const secondMark = markAlive(directory)!;
     await checking;
     expect(existsSync(directory)).toBe(true);
-    closeSync(again);
+    closeSync(secondMark);
   });
 
   test.each([
@@ -307,7 +318,7 @@ describe('records of other containers in the same run directory', () => {
     ['without a boot ID', (directory: string) => rmSync(join(directory, 'boot'))],
     ['without its pipe', (directory: string) => rmSync(join(directory, 'living'))],
   ])('are kept and reported if their owner is unknown: %s', async (_, change) => {
-    const { runDir, ownDirectory, directory, living } = neighbour();
+    const { runDir, ownDirectory, directory, living } = neighbourRecord();
     closeSync(living);
     change(directory);
     expect((await checkTwice(runDir, ownDirectory)).unknownOwners).toEqual([directory]);
@@ -315,26 +326,26 @@ describe('records of other containers in the same run directory', () => {
   });
 
   test('are removed immediately if they are of an earlier PID namespace with the same number on the same host', async () => {
-    const earlier = neighbour({ isOfOwnNamespace: true });
-    new OtherRecords(earlier.runDir, earlier.ownDirectory).stop();
-    expect(existsSync(earlier.directory)).toBe(false);
-    const other = neighbour({ isOfOwnNamespace: true, boot: 'another' });
+    const earlierNeighbour = neighbourRecord({ isOfOwnNamespace: true });
+    new OtherRecords(earlierNeighbour.runDir, earlierNeighbour.ownDirectory).stop();
+    expect(existsSync(earlierNeighbour.directory)).toBe(false);
+    const other = neighbourRecord({ isOfOwnNamespace: true, boot: 'another' });
     expect((await checkTwice(other.runDir, other.ownDirectory)).unknownOwners).toEqual([other.directory]);
     expect(existsSync(other.directory)).toBe(true);
-    for (const { living } of [earlier, other]) closeSync(living);
+    for (const { living } of [earlierNeighbour, other]) closeSync(living);
   });
 
   test('have a living owner while the shell of an Envoy runs without an agent', async () => {
     const directory = runDirectory();
-    const living = markAlive(directory)!;
+    const aliveMark = markAlive(directory)!;
     const channels = openDetachedChannels(temporaryScratch(), false)!;
-    const held = DetachedEnvoy.start(join(directory, 'envoy-1'), ['sleep', '60'], channels, living);
+    const heldEnvoy = DetachedEnvoy.start(join(directory, 'envoy-1'), ['sleep', '60'], channels, aliveMark);
     channels.release();
-    closeSync(living);
-    await once(held, 'spawn');
+    closeSync(aliveMark);
+    await once(heldEnvoy, 'spawn');
     expect(ownerStateOf(directory)).toBe('alive');
-    held.kill('SIGKILL');
-    await once(held, 'exit');
+    heldEnvoy.kill('SIGKILL');
+    await once(heldEnvoy, 'exit');
     expect(ownerStateOf(directory)).toBe('exited');
   });
 });
@@ -348,22 +359,22 @@ test('rejects or validates a randomly damaged record without throwing, and accep
   const text = readFileSync(join(runDir, readdirSync(runDir)[0]!, 'record.json'), 'utf8');
   expect(parseRecord(text)).toBeDefined();
   const draw = randomOf(7);
-  const pick = (below: number): number => Math.floor(draw() * below);
+  const pick = (limit: number): number => Math.floor(draw() * limit);
   const hostile = ['"', '{', ']', '-', '0', '9'.repeat(20), '../', '\\u0000', 'null', '__proto__', '\uFFFD', 'e999'];
-  let accepted = 0;
+  let acceptedCount = 0;
   for (let round = 0; round < 20_000; round++) {
-    let changed = text;
+    let changedText = text;
     for (let change = pick(3); change >= 0; change--) {
-      const from = pick(changed.length);
-      const to = Math.min(changed.length, from + pick(round % 5 === 0 ? 200 : 3));
-      const between = [hostile[pick(hostile.length)]!, '', changed.slice(from, to).repeat(2), String(pick(10))][
+      const from = pick(changedText.length);
+      const to = Math.min(changedText.length, from + pick(round % 5 === 0 ? 200 : 3));
+      const replacement = [hostile[pick(hostile.length)]!, '', changedText.slice(from, to).repeat(2), String(pick(10))][
         pick(4)
       ];
-      changed = changed.slice(0, from) + between + changed.slice(to);
+      changedText = changedText.slice(0, from) + replacement + changedText.slice(to);
     }
-    const read = parseRecord(changed);
+    const read = parseRecord(changedText);
     if (read === undefined) continue;
-    accepted++;
+    acceptedCount++;
     for (const { folder, baseId } of read.processes) {
       expect(folder).toMatch(/^envoy-[\d-]+$/);
       expect(Number.isSafeInteger(baseId)).toBe(true);
@@ -374,7 +385,7 @@ test('rejects or validates a randomly damaged record without throwing, and accep
     }
   }
   // Accepted records differ only in digits and texts.
-  expect(accepted).toBeGreaterThan(100);
+  expect(acceptedCount).toBeGreaterThan(100);
 });
 
 test('rejects incomplete records', () => {

@@ -13,7 +13,7 @@ function folder(): string {
 test('returns the last stored data to the next agent, from a file that only its user can read', async () => {
   const path = folder();
   const stored = new StoredFiles(path);
-  for (const word of ['one', 'two', 'three']) stored.store('name-table', Buffer.from(word));
+  for (const content of ['one', 'two', 'three']) stored.store('name-table', Buffer.from(content));
   await stored.settled();
   expect(String(new StoredFiles(path).read('name-table'))).toBe('three');
   expect(readdirSync(path)).toEqual(['name-table']);

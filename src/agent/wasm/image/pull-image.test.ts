@@ -104,12 +104,12 @@ describe('registry credentials', () => {
     registry.push('team/plugin', 'v1', [wasmLayer(module)]);
     const secret = dockerConfig(registry.host, user.name, user.password);
     expect((await pull(registry, 'team/plugin:v1', { secret })).content).toEqual(module);
-    for (const wrong of [
+    for (const wrongSecret of [
       undefined,
       dockerConfig(registry.host, user.name, 'no'),
       dockerConfig('other.test', 'a', 'b'),
     ]) {
-      const pulling = pull(registry, 'team/plugin:v1', wrong === undefined ? {} : { secret: wrong });
+      const pulling = pull(registry, 'team/plugin:v1', wrongSecret === undefined ? {} : { secret: wrongSecret });
       await expect(pulling).rejects.toThrow('status must be 200, got 401');
     }
   });
@@ -156,14 +156,14 @@ describe('response of a hostile registry', () => {
   const limits = { maxLayerBytes: 50_000, maxArchiveBytes: 200_000, maxEntries: 10 };
   const bomb = gzipSync(tarOf([{ name: 'plugin.wasm', content: Buffer.alloc(1_000_000) }]));
   const manyEntries = gzipSync(tarOf(Array.from({ length: 20 }, (_, index) => ({ name: `f${index}` }))));
-  const half = gzipSync(tarOf([{ name: 'plugin.wasm', content: module, size: module.length + 1_000_000 }]));
+  const truncatedArchive = gzipSync(tarOf([{ name: 'plugin.wasm', content: module, size: module.length + 1_000_000 }]));
   const layer = (content: Buffer): LayerContent => ({ mediaType: mediaTypes.ociLayer, content });
 
   test.each<[string, LayerContent[], string]>([
     ['a layer over the limit', [wasmLayer(Buffer.alloc(60_000))], 'is larger than the limit of 50000 bytes'],
     ['a layer that decompresses beyond the limit', [layer(bomb)], 'archive is larger than the limit of 200000 bytes'],
     ['an archive of many entries', [layer(manyEntries)], 'archive has more than 10 entries'],
-    ['an archive that ends within an entry', [layer(half)], 'archive ends within an entry'],
+    ['an archive that ends within an entry', [layer(truncatedArchive)], 'archive ends within an entry'],
     ['an archive without the file', [layer(gzipSync(tarOf([{ name: 'other.wasm' }])))], 'no file plugin.wasm'],
     [
       'a link in place of the file',

@@ -39,12 +39,12 @@ function namesOf({ states, transitions }: Statechart): Readonly<Record<Kind, Rea
 
 describe.each(Object.entries(renamedInMachines))(
   'the table of names that were changed in the chart %s',
-  (id, renamed) => {
+  (id, renamedNames) => {
     test('contains only new names that the chart uses, and no old name that is still in use', async () => {
       const machine = namedMachines.find(({ name }) => name === id);
       const names = namesOf(statechartOf(await machine!.load()));
       for (const kind of kinds) {
-        const table: Renamed = renamed[kind] ?? {};
+        const table: Renamed = renamedNames[kind] ?? {};
         const current = new Set(Object.values(table));
         expect([...current].filter((name) => !names[kind].has(name))).toEqual([]);
         expect(Object.keys(table).filter((name) => names[kind].has(name) && !current.has(name))).toEqual([]);
@@ -57,8 +57,8 @@ test('tables of fields name events of the catalogue and charts that exist', () =
   const types = new Set([...eventCatalogue, ...eventsOfDiscovery].map(({ type }) => type));
   expect(Object.keys(renamedPayloadFields).filter((type) => !types.has(type))).toEqual([]);
   const charts = new Set(namedMachines.map(({ name }) => name));
-  const ofCharts = [...Object.keys(renamedContextFields), ...Object.keys(renamedChildren)];
-  expect(ofCharts.filter((id) => !charts.has(id))).toEqual([]);
+  const chartIds = [...Object.keys(renamedContextFields), ...Object.keys(renamedChildren)];
+  expect(chartIds.filter((id) => !charts.has(id))).toEqual([]);
 });
 
 test('the catalogue of events contains no renamed event', () => {
@@ -73,38 +73,38 @@ describe.each(['version-3-agent', 'version-3-discovery'])('the stored trace %s',
     const { header, records } = await openTrace(file);
     const { records: read } = await readRecords(records);
     const machines = new Map<string, string>();
-    const seen: { id: string; kind: Kind; name: string }[] = [];
+    const seenNames: { id: string; kind: Kind; name: string }[] = [];
     for (const record of read) {
       if (record.kind === 'spawn' && record.machine !== undefined) machines.set(record.actor, record.machine);
       for (const [kind, text] of namesIn(record)) {
         const id = machines.get('actor' in record ? record.actor : '') ?? '';
-        for (const segment of text.split(/[.|]/)) seen.push({ id, kind, name: segment.trim() });
+        for (const segment of text.split(/[.|]/)) seenNames.push({ id, kind, name: segment.trim() });
       }
     }
-    expect(seen.length).toBeGreaterThan(100);
-    const unknown: object[] = [];
-    for (const { id, kind, name: segment } of seen) {
+    expect(seenNames.length).toBeGreaterThan(100);
+    const unknownNames: object[] = [];
+    for (const { id, kind, name: segment } of seenNames) {
       const machine = namedMachines.find((one) => one.name === id);
       if (segment !== '' && !namesOf(statechartOf(await machine!.load()))[kind].has(segment)) {
-        unknown.push({ id, kind, segment });
+        unknownNames.push({ id, kind, segment });
       }
     }
-    expect(unknown).toEqual([]);
+    expect(unknownNames).toEqual([]);
     expect(header.version).toBe(traceVersion);
   });
 
   test('is read with payloads that have the fields of today', async () => {
     const { records } = await openTrace(file);
     const { records: read } = await readRecords(records);
-    const old: object[] = [];
+    const oldFields: object[] = [];
     for (const record of read) {
       if (record.kind !== 'event') continue;
       const names: Renamed = renamedPayloadFields[record.event.type] ?? {};
       const fields = JSON.stringify(record.event).match(/"\w+"(?=:)/g) ?? [];
-      const left = fields.filter((field) => Object.hasOwn(names, field.slice(1, -1)));
-      if (left.length > 0) old.push({ type: record.event.type, left });
+      const remainingFields = fields.filter((field) => Object.hasOwn(names, field.slice(1, -1)));
+      if (remainingFields.length > 0) oldFields.push({ type: record.event.type, left: remainingFields });
     }
-    expect(old).toEqual([]);
+    expect(oldFields).toEqual([]);
   });
 
   test('is read with definitions that contain the names of the current charts', async () => {
@@ -113,10 +113,10 @@ describe.each(['version-3-agent', 'version-3-discovery'])('the stored trace %s',
     for (const machine of header.machines) {
       // Charts may have gained names since.
       const current = namesOf(statechartOf(await namedMachines.find((one) => one.name === machine.id)!.load()));
-      const unknown = Object.entries(namesOf(machine)).flatMap(([kind, names]) =>
-        [...names].filter((each) => !current[kind as Kind].has(each)),
+      const unknownNames = Object.entries(namesOf(machine)).flatMap(([kind, names]) =>
+        [...names].filter((name) => !current[kind as Kind].has(name)),
       );
-      expect({ id: machine.id, unknown }).toEqual({ id: machine.id, unknown: [] });
+      expect({ id: machine.id, unknown: unknownNames }).toEqual({ id: machine.id, unknown: [] });
     }
   });
 });
@@ -130,8 +130,8 @@ function namesIn(record: TraceRecord): (readonly [Kind, string])[] {
 test('the converter renames events of delays and of final states in the same way as their states', () => {
   const convert = convertNames();
   convert({ kind: 'spawn', actor: 'epoch-0', machine: 'epoch' });
-  const on = 'xstate.after.holdBack.epoch.running.initializing.held back';
-  expect(convert({ kind: 'step', actor: 'epoch-0', on })).toMatchObject({
+  const eventType = 'xstate.after.holdBack.epoch.running.initializing.held back';
+  expect(convert({ kind: 'step', actor: 'epoch-0', on: eventType })).toMatchObject({
     on: 'xstate.after.missingListenersLimit.epoch.running.initializing.missing listeners',
   });
   expect(convert({ kind: 'step', actor: 'epoch-0', on: 'xstate.done.state.epoch.over' })).toMatchObject({
@@ -231,18 +231,20 @@ function changelogTable(): string {
   const rowsOf = (of: string, kind: string, names: Renamed = {}): string[] =>
     Object.entries(names)
       .sort(([one], [other]) => (one < other ? -1 : 1))
-      .map(([old, current]) => `| ${of} | ${kind} | \`${old}\` | \`${current}\` |`);
-  const ofMachines = Object.entries(renamedInMachines)
+      .map(([oldName, current]) => `| ${of} | ${kind} | \`${oldName}\` | \`${current}\` |`);
+  const machineRows = Object.entries(renamedInMachines)
     .sort(([one], [other]) => (one < other ? -1 : 1))
-    .flatMap(([id, renamed]) => kinds.flatMap((kind) => rowsOf(`\`${id}\``, kind.slice(0, -1), renamed[kind])));
+    .flatMap(([id, renamedNames]) =>
+      kinds.flatMap((kind) => rowsOf(`\`${id}\``, kind.slice(0, -1), renamedNames[kind])),
+    );
   const header = ['| chart or event | kind | old name | new name |', '| --- | --- | --- | --- |'];
-  const ofTable = (kind: string, table: Readonly<Record<string, Renamed>>): string[] =>
+  const tableRows = (kind: string, table: Readonly<Record<string, Renamed>>): string[] =>
     Object.entries(table).flatMap(([of, names]) => rowsOf(`\`${of}\``, kind, names));
   return [
-    ...[...header, ...rowsOf('all', 'event', renamedEvents), ...ofMachines],
-    ...ofTable('payload field', renamedPayloadFields),
-    ...ofTable('context field', renamedContextFields),
-    ...ofTable('child actor', renamedChildren),
+    ...[...header, ...rowsOf('all', 'event', renamedEvents), ...machineRows],
+    ...tableRows('payload field', renamedPayloadFields),
+    ...tableRows('context field', renamedContextFields),
+    ...tableRows('child actor', renamedChildren),
   ].join('\n');
 }
 

@@ -29,17 +29,17 @@ const cart = { namespace: 'shop', serviceAccount: 'cart' };
 const cartUri = 'spiffe://cluster.local/ns/shop/sa/cart';
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
-const given = givenAuthority();
-const serving = (env?: NodeJS.ProcessEnv): Promise<ControlPlane> => servingAuthority(given, env);
+const authority = givenAuthority();
+const startPlane = (env?: NodeJS.ProcessEnv): Promise<ControlPlane> => servingAuthority(authority, env);
 
 function token(account = cart, audience?: string): Promise<string> {
-  return given.caller.token(account, audience);
+  return authority.caller.token(account, audience);
 }
 
 type CertificateRequest = Partial<CertificateCall>;
 
 function clientOf(plane: ControlPlane, clientCertificate?: OwnCertificate): Client {
-  return given.caller.client(plane.port('ads.listening'), clientCertificate);
+  return authority.caller.client(plane.port('ads.listening'), clientCertificate);
 }
 
 /** @throws ServiceError */
@@ -56,9 +56,9 @@ async function failure(pending: Promise<unknown>): Promise<ServiceError> {
 
 /** Signed directly by the root, as only the authority can. */
 function signedByRoot(uri: string, endsInMs = 60_000): Certificate {
-  const [id] = readdirSync(given.directory).flatMap((name) => /^([0-9a-f]+)\.key$/.exec(name)?.[1] ?? []);
-  const privateKey = createPrivateKey(readFileSync(join(given.directory, `${id}.key`)));
-  const certificate = readCertificates(readFileSync(join(given.directory, `${id}.chain`), 'utf8'))[0]!;
+  const [id] = readdirSync(authority.directory).flatMap((name) => /^([0-9a-f]+)\.key$/.exec(name)?.[1] ?? []);
+  const privateKey = createPrivateKey(readFileSync(join(authority.directory, `${id}.key`)));
+  const certificate = readCertificates(readFileSync(join(authority.directory, `${id}.chain`), 'utf8'))[0]!;
   const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + endsInMs) };
   const names = { uris: [uri], dns: [], ips: [] };
   return readCertificate(issueLeaf({ certificate, privateKey }, createPublicKey(key), names, life));
@@ -70,7 +70,7 @@ function leafOf(chain: readonly string[]): Certificate {
 
 describe('CreateCertificate', () => {
   it('issues a certificate for the identity of the token, regardless of the names in the CSR', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const bearer = await token();
     const csr = createRequest(key, ['spiffe://cluster.local/ns/istio-system/sa/istiod']);
     const chain = await requestCertificate(clientOf(plane), { bearer, csr });
@@ -85,15 +85,15 @@ describe('CreateCertificate', () => {
   });
 
   it('accepts a client certificate for renewal and, for its own namespace, for xDS', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const chain = await requestCertificate(clientOf(plane), { bearer: await token() });
     const clientCertificate = { chain: chain.slice(0, -1).join(''), key };
-    const again = await requestCertificate(clientOf(plane, clientCertificate), {});
-    expect(leafOf(again).alternativeNames?.uris).toEqual([cartUri]);
-    expect(leafOf(again).serialNumber).not.toBe(leafOf(chain).serialNumber);
+    const renewedChain = await requestCertificate(clientOf(plane, clientCertificate), {});
+    expect(leafOf(renewedChain).alternativeNames?.uris).toEqual([cartUri]);
+    expect(leafOf(renewedChain).serialNumber).not.toBe(leafOf(chain).serialNumber);
     const xds = (node: object) => {
       const stream = plane
-        .client(plane.port('ads.listening'), given.caller.channel(clientCertificate), serverName)
+        .client(plane.port('ads.listening'), authority.caller.channel(clientCertificate), serverName)
         .sotw();
       stream.send({ node, typeUrl: typeUrls.CDS });
       return stream;
@@ -104,15 +104,15 @@ describe('CreateCertificate', () => {
   });
 
   it('signs with the same root after a restart', async () => {
-    const first = await serving();
+    const first = await startPlane();
     const issuedBefore = await requestCertificate(clientOf(first), { bearer: await token() });
     await stopControlPlanes();
-    const after = await requestCertificate(clientOf(await serving()), { bearer: await token() });
-    expect(after.at(-1)).toBe(issuedBefore.at(-1));
+    const chainAfterRestart = await requestCertificate(clientOf(await startPlane()), { bearer: await token() });
+    expect(chainAfterRestart.at(-1)).toBe(issuedBefore.at(-1));
   });
 
   it('issues the requested lifetime up to the maximum', async () => {
-    const client = clientOf(await serving({ MAX_WORKLOAD_CERT_TTL: '2h', DEFAULT_WORKLOAD_CERT_TTL: '1h' }));
+    const client = clientOf(await startPlane({ MAX_WORKLOAD_CERT_TTL: '2h', DEFAULT_WORKLOAD_CERT_TTL: '1h' }));
     const bearer = await token();
     const lifeOf = (chain: string[]): number => (leafOf(chain).notAfter.getTime() - Date.now()) / 60_000;
     expect(lifeOf(await requestCertificate(client, { bearer }))).toBeCloseTo(60, -1);
@@ -148,18 +148,18 @@ describe('CreateCertificate', () => {
       status.INVALID_ARGUMENT,
     ],
   ])('rejects a request if %s', async (_, fieldsOf, code) => {
-    const plane = await serving();
+    const plane = await startPlane();
     expect((await failure(requestCertificate(clientOf(plane), await fieldsOf()))).code).toBe(code);
   });
 
   it('closes a connection with an invalid client certificate, even if the request has other valid credentials', async () => {
-    const plane = await serving();
-    const theirs = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+    const plane = await startPlane();
+    const otherKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
     const life = { notBefore: new Date(Date.now() - 1_000), notAfter: new Date(Date.now() + 60_000) };
-    const root = readCertificate(issueRoot(theirs, { organization: 'a', commonName: 'b' }, life));
-    const clientCertificate = { chain: root.pem, key: theirs };
-    const refused = await failure(requestCertificate(clientOf(plane, clientCertificate), { bearer: await token() }));
-    expect(refused.code).toBe(status.UNAVAILABLE);
+    const root = readCertificate(issueRoot(otherKey, { organization: 'a', commonName: 'b' }, life));
+    const clientCertificate = { chain: root.pem, key: otherKey };
+    const refusal = await failure(requestCertificate(clientOf(plane, clientCertificate), { bearer: await token() }));
+    expect(refusal.code).toBe(status.UNAVAILABLE);
     // An expired certificate of the same root is rejected too.
     const expired = { chain: signedByRoot(cartUri, -1_000).pem, key };
     expect((await failure(requestCertificate(clientOf(plane, expired), { bearer: await token() }))).code).toBe(
@@ -174,7 +174,7 @@ describe('CreateCertificate', () => {
     const flags = { secureGRPCAddr: '127.0.0.1:0' };
     const prepare = ({ root }: { root: string }): void =>
       writeFileSync(join(root, 'mesh'), 'trustDomainAliases: [former.example]');
-    const plane = ControlPlane.starting(flags, prepare, { SELF_SIGNED_CA_DIR: given.directory });
+    const plane = ControlPlane.starting(flags, prepare, { SELF_SIGNED_CA_DIR: authority.directory });
     await plane.ready();
     // All certificates are signed by the mesh's own root.
     const certificateFor = (uri: string): OwnCertificate => ({ chain: signedByRoot(uri).pem, key });
@@ -183,20 +183,20 @@ describe('CreateCertificate', () => {
       {},
     );
     expect(leafOf(renewed).alternativeNames?.uris).toEqual([cartUri]);
-    const refused = await failure(
+    const refusal = await failure(
       requestCertificate(clientOf(plane, certificateFor('spiffe://other.example/ns/shop/sa/cart')), {}),
     );
-    expect(refused.code).toBe(status.UNAUTHENTICATED);
+    expect(refusal.code).toBe(status.UNAUTHENTICATED);
   });
 
   it('limits the requests of a connection, and returns a retry delay', async () => {
-    const client = clientOf(await serving());
+    const client = clientOf(await startPlane());
     const bearer = await token();
     const csr = createRequest(key, []);
     const all = await Promise.allSettled(Array.from({ length: 60 }, () => requestCertificate(client, { bearer, csr })));
-    const refused = all.flatMap((one) => (one.status === 'rejected' ? [one.reason as ServiceError] : []));
-    expect(all.length - refused.length).toBeGreaterThanOrEqual(16);
-    for (const { code, metadata } of refused) {
+    const refusals = all.flatMap((one) => (one.status === 'rejected' ? [one.reason as ServiceError] : []));
+    expect(all.length - refusals.length).toBeGreaterThanOrEqual(16);
+    for (const { code, metadata } of refusals) {
       expect(code).toBe(status.RESOURCE_EXHAUSTED);
       expect(Number(metadata.get('grpc-retry-pushback-ms')[0])).toBeGreaterThanOrEqual(1_000);
     }
@@ -204,16 +204,16 @@ describe('CreateCertificate', () => {
   });
 
   it('rejects all requests if XDS_AUTH is disabled, because callers have no identity', async () => {
-    const plane = await serving({ XDS_AUTH: 'false' });
+    const plane = await startPlane({ XDS_AUTH: 'false' });
     expect((await failure(requestCertificate(clientOf(plane), { bearer: 'x' }))).code).toBe(status.UNAUTHENTICATED);
   });
 });
 
 describe('a revoked credential', () => {
-  const revoke = (...lines: string[]): void => writeFileSync(join(given.directory, 'revoked'), lines.join('\n'));
+  const revoke = (...lines: string[]): void => writeFileSync(join(authority.directory, 'revoked'), lines.join('\n'));
 
   it('is rejected from the next request on, until its revocation is removed', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const bearer = await token();
     const { jti } = decodeJwt(bearer);
     const chain = await requestCertificate(clientOf(plane), { bearer });
@@ -227,7 +227,7 @@ describe('a revoked credential', () => {
       status.UNAUTHENTICATED,
     );
     const stream = plane
-      .client(plane.port('ads.listening'), given.caller.channel(clientCertificate), serverName)
+      .client(plane.port('ads.listening'), authority.caller.channel(clientCertificate), serverName)
       .sotw();
     stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
     expect((await stream.ended).code).toBe(status.UNAUTHENTICATED);
@@ -238,30 +238,30 @@ describe('a revoked credential', () => {
   });
 
   it('is listed in a CRL for each root, including the next root before clients receive it', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const bearer = await token();
-    const [stolen, good] = [
+    const [stolen, validChain] = [
       await requestCertificate(clientOf(plane), { bearer }),
       await requestCertificate(clientOf(plane), { bearer }),
     ];
     const verified = (chain: readonly string[]): string => {
       const file = (name: string, text: string): string => {
-        writeFileSync(join(given.directory, name), text);
-        return join(given.directory, name);
+        writeFileSync(join(authority.directory, name), text);
+        return join(authority.directory, name);
       };
-      const args = ['-crl_check', '-CAfile', file('trusted.pem', given.caller.roots().toString())];
-      const lists = ['-CRLfile', join(given.directory, 'ca-crl.pem')];
+      const args = ['-crl_check', '-CAfile', file('trusted.pem', authority.caller.roots().toString())];
+      const lists = ['-CRLfile', join(authority.directory, 'ca-crl.pem')];
       const run = spawnSync('openssl', ['verify', ...args, ...lists, file('leaf.pem', chain[0]!)]);
       return `${run.stdout}${run.stderr}`;
     };
     expect(verified(stolen)).toContain('OK');
     revoke(`certificate ${leafOf(stolen).serialNumber}`);
     await eventually('it is in the list', () => Promise.resolve(verified(stolen).includes('certificate revoked')));
-    expect(verified(good)).toContain('OK');
+    expect(verified(validChain)).toContain('OK');
     const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz`;
     await fetch(`${url}?order=rotate`, { method: 'POST', headers: plane.operator });
     const lists = (): number =>
-      readFileSync(join(given.directory, 'ca-crl.pem'), 'utf8').split('BEGIN X509 CRL').length - 1;
+      readFileSync(join(authority.directory, 'ca-crl.pem'), 'utf8').split('BEGIN X509 CRL').length - 1;
     await eventually('two roots are given out', async () => {
       const { roots } = (await (await fetch(url)).json()) as { roots: object[] };
       // Each distributed root has a CRL.
@@ -269,7 +269,7 @@ describe('a revoked credential', () => {
       return roots.length === 2;
     });
     expect(verified(stolen)).toContain('certificate revoked');
-    expect(verified(good)).toContain('OK');
+    expect(verified(validChain)).toContain('OK');
   });
 });
 
@@ -291,16 +291,16 @@ describe('/debug/authorityz', () => {
     ).status;
 
   it('rotates the root on request if no client would lose access', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const pageBefore = await page(plane);
-    const oldRoots = given.caller.roots();
+    const oldRoots = authority.caller.roots();
     expect(pageBefore).toMatchObject({ stage: 'steady', roots: [pageBefore.signer] });
     expect(await order(plane, 'rotate')).toBe(202);
     await eventually('the new root alone', async () => {
       const now = await page(plane);
       return now.stage === 'steady' && now.signer.id !== pageBefore.signer.id && now.roots.length === 1;
     });
-    expect(given.caller.roots()).not.toEqual(oldRoots);
+    expect(authority.caller.roots()).not.toEqual(oldRoots);
     // The port presents a certificate of the new root.
     const chain = await requestCertificate(clientOf(plane), { bearer: await token() });
     expect(leafOf(chain).authorityKeyId).toBe((await page(plane)).signer.id);
@@ -308,7 +308,7 @@ describe('/debug/authorityz', () => {
   });
 
   it('lists the workloads that a rotation waits for, keeps signing with the old root, and can revert the rotation', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const { signer } = await page(plane);
     const [, root] = await requestCertificate(clientOf(plane), { bearer: await token() });
     expect(await order(plane, 'rotate')).toBe(202);
@@ -329,7 +329,7 @@ describe('/debug/authorityz', () => {
   });
 
   it('renews all workloads when the root is tainted, and skips unresponsive workloads only on request', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     const { signer } = await page(plane);
     await requestCertificate(clientOf(plane), { bearer: await token() });
     expect(await order(plane, 'proceed')).toBe(409);
@@ -337,9 +337,9 @@ describe('/debug/authorityz', () => {
     await eventually('somebody is missing', async () => (await page(plane)).waitsFor?.missing === 1);
     expect(await page(plane)).toMatchObject({ stage: 'trusting', signer, tainted: signer.id });
     const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=proceed`;
-    const refused = await fetch(url, { method: 'POST', headers: plane.operator });
-    expect(refused.status).toBe(409);
-    expect(await refused.text()).toContain(`1 workloads would lose their connections: ${cartUri}`);
+    const refusedResponse = await fetch(url, { method: 'POST', headers: plane.operator });
+    expect(refusedResponse.status).toBe(409);
+    expect(await refusedResponse.text()).toContain(`1 workloads would lose their connections: ${cartUri}`);
     expect(await order(plane, 'proceed&force=true', 'GET')).toBe(405);
     expect((await page(plane)).stage).toBe('trusting');
     expect(await order(plane, 'proceed&force=true')).toBe(202);
@@ -350,19 +350,21 @@ describe('/debug/authorityz', () => {
   });
 
   it('rejects an order that the current stage cannot execute, with the reason', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     expect(await order(plane, 'revert')).toBe(409);
     await requestCertificate(clientOf(plane), { bearer: await token() });
     expect(await order(plane, 'rotate')).toBe(202);
     await eventually('a workload is missing', async () => (await page(plane)).waitsFor?.missing === 1);
     const url = `http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=rotate`;
-    const rejected = await fetch(url, { method: 'POST', headers: plane.operator });
-    expect(rejected.status).toBe(409);
-    expect(await rejected.text()).toBe('rejected: A rotation is in progress: wait for its end, or revert it.\n');
+    const rejectedResponse = await fetch(url, { method: 'POST', headers: plane.operator });
+    expect(rejectedResponse.status).toBe(409);
+    expect(await rejectedResponse.text()).toBe(
+      'rejected: A rotation is in progress: wait for its end, or revert it.\n',
+    );
   });
 
   it('ignores GET requests and unknown actions', async () => {
-    const plane = await serving();
+    const plane = await startPlane();
     expect(await order(plane, 'rotate', 'GET')).toBe(405);
     expect(await order(plane, 'drop')).toBe(400);
     expect(await order(plane, '__proto__')).toBe(400);
@@ -371,7 +373,7 @@ describe('/debug/authorityz', () => {
 });
 
 it('the control plane does not start with a CA key that other users can read', () => {
-  const file = join(given.directory, 'token.key');
+  const file = join(authority.directory, 'token.key');
   const loading = localTokenKey(file);
   expect(localTokenKey(file).export({ format: 'jwk' })).toEqual(loading.export({ format: 'jwk' }));
   chmodSync(file, 0o640);

@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => signer.close());
 
-function givenMaterial(): AuthorityMaterial {
+function createMaterial(): AuthorityMaterial {
   const certificate = readCertificate(issueRoot(key, { organization: 'o', commonName: 'root' }, life));
   return buildAuthorityMaterial({ certificate, privateKey: key }, [], [certificate], new Date());
 }
@@ -29,33 +29,33 @@ function threads(niceness: number): number {
 }
 
 test('CertificateSigner lowers the priority of its own threads only', async () => {
-  const usual = nicenessOf(String(process.pid));
-  const usualThreads = threads(usual + 10);
-  signer.use(givenMaterial());
+  const usualNiceness = nicenessOf(String(process.pid));
+  const usualThreads = threads(usualNiceness + 10);
+  signer.use(createMaterial());
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
   const order = { request: createRequest(key, []), uri, ...life, endsAt: 0, client: 'one' };
   const result = await signer.sign(order);
   expect(result).toMatchObject({ leaf: expect.stringContaining('CERTIFICATE') });
-  expect(threads(usual + 10)).toBe(usualThreads + 1);
-  expect(nicenessOf(String(process.pid))).toBe(usual);
+  expect(threads(usualNiceness + 10)).toBe(usualThreads + 1);
+  expect(nicenessOf(String(process.pid))).toBe(usualNiceness);
 });
 
 test("CertificateSigner delays a certificate during another account's RSA-4096 flood only by the requests in progress", async () => {
-  signer.use(givenMaterial());
+  signer.use(createMaterial());
   const flood = generateKeyPairSync('rsa', { modulusLength: 4_096 }).privateKey;
   const request = createRequest(flood, []);
-  const settled: string[] = [];
+  const settledNames: string[] = [];
   const mallory = { request, uri: 'spiffe://cluster.local/ns/mallory/sa/one', ...life, endsAt: 0 };
   const flooding = Array.from({ length: 40 }, (_, connection) =>
     Array.from({ length: 16 }, () =>
-      signer.sign({ ...mallory, client: `connection ${connection}` }).then(() => settled.push('mallory')),
+      signer.sign({ ...mallory, client: `connection ${connection}` }).then(() => settledNames.push('mallory')),
     ),
   );
   const bank = { request: createRequest(key, []), uri: 'spiffe://cluster.local/ns/bank/sa/pay', ...life };
   const result = await signer.sign({ ...bank, endsAt: Date.now() + 3_600_000, client: 'bank' });
   expect(result).toMatchObject({ leaf: expect.stringContaining('CERTIFICATE') });
   // Two threads process two requests each, and the flooding namespace may have one more.
-  expect(settled.length).toBeLessThanOrEqual(5);
+  expect(settledNames.length).toBeLessThanOrEqual(5);
   signer.close();
   await Promise.all(flooding.flat());
 });

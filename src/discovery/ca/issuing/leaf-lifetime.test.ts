@@ -4,8 +4,8 @@ import { leafLifetime } from './leaf-lifetime.ts';
 const now = new Date('2026-11-23T12:00:00.700Z');
 const hour = 3_600_000;
 const limits = { defaultMs: 24 * hour, maxMs: 48 * hour };
-const after = (ms: number): Date => new Date(now.getTime() + ms);
-const lifetimeFor = (seconds: bigint, end = after(1000 * hour)) => leafLifetime(seconds, limits, end, now);
+const dateAfter = (ms: number): Date => new Date(now.getTime() + ms);
+const lifetimeFor = (seconds: bigint, end = dateAfter(1000 * hour)) => leafLifetime(seconds, limits, end, now);
 
 it.each([0n, -5n, -(2n ** 63n)])('leafLifetime returns the default lifetime if the requested TTL is %d', (seconds) => {
   expect(lifetimeFor(seconds)).toEqual({
@@ -23,7 +23,7 @@ it('leafLifetime returns the requested TTL, or an error if the TTL exceeds the m
 });
 
 it("leafLifetime ends at the authority's expiry, and returns an error after it", () => {
-  expect(lifetimeFor(0n, after(hour))).toMatchObject({ lifetime: { notAfter: after(hour) } });
-  expect(lifetimeFor(0n, after(0))).toHaveProperty('authorityExpired');
-  expect(lifetimeFor(0n, after(-1))).toHaveProperty('authorityExpired');
+  expect(lifetimeFor(0n, dateAfter(hour))).toMatchObject({ lifetime: { notAfter: dateAfter(hour) } });
+  expect(lifetimeFor(0n, dateAfter(0))).toHaveProperty('authorityExpired');
+  expect(lifetimeFor(0n, dateAfter(-1))).toHaveProperty('authorityExpired');
 });

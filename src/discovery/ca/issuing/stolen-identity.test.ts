@@ -37,8 +37,8 @@ import { buildAuthorityMaterial } from '../authority-material.ts';
 import { CertificateService } from './certificate-service.ts';
 import type { SigningRequest } from './certificate-signer.ts';
 
-const mine = 'spiffe://cluster.local/ns/shop/sa/cart';
-const theirs = 'spiffe://cluster.local/ns/istio-system/sa/istiod';
+const ownId = 'spiffe://cluster.local/ns/shop/sa/cart';
+const otherId = 'spiffe://cluster.local/ns/istio-system/sa/istiod';
 const cart = { namespace: 'shop', serviceAccount: 'cart' };
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
@@ -59,14 +59,14 @@ const peerWith = (token: string): CallPeer => ({
 describe('a certificate request', () => {
   const issuer = rootOf('own');
   type Sign = (order: SigningRequest) => string[];
-  const byCaller: Sign = ({ uri }) => [uri];
+  const namesOfCaller: Sign = ({ uri }) => [uri];
 
   /** @param namesOf selects the names in the certificate */
-  async function requestChain(request: object, namesOf: Sign = byCaller): Promise<string[]> {
+  async function requestChain(request: object, namesOf: Sign = namesOfCaller): Promise<string[]> {
     const material = buildAuthorityMaterial(issuer, [], [issuer.certificate], new Date());
     const bundle = new TrustBundle('cluster.local', [material.root]);
     const service = new CertificateService({
-      authenticators: [{ name: 'test', authenticate: () => ({ identities: [mine] }) }],
+      authenticators: [{ name: 'test', authenticate: () => ({ identities: [ownId] }) }],
       activeAuthority: () => ({
         ...{ material, bundle, serverAuthority: material, authorities: [material], tainted: [], roots: [material.id] },
       }),
@@ -98,23 +98,24 @@ describe('a certificate request', () => {
   };
 
   it('is signed for the identity of the caller, even if it contains names of another workload', async () => {
-    const request = { csr: createRequest(key, [theirs]) };
-    expect(await requestChain(request)).toEqual([mine]);
-    expect(await requestChain(request, namesInRequest)).toEqual([theirs]);
+    const request = { csr: createRequest(key, [otherId]) };
+    expect(await requestChain(request)).toEqual([ownId]);
+    expect(await requestChain(request, namesInRequest)).toEqual([otherId]);
   });
 
   it('is signed for the identity of the caller, even if its node is in another namespace', async () => {
     const metadata = { NodeID: `sidecar~1.2.3.4~a.istio-system~istio-system.svc.cluster.local` };
-    const request = { csr: createRequest(key, [theirs]), metadata };
-    expect(await requestChain(request)).toEqual([mine]);
-    expect(await requestChain(request, () => [theirs])).toEqual([theirs]);
+    const request = { csr: createRequest(key, [otherId]), metadata };
+    expect(await requestChain(request)).toEqual([ownId]);
+    expect(await requestChain(request, () => [otherId])).toEqual([otherId]);
   });
 
   it('is rejected if it contains ImpersonatedIdentity', async () => {
     const impersonate = (ImpersonatedIdentity: unknown) => requestChain({ metadata: { ImpersonatedIdentity } });
     const refusal = { code: status.UNAUTHENTICATED, message: expect.stringContaining('[CLIENT_FORBIDDEN]') };
-    for (const claimed of [theirs, mine, 'x', 1]) await expect(impersonate(claimed)).rejects.toMatchObject(refusal);
-    expect(await impersonate('')).toEqual([mine]);
+    for (const claimedId of [otherId, ownId, 'x', 1])
+      await expect(impersonate(claimedId)).rejects.toMatchObject(refusal);
+    expect(await impersonate('')).toEqual([ownId]);
   });
 });
 
@@ -154,24 +155,27 @@ describe('a token', () => {
         return `${header}.${base64(claims)}.${signature}`;
       },
     ],
-  ])('authenticates as the claimed identity only if signatures are not verified, if it is one %s', async (_, make) => {
-    const keys = localKeys({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid: 'k0' }] });
-    const rule = { issuer: 'https://issuer', audiences: ['istio-ca'], keys };
-    const peer = peerWith(await make());
-    const verified = bearerToken({ name: 'test', rule, trustDomain: () => 'cluster.local' });
-    expect(await verified.authenticate(peer)).toHaveProperty('failure');
-    expect(await unverified.authenticate(peer)).toEqual({ identities: [theirs] });
-  });
+  ])(
+    'authenticates as the claimed identity only if signatures are not verified, if it is one %s',
+    async (_, createToken) => {
+      const keys = localKeys({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid: 'k0' }] });
+      const rule = { issuer: 'https://issuer', audiences: ['istio-ca'], keys };
+      const peer = peerWith(await createToken());
+      const verified = bearerToken({ name: 'test', rule, trustDomain: () => 'cluster.local' });
+      expect(await verified.authenticate(peer)).toHaveProperty('failure');
+      expect(await unverified.authenticate(peer)).toEqual({ identities: [otherId] });
+    },
+  );
 });
 
 describe('a client', () => {
-  const given = givenAuthority();
+  const authority = givenAuthority();
 
   function ownAuthority(): Issuer {
-    const [id] = readdirSync(given.directory).flatMap((name) => /^([0-9a-f]+)\.key$/.exec(name)?.[1] ?? []);
-    const privateKey = createPrivateKey(readFileSync(join(given.directory, `${id}.key`)));
+    const [id] = readdirSync(authority.directory).flatMap((name) => /^([0-9a-f]+)\.key$/.exec(name)?.[1] ?? []);
+    const privateKey = createPrivateKey(readFileSync(join(authority.directory, `${id}.key`)));
     return {
-      certificate: readCertificates(readFileSync(join(given.directory, `${id}.chain`), 'utf8'))[0]!,
+      certificate: readCertificates(readFileSync(join(authority.directory, `${id}.chain`), 'utf8'))[0]!,
       privateKey,
     };
   }
@@ -192,11 +196,11 @@ describe('a client', () => {
     });
 
   it.each<[string, () => OwnCertificate, string, status]>([
-    ['a self-signed certificate', () => signedBy(rootOf('self-made'), mine), mine, status.UNAVAILABLE],
+    ['a self-signed certificate', () => signedBy(rootOf('self-made'), ownId), ownId, status.UNAVAILABLE],
     [
       'an expired certificate',
-      () => signedBy(ownAuthority(), mine, new Date(Date.now() - 1_000)),
-      mine,
+      () => signedBy(ownAuthority(), ownId, new Date(Date.now() - 1_000)),
+      ownId,
       status.UNAVAILABLE,
     ],
     [
@@ -207,10 +211,10 @@ describe('a client', () => {
     ],
   ])(
     'authenticates with %s as the claimed identity only if certificates are not verified',
-    async (_, make, name, code) => {
-      const plane = await servingAuthority(given);
-      const clientCertificate = make();
-      const pending = requestCertificateChain(given.caller.client(plane.port('ads.listening'), clientCertificate), {
+    async (_, createCertificate, name, code) => {
+      const plane = await servingAuthority(authority);
+      const clientCertificate = createCertificate();
+      const pending = requestCertificateChain(authority.caller.client(plane.port('ads.listening'), clientCertificate), {
         csr: createRequest(key, []),
       });
       await expect(pending).rejects.toMatchObject({ code });
@@ -223,11 +227,11 @@ describe('a client', () => {
     ['by default', {}, false],
     ['with the check disabled', { PILOT_ENABLE_XDS_IDENTITY_CHECK: 'false' }, true],
   ])('can report a node of another namespace only if the identity check is disabled: %s', async (_, env, isServed) => {
-    const plane = await servingAuthority(given, env);
-    const bearer = await given.caller.token(cart);
+    const plane = await servingAuthority(authority, env);
+    const bearer = await authority.caller.token(cart);
     const port = plane.port('ads.listening');
-    const chain = await requestCertificateChain(given.caller.client(port), { csr: createRequest(key, []), bearer });
-    const credentials = given.caller.channel({ chain: chain[0]!, key });
+    const chain = await requestCertificateChain(authority.caller.client(port), { csr: createRequest(key, []), bearer });
+    const credentials = authority.caller.channel({ chain: chain[0]!, key });
     const stream = plane.client(port, credentials, serverName).sotw();
     const node = { ...sidecar, metadata: { ...sidecar.metadata, NAMESPACE: 'bank' } };
     stream.send({ node, typeUrl: typeUrls.CDS });

@@ -32,9 +32,13 @@ function intermediateOf(root: Issuer): AuthorityMaterial {
 }
 
 test('LedgerKeeper keeps a root while certificates of an earlier intermediate are valid', async () => {
-  const old = rootOf('old');
-  const [first, second, next] = [intermediateOf(old), intermediateOf(old), intermediateOf(rootOf('next'))];
-  const materials = [first, second, next];
+  const oldRoot = rootOf('old');
+  const [first, secondIssuer, next] = [
+    intermediateOf(oldRoot),
+    intermediateOf(oldRoot),
+    intermediateOf(rootOf('next')),
+  ];
+  const materials = [first, secondIssuer, next];
   const keeper = new LedgerKeeper({
     ledger: new WorkloadLedger({ maxLeafMs: 3_600_000 }),
     idsOf: (authority) => ledgerIdsOf(materials.find(({ id }) => id === authority)!),
@@ -58,29 +62,29 @@ test('LedgerKeeper keeps a root while certificates of an earlier intermediate ar
     logger: silentLogger,
     onIssued: (leaf) => keeper.recordIssued(leaf),
   });
-  const requestCertificate = async (by: AuthorityMaterial, NodeID: string): Promise<void> => {
-    signer = by;
+  const requestCertificate = async (signingAuthority: AuthorityMaterial, NodeID: string): Promise<void> => {
+    signer = signingAuthority;
     const request = create(IstioCertificateRequestSchema, { csr: createRequest(keyOf(), []), metadata: { NodeID } });
     const peer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
     await service.create(toBinary(IstioCertificateRequestSchema, request), peer);
   };
   const ledger = createActor(keeper.effect()).start();
   onTestFinished(() => void ledger.stop());
-  const missing = (): number => {
-    ledger.send({ type: 'leaf-certificates.await', authority: second.id });
+  const missingCount = (): number => {
+    ledger.send({ type: 'leaf-certificates.await', authority: secondIssuer.id });
     return keeper.missing?.count ?? 0;
   };
   await requestCertificate(first, 'a');
-  await requestCertificate(second, 'b');
-  expect(missing()).toBe(2);
+  await requestCertificate(secondIssuer, 'b');
+  expect(missingCount()).toBe(2);
   await requestCertificate(next, 'b');
   keeper.recordArrived({ identity: 'spiffe://td/ns/shop/sa/cart', node: 'b', serialNumber: next.id });
-  expect(missing()).toBe(1);
+  expect(missingCount()).toBe(1);
   await requestCertificate(next, 'a');
   keeper.recordArrived({ identity: 'spiffe://td/ns/shop/sa/cart', node: 'a', serialNumber: next.id });
-  expect(missing()).toBe(0);
+  expect(missingCount()).toBe(0);
   // Earlier versions recorded the signing authority instead of the root.
   const [identity, endsAt] = ['spiffe://td/ns/shop/sa/cart', Date.now() + 60_000];
-  keeper.recordIssued({ identity, node: 'c', authority: second.id, serialNumber: '1', endsAt });
-  expect(missing()).toBe(1);
+  keeper.recordIssued({ identity, node: 'c', authority: secondIssuer.id, serialNumber: '1', endsAt });
+  expect(missingCount()).toBe(1);
 });

@@ -9,7 +9,7 @@ import { WorkloadLedger } from './workload-ledger.ts';
 const hourMs = 3_600_000;
 const cart = { identity: 'spiffe://td/ns/shop/sa/cart', node: 'a' };
 /** An agent of another vendor, which reports no node ID. */
-const foreign = { ...cart, node: '' };
+const foreignAgent = { ...cart, node: '' };
 
 function ledgerOf(): WorkloadLedger {
   return new WorkloadLedger({ maxLeafMs: 24 * hourMs });
@@ -19,7 +19,7 @@ function issue(ledger: WorkloadLedger, authority: string, serialNumber: string, 
   ledger.apply({ issued: { ...workload, authority, serialNumber, endsAt: hours * hourMs } });
 }
 
-const missing = (ledger: WorkloadLedger, authority: string, hours = 0) =>
+const missingRenewals = (ledger: WorkloadLedger, authority: string, hours = 0) =>
   ledger.missingRenewal([authority], hours * hourMs);
 
 describe('a rotation', () => {
@@ -28,36 +28,36 @@ describe('a rotation', () => {
     issue(ledger, 'old', '1', 24);
     issue(ledger, 'new', '2', 30);
     issue(ledger, 'new', '3', 31);
-    expect(missing(ledger, 'old')).toMatchObject({
+    expect(missingRenewals(ledger, 'old')).toMatchObject({
       count: 1,
       workloads: [
         `${cart.identity} a (renewed, but the renewal is not confirmed; certificate expires 1970-01-02T00:00:00.000Z)`,
       ],
     });
     ledger.apply({ arrived: { ...cart, serialNumber: '1' } });
-    expect(missing(ledger, 'old').count).toBe(1);
+    expect(missingRenewals(ledger, 'old').count).toBe(1);
     ledger.apply({ arrived: { ...cart, serialNumber: '2' } });
-    expect(missing(ledger, 'old').count).toBe(0);
-    expect(missing(ledger, 'new').count).toBe(1);
+    expect(missingRenewals(ledger, 'old').count).toBe(0);
+    expect(missingRenewals(ledger, 'new').count).toBe(1);
   });
 
   it('waits until the old certificate expires if a workload reports no arrival', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24);
     issue(ledger, 'new', '2', 40);
-    expect(missing(ledger, 'old', 23.9).count).toBe(1);
-    expect(missing(ledger, 'old', 24).count).toBe(0);
-    expect(missing(ledger, 'new', 24).count).toBe(1);
+    expect(missingRenewals(ledger, 'old', 23.9).count).toBe(1);
+    expect(missingRenewals(ledger, 'old', 24).count).toBe(0);
+    expect(missingRenewals(ledger, 'new', 24).count).toBe(1);
   });
 
   it('waits until the last old certificate expires if a workload reports no node ID', () => {
     const ledger = ledgerOf();
-    issue(ledger, 'old', '1', 24, foreign);
-    issue(ledger, 'old', '2', 20, foreign);
-    issue(ledger, 'new', '3', 40, foreign);
-    ledger.apply({ arrived: { ...foreign, serialNumber: '3' } });
-    expect(missing(ledger, 'old', 23)).toMatchObject({ count: 1, checkAgainAt: 24 * hourMs });
-    expect(missing(ledger, 'old', 24).count).toBe(0);
+    issue(ledger, 'old', '1', 24, foreignAgent);
+    issue(ledger, 'old', '2', 20, foreignAgent);
+    issue(ledger, 'new', '3', 40, foreignAgent);
+    ledger.apply({ arrived: { ...foreignAgent, serialNumber: '3' } });
+    expect(missingRenewals(ledger, 'old', 23)).toMatchObject({ count: 1, checkAgainAt: 24 * hourMs });
+    expect(missingRenewals(ledger, 'old', 24).count).toBe(0);
   });
 
   it('waits for a workload even if other workloads send reports', () => {
@@ -72,7 +72,7 @@ describe('a rotation', () => {
     }
     ledger.apply({ arrived: { ...cart, serialNumber: '3' } });
     ledger.apply({ arrived: { ...cart, serialNumber: '' } });
-    expect(missing(ledger, 'old').count).toBe(1);
+    expect(missingRenewals(ledger, 'old').count).toBe(1);
     expect(ledger.isNewArrival({ ...cart, serialNumber: '2' })).toBe(true);
     ledger.apply({ arrived: { ...cart, serialNumber: '2' } });
     expect(ledger.isNewArrival({ ...cart, serialNumber: '2' })).toBe(false);
@@ -85,10 +85,10 @@ describe('a workload that requests certificates without limit', () => {
     issue(ledger, 'old', '0', 24);
     for (let i = 1; i <= 5_000; i++) issue(ledger, i % 2 === 0 ? 'new' : 'newer', String(i), 30);
     expect([...ledger.lines(0)].length).toBeLessThanOrEqual(11);
-    expect(missing(ledger, 'old', 23.9).count).toBe(1);
-    expect(missing(ledger, 'old', 24).count).toBe(0);
+    expect(missingRenewals(ledger, 'old', 23.9).count).toBe(1);
+    expect(missingRenewals(ledger, 'old', 24).count).toBe(0);
     ledger.apply({ arrived: { ...cart, serialNumber: '5000' } });
-    expect(missing(ledger, 'new', 29).count).toBeGreaterThan(0);
+    expect(missingRenewals(ledger, 'new', 29).count).toBeGreaterThan(0);
   });
 
   it('keeps at least the latest certificate expiry of each authority', () => {
@@ -96,10 +96,10 @@ describe('a workload that requests certificates without limit', () => {
     issue(ledger, 'old', '0', 48);
     for (let i = 1; i <= 100; i++) issue(ledger, 'old', String(i), 24);
     expect([...ledger.lines(0)]).toHaveLength(8);
-    expect(missing(ledger, 'old', 47).count).toBe(1);
+    expect(missingRenewals(ledger, 'old', 47).count).toBe(1);
     issue(ledger, 'new', '101', 24);
     ledger.apply({ arrived: { ...cart, serialNumber: '101' } });
-    expect(missing(ledger, 'old', 1).count).toBe(0);
+    expect(missingRenewals(ledger, 'old', 1).count).toBe(0);
   });
 });
 
@@ -116,8 +116,8 @@ describe('a workload that reports many nodes', () => {
       issue(ledger, 'new', `${workload.node}2`, 30, workload);
       ledger.apply({ arrived: { ...workload, serialNumber: `${workload.node}2` } });
     }
-    expect(missing(ledger, 'old', 23.9).count).toBe(1);
-    expect(missing(ledger, 'old', 24).count).toBe(0);
+    expect(missingRenewals(ledger, 'old', 23.9).count).toBe(1);
+    expect(missingRenewals(ledger, 'old', 24).count).toBe(0);
   });
 
   it('frees entries when its certificates expire', () => {
@@ -143,8 +143,8 @@ it('a namespace with many service accounts evicts only its own entries, whose ce
   issue(ledger, 'new', '100', 30, bank);
   expect(ledger.isNewArrival({ ...bank, serialNumber: '100' })).toBe(true);
   ledger.apply({ arrived: { ...bank, serialNumber: '100' } });
-  expect(missing(ledger, 'old', 19).count).toBe(4);
-  expect(missing(ledger, 'old', 20).count).toBe(0);
+  expect(missingRenewals(ledger, 'old', 19).count).toBe(4);
+  expect(missingRenewals(ledger, 'old', 20).count).toBe(0);
 });
 
 describe('the ledger log', () => {
@@ -167,13 +167,13 @@ describe('the ledger log', () => {
     for (const times of [1, 2]) {
       const read = ledgerOf();
       expect(new LedgerLog(path).readInto(read, 0), `read ${times} times`).toBe(0);
-      expect(missing(read, 'old').count).toBe(1);
+      expect(missingRenewals(read, 'old').count).toBe(1);
     }
     add({ arrived: { ...cart, serialNumber: '2' } });
     for (const _ of [1, 2]) {
       const read = ledgerOf();
       new LedgerLog(path).readInto(read, 0);
-      expect([missing(read, 'old').count, missing(read, 'new').count]).toEqual([0, 1]);
+      expect([missingRenewals(read, 'old').count, missingRenewals(read, 'new').count]).toEqual([0, 1]);
     }
   });
 
@@ -182,11 +182,12 @@ describe('the ledger log', () => {
     const line = (i: number) =>
       `${JSON.stringify({ issued: { ...cart, node: 'n'.repeat(1_000), authority: 'old', serialNumber: `${i}`, endsAt: hourMs } })}\n`;
     const lines = Array.from({ length: 1_000 }, (_, i) => line(i)).join('');
-    for (let written = 0; written < 70 * 1024 * 1024; written += lines.length) appendFileSync(path, lines);
+    for (let writtenBytes = 0; writtenBytes < 70 * 1024 * 1024; writtenBytes += lines.length)
+      appendFileSync(path, lines);
     appendFileSync(path, `${'x'.repeat(3 * 1024 * 1024)}\n{"issued":{"iden`);
     const ledger = ledgerOf();
     expect(new LedgerLog(path).readInto(ledger, 0)).toBeGreaterThan(0);
-    expect(missing(ledger, 'old').count).toBe(1);
+    expect(missingRenewals(ledger, 'old').count).toBe(1);
     expect(statSync(path).size).toBeLessThan(100_000);
   });
 
@@ -196,7 +197,7 @@ describe('the ledger log', () => {
     writeFileSync(path, `${line('old', 24 * hourMs)}\n${line('new', 30 * hourMs)}\n{"arrived":{"node":1}}\n`);
     const ledger = ledgerOf();
     expect(new LedgerLog(path).readInto(ledger, 0)).toBe(1);
-    expect(missing(ledger, 'old', 23.9).count).toBe(1);
-    expect(missing(ledger, 'old', 24).count).toBe(0);
+    expect(missingRenewals(ledger, 'old', 23.9).count).toBe(1);
+    expect(missingRenewals(ledger, 'old', 24).count).toBe(0);
   });
 });

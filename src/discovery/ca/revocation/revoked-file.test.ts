@@ -19,15 +19,15 @@ const file = (): string => join(directory, 'revoked');
 const openFile = (): RevokedFile => new RevokedFile(file(), log);
 
 it('a revoked-credentials file applies from its creation until its removal', () => {
-  const revoked = openFile();
-  expect([revoked.isTokenRevoked('a'), revoked.isCertificateRevoked('0A1B')]).toEqual([false, false]);
+  const revokedFile = openFile();
+  expect([revokedFile.isTokenRevoked('a'), revokedFile.isCertificateRevoked('0A1B')]).toEqual([false, false]);
   writeFileSync(file(), '# stolen laptop\n\ntoken a\n  certificate 0a:1b   # cart\r\n');
-  expect([revoked.isTokenRevoked('a'), revoked.isCertificateRevoked('A1B')]).toEqual([true, true]);
-  expect([revoked.isTokenRevoked('A1B'), revoked.isCertificateRevoked('a')]).toEqual([false, false]);
+  expect([revokedFile.isTokenRevoked('a'), revokedFile.isCertificateRevoked('A1B')]).toEqual([true, true]);
+  expect([revokedFile.isTokenRevoked('A1B'), revokedFile.isCertificateRevoked('a')]).toEqual([false, false]);
   writeFileSync(file(), 'token b\n');
-  expect([revoked.isTokenRevoked('a'), revoked.isTokenRevoked('b')]).toEqual([false, true]);
+  expect([revokedFile.isTokenRevoked('a'), revokedFile.isTokenRevoked('b')]).toEqual([false, true]);
   rmSync(file());
-  expect(revoked.isTokenRevoked('b')).toBe(false);
+  expect(revokedFile.isTokenRevoked('b')).toBe(false);
   expect(warnings).toEqual([]);
 });
 
@@ -42,27 +42,27 @@ it.each<[string, () => void]>([
     },
   ],
 ])('a revoked-credentials file keeps its earlier revocations if it is changed to %s', (_, spoil) => {
-  const revoked = openFile();
+  const revokedFile = openFile();
   writeFileSync(file(), 'token a\ncertificate 1\n');
-  expect(revoked.isTokenRevoked('a')).toBe(true);
+  expect(revokedFile.isTokenRevoked('a')).toBe(true);
   spoil();
-  expect([revoked.isTokenRevoked('a'), revoked.isCertificateRevoked('1')]).toEqual([true, true]);
+  expect([revokedFile.isTokenRevoked('a'), revokedFile.isCertificateRevoked('1')]).toEqual([true, true]);
   expect(warnings).toHaveLength(1);
 });
 
 it('a revoked-credentials file is read again if it becomes readable, and reported once while unreadable', () => {
-  const revoked = openFile();
-  const away = `${file()}-`;
-  writeFileSync(away, 'token a\n');
+  const revokedFile = openFile();
+  const sparePath = `${file()}-`;
+  writeFileSync(sparePath, 'token a\n');
   // Reading a directory as a file fails even for root.
   mkdirSync(file());
-  for (let i = 0; i < 3; i++) expect(revoked.isTokenRevoked('a')).toBe(false);
+  for (let i = 0; i < 3; i++) expect(revokedFile.isTokenRevoked('a')).toBe(false);
   expect(warnings).toMatchObject([{ event: 'revocations.unreadable', file: file() }]);
   rmSync(file(), { recursive: true });
-  renameSync(away, file());
-  expect(revoked.isTokenRevoked('a')).toBe(true);
+  renameSync(sparePath, file());
+  expect(revokedFile.isTokenRevoked('a')).toBe(true);
   chmodSync(file(), 0o600);
-  expect([revoked.isTokenRevoked('a'), warnings.length]).toEqual([true, 1]);
+  expect([revokedFile.isTokenRevoked('a'), warnings.length]).toEqual([true, 1]);
 });
 
 it('a revoked-credentials file revokes nothing if its directory does not exist', () => {
@@ -73,6 +73,6 @@ it.each([
   ['00', '0'],
   ['0a:1B', 'A1B'],
   ['A1B', 'A1B'],
-])('a revoked-credentials file accepts each notation of a serial number: %s', (text, same) => {
-  expect(serialText(text)).toBe(same);
+])('a revoked-credentials file accepts each notation of a serial number: %s', (text, normalized) => {
+  expect(serialText(text)).toBe(normalized);
 });

@@ -26,14 +26,14 @@ afterEach(async () => {
   rmSync(directory, { recursive: true });
 });
 
-async function serving(flags: object, env: NodeJS.ProcessEnv): Promise<ControlPlane> {
+async function startPlane(flags: object, env: NodeJS.ProcessEnv): Promise<ControlPlane> {
   const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0', ...flags }, undefined, env);
   await plane.ready();
   return plane;
 }
 
 /** Certificate presented in a new handshake. */
-function shown(plane: ControlPlane): Promise<Certificate> {
+function presentedCertificate(plane: ControlPlane): Promise<Certificate> {
   return new Promise((resolve, reject) => {
     const options = {
       port: plane.port('ads.listening'),
@@ -49,7 +49,7 @@ function shown(plane: ControlPlane): Promise<Certificate> {
   });
 }
 
-const reported = (plane: ControlPlane, type: string) =>
+const eventsOf = (plane: ControlPlane, type: string) =>
   plane.records.flatMap((record) => (record.kind === 'event' && record.event.type === type ? [record.event] : []));
 
 const rootOf = (name: string) => {
@@ -64,22 +64,22 @@ const rootOf = (name: string) => {
 describe('a certificate from files', () => {
   const authority = createAuthority();
   const fileOf = (name: string): string => join(directory, name);
-  const write = (part: { certificate: string; privateKey: string }): void => {
-    writeFileSync(fileOf('key'), part.privateKey);
-    writeFileSync(fileOf('cert'), part.certificate);
+  const write = (keyPair: { certificate: string; privateKey: string }): void => {
+    writeFileSync(fileOf('key'), keyPair.privateKey);
+    writeFileSync(fileOf('cert'), keyPair.certificate);
   };
   const issue = () => authority.issue(['127.0.0.1']);
-  const begun = async (): Promise<ControlPlane> => {
+  const startWithFiles = async (): Promise<ControlPlane> => {
     writeFileSync(fileOf('ca'), authority.certificate);
     write(issue());
     const flags = { caCertFile: fileOf('ca'), tlsCertFile: fileOf('cert'), tlsKeyFile: fileOf('key') };
-    return serving(flags, { XDS_AUTH: 'false' });
+    return startPlane(flags, { XDS_AUTH: 'false' });
   };
   const showing = (plane: ControlPlane, serialNumber: string) =>
-    eventually('it is shown', async () => (await shown(plane)).serialNumber === serialNumber);
+    eventually('it is shown', async () => (await presentedCertificate(plane)).serialNumber === serialNumber);
 
   it('is replaced three times without closing streams', async () => {
-    const plane = await begun();
+    const plane = await startWithFiles();
     const trusted = credentials.createSsl(Buffer.from(authority.certificate));
     const stream = plane.client(plane.port('ads.listening'), trusted).sotw();
     stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
@@ -89,13 +89,13 @@ describe('a certificate from files', () => {
       write(next);
       await showing(plane, next.serialNumber);
     }
-    expect(reported(plane, 'certificate.changed')).toHaveLength(3);
+    expect(eventsOf(plane, 'certificate.changed')).toHaveLength(3);
     stream.send({ typeUrl: typeUrls.LDS });
     expect((await stream.next()).typeUrl).toBe(typeUrls.LDS);
     expect(plane.deviations()).toEqual([]);
   });
 
-  const broken: [string, () => void, RegExp][] = [
+  const brokenFiles: [string, () => void, RegExp][] = [
     [
       'the key of another certificate',
       () => writeFileSync(fileOf('key'), issue().privateKey),
@@ -113,15 +113,15 @@ describe('a certificate from files', () => {
     ],
     ['no certificate', () => rmSync(fileOf('cert')), /ENOENT/],
   ];
-  it.each(broken)(
+  it.each(brokenFiles)(
     'is kept if its files change to %s, and replaced after the error is corrected',
-    async (_, spoil, why) => {
-      const plane = await begun();
-      const { serialNumber } = await shown(plane);
+    async (_, spoil, reason) => {
+      const plane = await startWithFiles();
+      const { serialNumber } = await presentedCertificate(plane);
       spoil();
-      await eventually('it is refused', async () => reported(plane, 'certificate.rejected').length > 0);
-      expect(reported(plane, 'certificate.rejected')[0]?.reason).toMatch(why);
-      expect((await shown(plane)).serialNumber).toBe(serialNumber);
+      await eventually('it is refused', async () => eventsOf(plane, 'certificate.rejected').length > 0);
+      expect(eventsOf(plane, 'certificate.rejected')[0]?.reason).toMatch(reason);
+      expect((await presentedCertificate(plane)).serialNumber).toBe(serialNumber);
       const next = issue();
       write(next);
       await showing(plane, next.serialNumber);
@@ -139,7 +139,7 @@ describe('a certificate signed by the authority', () => {
     });
 
   it('is reissued after each of three rotations without closing streams', async () => {
-    const plane = await serving({}, { SELF_SIGNED_CA_DIR: directory, XDS_AUTH: 'false' });
+    const plane = await startPlane({}, { SELF_SIGNED_CA_DIR: directory, XDS_AUTH: 'false' });
     const caller = new CertificateCaller(directory);
     const stream = plane.client(plane.port('ads.listening'), caller.channel(), serverName).sotw();
     stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
@@ -153,7 +153,7 @@ describe('a certificate signed by the authority', () => {
       });
       const { signer } = await page(plane);
       signers.add(signer.id);
-      expect((await shown(plane)).authorityKeyId).toBe(signer.id);
+      expect((await presentedCertificate(plane)).authorityKeyId).toBe(signer.id);
     }
     stream.send({ typeUrl: typeUrls.LDS });
     expect((await stream.next()).typeUrl).toBe(typeUrls.LDS);
@@ -169,9 +169,9 @@ describe('a certificate signed by the authority', () => {
       return certificate;
     };
     let root = plug();
-    const plane = await serving({}, { SELF_SIGNED_CA_DIR: join(directory, 'state'), ROOT_CA_DIR: plugged });
+    const plane = await startPlane({}, { SELF_SIGNED_CA_DIR: join(directory, 'state'), ROOT_CA_DIR: plugged });
     for (let i = 0; i < 4; i++) {
-      expect((await shown(plane)).authorityKeyId).toBe(root.subjectKeyId);
+      expect((await presentedCertificate(plane)).authorityKeyId).toBe(root.subjectKeyId);
       if (i === 3) break;
       root = plug();
       await eventually('it signs alone', async () => {
@@ -191,8 +191,8 @@ describe('isCertificateDue', () => {
     const certificate = readCertificate(issueRoot(privateKey, { organization: 'a', commonName: 'b' }, life));
     return buildAuthorityMaterial({ certificate, privateKey }, [], [certificate], new Date(now));
   };
-  const [short, long] = [authorityOf(now + 9 * hour), authorityOf(now + 90 * hour)];
-  const activeWith = (serverAuthority: typeof short, ...trusted: (typeof short)[]) => ({
+  const [shortLived, longLived] = [authorityOf(now + 9 * hour), authorityOf(now + 90 * hour)];
+  const activeWith = (serverAuthority: typeof shortLived, ...trusted: (typeof shortLived)[]) => ({
     material: serverAuthority,
     serverAuthority,
     authorities: trusted,
@@ -203,22 +203,28 @@ describe('isCertificateDue', () => {
       trusted.map(({ root }) => root),
     ),
   });
-  const expiring = issueControlPlaneCertificate(activeWith(short, short), ['a'], new Date(now));
+  const expiring = issueControlPlaneCertificate(activeWith(shortLived, shortLived), ['a'], new Date(now));
 
   it.each([
-    ['true if its root is no longer trusted', true, activeWith(long, long), 0],
-    ['false while its root is trusted', false, activeWith(long, long, short), 0],
-    ['true if less than a third of its lifetime remains', true, activeWith(long, long, short), 7],
-    ['false if a new certificate would expire at the same time', false, activeWith(short, short), 7],
-    ['true if the clock was set back to before its start', true, activeWith(short, short), -30],
+    ['true if its root is no longer trusted', true, activeWith(longLived, longLived), 0],
+    ['false while its root is trusted', false, activeWith(longLived, longLived, shortLived), 0],
+    ['true if less than a third of its lifetime remains', true, activeWith(longLived, longLived, shortLived), 7],
+    ['false if a new certificate would expire at the same time', false, activeWith(shortLived, shortLived), 7],
+    ['true if the clock was set back to before its start', true, activeWith(shortLived, shortLived), -30],
   ])('returns %s', (_, isDue, authority, hours) => {
     expect(isCertificateDue(expiring, authority, new Date(now + hours * hour))).toBe(isDue);
   });
 
   it('port certificates of an expired authority are replaced immediately by the next authority', () => {
-    const after = new Date(now + 24 * hour);
-    const ofExpired = issueControlPlaneCertificate(activeWith(short, short), ['istiod'], after);
-    expect(isCertificateDue(ofExpired, activeWith(short, short), after)).toBe(false);
-    expect(isCertificateDue(ofExpired, activeWith(long, long, short), after)).toBe(true);
+    const afterExpiry = new Date(now + 24 * hour);
+    const expiredIssuerCertificate = issueControlPlaneCertificate(
+      activeWith(shortLived, shortLived),
+      ['istiod'],
+      afterExpiry,
+    );
+    expect(isCertificateDue(expiredIssuerCertificate, activeWith(shortLived, shortLived), afterExpiry)).toBe(false);
+    expect(isCertificateDue(expiredIssuerCertificate, activeWith(longLived, longLived, shortLived), afterExpiry)).toBe(
+      true,
+    );
   });
 });

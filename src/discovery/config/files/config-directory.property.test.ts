@@ -67,10 +67,10 @@ const fileChange: fc.Arbitrary<FileChange> = fc.oneof(
       ({ file, content }): FileChange =>
         (root) => {
           const path = join(root, file);
-          const created = mkdirSync(dirname(path), { recursive: true });
+          const createdDirectory = mkdirSync(dirname(path), { recursive: true });
           rmSync(path, { recursive: true, force: true });
           writeFileSync(path, content);
-          return [path, ...(created === undefined ? [] : [created])];
+          return [path, ...(createdDirectory === undefined ? [] : [createdDirectory])];
         },
     ),
   },
@@ -89,13 +89,13 @@ const fileChange: fc.Arbitrary<FileChange> = fc.oneof(
     arbitrary: fc.record({ from: name, to: name }).map(
       ({ from, to }): FileChange =>
         (root) => {
-          const created = mkdirSync(dirname(join(root, to)), { recursive: true });
+          const createdDirectory = mkdirSync(dirname(join(root, to)), { recursive: true });
           try {
             renameSync(join(root, from), join(root, to));
           } catch {
-            return created === undefined ? [] : [created];
+            return createdDirectory === undefined ? [] : [createdDirectory];
           }
-          return [join(root, from), join(root, to), ...(created === undefined ? [] : [created])];
+          return [join(root, from), join(root, to), ...(createdDirectory === undefined ? [] : [createdDirectory])];
         },
     ),
   },
@@ -143,51 +143,53 @@ class PlainReading {
       return readConfigFile(path, readFileSync(path, 'utf8'), { creationTimestamp: 0 });
     });
     // The first object of each key applies, even if it was rejected.
-    const refused = new Map<string, Config>();
+    const rejectedByKey = new Map<string, Config>();
     const isDefined = new Set<string>();
     const repetitions: Problem[] = [];
-    const good: Config[] = [];
+    const goodConfigs: Config[] = [];
     for (const { configs, standIns } of contents) {
       for (const config of [...configs, ...standIns].sort((a, b) => a.source!.line - b.source!.line)) {
         const { standsFor } = config;
         const key = standsFor === undefined ? configKeyText(config) : keyTextOf(standsFor.key);
         if (standsFor === undefined) {
-          if (refused.has(key)) repetitions.push(repetition(config, refused.get(key)!)[0]!);
-          else good.push(config);
+          if (rejectedByKey.has(key)) repetitions.push(repetition(config, rejectedByKey.get(key)!)[0]!);
+          else goodConfigs.push(config);
           isDefined.add(key);
-        } else if (key !== '' && !isDefined.has(key) && !refused.has(key)) refused.set(key, config);
+        } else if (key !== '' && !isDefined.has(key) && !rejectedByKey.has(key)) rejectedByKey.set(key, config);
       }
     }
-    const valid = withoutRepetitions(good);
+    const valid = withoutRepetitions(goodConfigs);
     const problems = [...contents.flatMap((content) => content.problems), ...valid.problems, ...repetitions];
     const shadowed = (key: string): string | undefined =>
-      isDefined.has(key) ? refused.get(key)?.source?.file : undefined;
+      isDefined.has(key) ? rejectedByKey.get(key)?.source?.file : undefined;
     const errors = problems.filter(({ severity }) => severity === 'error');
-    const named = new Set(errors.flatMap(({ key }) => (key === undefined ? [] : configKeyText(key))));
-    const bad = new Set(errors.filter(({ key }) => key === undefined).map(({ file }) => file));
+    const rejectedKeys = new Set(errors.flatMap(({ key }) => (key === undefined ? [] : configKeyText(key))));
+    const unreadableFiles = new Set(errors.filter(({ key }) => key === undefined).map(({ file }) => file));
     const now = new Map(valid.configs.map((config) => [configKeyText(config), config]));
-    const kept = [...this.#previous].filter(
+    const keptEntries = [...this.#previous].filter(
       ([key, { standsFor, source }]) =>
         standsFor === undefined &&
         !now.has(key) &&
-        (named.has(key) || bad.has(source!.file)) &&
+        (rejectedKeys.has(key) || unreadableFiles.has(source!.file)) &&
         (shadowed(key) === undefined || shadowed(key) === source!.file),
     );
-    for (const [key, config] of kept) now.set(key, config);
+    for (const [key, config] of keptEntries) now.set(key, config);
     const isThere = ({ standsFor, source }: Config): boolean =>
       standsFor!.key === undefined
-        ? kept.some(([, { kind, source: from }]) => kind === standsFor!.kind && from?.file === source?.file)
+        ? keptEntries.some(([, { kind, source: from }]) => kind === standsFor!.kind && from?.file === source?.file)
         : now.has(configKeyText(standsFor!.key));
     const standIns = contents.flatMap((content) => content.standIns).filter((config) => !isThere(config));
-    const unread = [...this.#previous.values()].filter(({ standsFor, source }) => standsFor && bad.has(source!.file));
+    const keptStandIns = [...this.#previous.values()].filter(
+      ({ standsFor, source }) => standsFor && unreadableFiles.has(source!.file),
+    );
     const widest = standIns.toSorted((a, b) => Number(a.standsFor!.isScopeKnown) - Number(b.standsFor!.isScopeKnown));
-    for (const config of [...widest, ...unread]) {
+    for (const config of [...widest, ...keptStandIns]) {
       const key = configKeyText(config);
       if (!now.has(key)) now.set(key, config);
     }
-    const known = this.#problems;
+    const previousProblems = this.#problems;
     this.#problems = new Map(problems.map((problem) => [problemText(problem), problem.file]));
-    const still = new Set(this.#problems.values());
+    const problemFiles = new Set(this.#problems.values());
     const previous = new ConfigSnapshot([...this.#previous.values()]);
     this.#previous = now;
     const snapshot = new ConfigSnapshot([...now.values()]);
@@ -196,8 +198,8 @@ class PlainReading {
       changes: snapshot.changesSince(previous),
       version: snapshot.version,
       problemCount: problems.length,
-      problems: problems.map(problemText).filter((one) => !known.has(one)),
-      recovered: [...new Set(known.values())].filter((file) => !still.has(file)).sort(),
+      problems: problems.map(problemText).filter((one) => !previousProblems.has(one)),
+      recovered: [...new Set(previousProblems.values())].filter((file) => !problemFiles.has(file)).sort(),
     };
   }
 }
@@ -214,25 +216,30 @@ it('reading only the changed files has the same result as reading all files', as
           for (const changeSets of [[], ...batches]) {
             const paths = changeSets.flatMap((one) => one(root));
             const expected = await plain.read(root);
-            const reading = await directory.read(paths);
-            if (reading.outcome !== 'read') throw new Error('missing');
+            const incrementalReading = await directory.read(paths);
+            if (incrementalReading.outcome !== 'read') throw new Error('missing');
             expect(new Map(directory.snapshot.byKey)).toEqual(new Map(expected.snapshot.byKey));
             expect(directory.snapshot.set).toEqual(expected.snapshot.set);
-            expect(reading.version).toBe(expected.version);
-            expect(reading.changes).toEqual(expected.changes);
-            expect(reading.problemCount).toBe(expected.problemCount);
-            expect(reading.recovered).toEqual(expected.recovered);
-            const messages = reading.problems.map(fullProblemText);
-            const withoutColumn = expected.problems.map((one) =>
+            expect(incrementalReading.version).toBe(expected.version);
+            expect(incrementalReading.changes).toEqual(expected.changes);
+            expect(incrementalReading.problemCount).toBe(expected.problemCount);
+            expect(incrementalReading.recovered).toEqual(expected.recovered);
+            const messages = incrementalReading.problems.map(fullProblemText);
+            const expectedTexts = expected.problems.map((one) =>
               one.replace(/:(\d+):\d+: /, ':$1: ').replace(/ \[\w+\]$/, ''),
             );
             expect(messages.map((one) => one.replace(/:(\d+): /, ': ')).sort()).toEqual(
-              withoutColumn.map((one) => one.replace(/:(\d+): /, ': ')).sort(),
+              expectedTexts.map((one) => one.replace(/:(\d+): /, ': ')).sort(),
             );
             const { snapshot } = directory;
-            const again = await directory.read();
-            expect(again).toMatchObject({ outcome: 'read', version: reading.version, problems: [], recovered: [] });
-            expect(again).toHaveProperty('changes', []);
+            const repeatedReading = await directory.read();
+            expect(repeatedReading).toMatchObject({
+              outcome: 'read',
+              version: incrementalReading.version,
+              problems: [],
+              recovered: [],
+            });
+            expect(repeatedReading).toHaveProperty('changes', []);
             expect(new Map(directory.snapshot.byKey)).toEqual(new Map(snapshot.byKey));
           }
         } finally {

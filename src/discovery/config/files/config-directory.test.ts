@@ -22,10 +22,10 @@ function write(name: string, text: string): void {
 }
 
 /** A VirtualService that routes all requests to one host. */
-function route(name: string, host: string, extra = ''): string {
+function route(name: string, host: string, extraSpec = ''): string {
   return `apiVersion: networking.istio.io/v1
 kind: VirtualService
-metadata: {name: ${name}, namespace: shop${extra}}
+metadata: {name: ${name}, namespace: shop${extraSpec}}
 spec:
   hosts: [${name}.example.com]
   http:
@@ -34,9 +34,9 @@ spec:
 }
 
 async function read(paths: readonly string[] = []): Promise<Extract<DirectoryReading, { outcome: 'read' }>> {
-  const reading = await directory.read(paths);
-  if (reading.outcome !== 'read') throw new Error(`the directory is ${reading.outcome}`);
-  return reading;
+  const directoryReading = await directory.read(paths);
+  if (directoryReading.outcome !== 'read') throw new Error(`the directory is ${directoryReading.outcome}`);
+  return directoryReading;
 }
 
 const keys = (): string[] => [...directory.snapshot.byKey.keys()].sort();
@@ -107,9 +107,9 @@ describe('ConfigDirectory', () => {
     write('a.yaml', `${route('a', 'x.com')}---\n${route('b', 'x.com')}`);
     await read();
     write('a.yaml', `${route('a', 'y.com').replace('route:', 'roote:')}---\n${route('b', 'y.com')}`);
-    const reading = await read();
-    expect(reading.changes).toEqual([{ key: 'VirtualService/shop/b', event: 'update' }]);
-    expect(reading.problems).toMatchObject([
+    const directoryReading = await read();
+    expect(directoryReading.changes).toEqual([{ key: 'VirtualService/shop/b', event: 'update' }]);
+    expect(directoryReading.problems).toMatchObject([
       {
         place: { file: join(root, 'a.yaml') },
         object: 'VirtualService shop/a',
@@ -124,9 +124,9 @@ describe('ConfigDirectory', () => {
     write('a.yaml', `${route('a', 'x.com')}---\n${route('b', 'x.com')}`);
     await read();
     write('a.yaml', 'spec: {hosts: [');
-    const reading = await read();
-    expect(reading.changes).toEqual([]);
-    expect(reading.problems[0]).toMatchObject({ place: { file: join(root, 'a.yaml'), line: 1 } });
+    const directoryReading = await read();
+    expect(directoryReading.changes).toEqual([]);
+    expect(directoryReading.problems[0]).toMatchObject({ place: { file: join(root, 'a.yaml'), line: 1 } });
     expect(keys()).toEqual(['VirtualService/shop/a', 'VirtualService/shop/b']);
   });
 
@@ -202,15 +202,15 @@ describe('ConfigDirectory', () => {
       Object.fromEntries(names.map((name) => [`${name}.yaml`, route(name, host)])),
     );
     const mount = await switchedMount(root, versions, 60);
-    const seen = new Set<string>();
+    const seenVersions = new Set<string>();
     try {
       // On a busy machine, the other process may be too slow to switch the link during sixty reads.
-      for (let i = 0; i < 60 || seen.size < 2; i++) {
+      for (let i = 0; i < 60 || seenVersions.size < 2; i++) {
         await directory.read();
         const specs = [...directory.snapshot.byKey.values()].map(({ spec }) => JSON.stringify(spec));
         const hosts = new Set(specs.map((spec) => /\w+\.test/.exec(spec)?.[0]));
         expect(hosts.size).toBe(1);
-        seen.add([...hosts].join());
+        seenVersions.add([...hosts].join());
       }
     } finally {
       await mount.stop();

@@ -45,19 +45,19 @@ async function read(
   directory: ConfigDirectory,
   ...paths: string[]
 ): Promise<Extract<DirectoryReading, { outcome: 'read' }>> {
-  const reading = await directory.read(paths.map((path) => join(root, path)));
-  if (reading.outcome !== 'read') throw new Error(`the directory is ${reading.outcome}`);
-  return reading;
+  const directoryReading = await directory.read(paths.map((path) => join(root, path)));
+  if (directoryReading.outcome !== 'read') throw new Error(`the directory is ${directoryReading.outcome}`);
+  return directoryReading;
 }
 
-const limited = (limits: Partial<typeof defaultConfigLimits>): ConfigDirectory =>
+const limitedDirectory = (limits: Partial<typeof defaultConfigLimits>): ConfigDirectory =>
   new ConfigDirectory(root, { ...defaultConfigLimits, ...limits });
 
 describe('a configuration file that is too large', () => {
   it('is rejected with its size and a remedy, and its last valid content still applies', async () => {
     write('a.yaml', entry('a'));
     write('b.yaml', entry('b'));
-    const directory = limited({ maxFileBytes: 1_000 });
+    const directory = limitedDirectory({ maxFileBytes: 1_000 });
     await read(directory);
     appendFileSync(join(root, 'a.yaml'), `# ${'x'.repeat(2_000)}\n`);
     write('b.yaml', entry('b2'));
@@ -74,13 +74,13 @@ describe('a configuration file that is too large', () => {
   it('is never read completely, and does not exhaust the memory', async () => {
     write('a.yaml', '');
     truncateSync(join(root, 'a.yaml'), 2 ** 40);
-    const { problems } = await read(limited({}));
+    const { problems } = await read(limitedDirectory({}));
     expect(problems[0]?.message).toMatch(/1099511627776 bytes, the limit .* is 8388608:/);
   });
 
   it('is rejected while the total exceeds the limit, and accepted when another file is removed', async () => {
     for (const name of ['a', 'b', 'c']) write(`${name}.yaml`, `${entry(name)}# ${'x'.repeat(500)}\n`);
-    const directory = limited({ maxBytes: 1_400 });
+    const directory = limitedDirectory({ maxBytes: 1_400 });
     const { problems } = await read(directory);
     expect(problems).toMatchObject([{ place: { file: join(root, 'c.yaml') } }]);
     expect(problems[0]?.message).toContain('PILOT_CONFIG_MAX_BYTES');
@@ -97,12 +97,12 @@ describe('a path that is not a regular file', () => {
     ['a named pipe', (path: string) => void execFileSync('mkfifo', [path])],
     ['one of a kernel file system', (path: string) => symlinkSync('/proc/kmsg', path)],
     ['a device', (path: string) => symlinkSync('/dev/zero', path)],
-  ])('is not read if it is %s', async (kind, make) => {
+  ])('is not read if it is %s', async (kind, createFile) => {
     write('a.yaml', entry('a'));
-    const directory = limited({});
+    const directory = limitedDirectory({});
     await read(directory);
     rmSync(join(root, 'a.yaml'));
-    make(join(root, 'a.yaml'));
+    createFile(join(root, 'a.yaml'));
     expect((await read(directory)).problems[0]?.message).toContain(`must be a regular file, is ${kind}`);
     expect(namesIn(directory)).toEqual(['a']);
   });
@@ -124,7 +124,7 @@ describe('a directory tree that is too large', () => {
   it('is reported at the link to it, and all other files are read', async () => {
     write('a.yaml', entry('a'));
     symlinkSync(makeTree(), join(root, '0-first'));
-    const directory = limited({ maxEntries });
+    const directory = limitedDirectory({ maxEntries });
     const { problems } = await read(directory);
     expect(problems).toMatchObject([{ severity: 'error', place: { file: join(root, '0-first') } }]);
     expect(problems[0]?.message).toContain('PILOT_CONFIG_MAX_ENTRIES');
@@ -146,7 +146,7 @@ describe('a directory tree that is too large', () => {
     write('a.yaml', entry('a'));
     const tree = makeTree();
     symlinkSync(tree, join(root, '0-first'));
-    const directory = limited({ maxEntries });
+    const directory = limitedDirectory({ maxEntries });
     await read(directory);
     thinOut(tree);
     write('a.yaml', entry('b'));
@@ -162,7 +162,7 @@ describe('a directory tree that is too large', () => {
   it('is walked again when the link changes to another tree', async () => {
     const tree = makeTree();
     symlinkSync(tree, join(root, 'a'));
-    const directory = limited({ maxEntries });
+    const directory = limitedDirectory({ maxEntries });
     await read(directory);
     rmSync(join(root, 'a'));
     mkdirSync(join(parent, 'other'));
@@ -175,18 +175,18 @@ describe('a directory tree that is too large', () => {
   it('is walked again every minute', async () => {
     const tree = makeTree();
     symlinkSync(tree, join(root, 'a'));
-    const directory = limited({ maxEntries });
+    const directory = limitedDirectory({ maxEntries });
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     try {
-      const reported: string[] = [];
-      const stop = directory.watch({ changed: (path) => void reported.push(path), failed: () => {} });
+      const reportedPaths: string[] = [];
+      const stop = directory.watch({ changed: (path) => void reportedPaths.push(path), failed: () => {} });
       await read(directory);
       thinOut(tree);
       await read(directory);
       expect(namesIn(directory)).toEqual([]);
       vi.advanceTimersByTime(60_000);
       stop();
-      expect(reported).toContain(root);
+      expect(reportedPaths).toContain(root);
       await directory.read([root]);
       expect(namesIn(directory)).toEqual(['found']);
     } finally {
@@ -198,7 +198,7 @@ describe('a directory tree that is too large', () => {
     for (const name of ['b', 'c']) write(`${name}.yaml`, entry(name));
     const tree = makeTree();
     symlinkSync(tree, join(root, 'a'));
-    const directory = limited({ maxEntries });
+    const directory = limitedDirectory({ maxEntries });
     await read(directory);
     writeFileSync(join(tree, '3/new.txt'), '');
     for (const name of ['b', 'c']) write(`${name}.yaml`, entry(`${name}2`));
@@ -209,7 +209,7 @@ describe('a directory tree that is too large', () => {
   it('is walked and read when other trees that exhausted the limit have shrunk', async () => {
     write('z/a.yaml', entry('a'));
     for (const name of ['b', 'c', 'd']) for (let i = 0; i <= maxEntries; i++) write(`${name}/${i}.txt`, '');
-    const directory = limited({ maxEntries });
+    const directory = limitedDirectory({ maxEntries });
     await read(directory);
     await read(directory);
     expect(namesIn(directory)).toEqual(['a']);
@@ -219,7 +219,7 @@ describe('a directory tree that is too large', () => {
   it('keeps its active objects when it grows beyond the limit', async () => {
     write('a.yaml', entry('a'));
     write('sub/b.yaml', entry('b'));
-    const directory = limited({ maxEntries });
+    const directory = limitedDirectory({ maxEntries });
     await read(directory);
     for (let i = 0; i < maxEntries; i++) write(`sub/${i}.txt`, '');
     expect((await read(directory)).problems).toMatchObject([{ place: { file: join(root, 'sub') } }]);
@@ -239,7 +239,7 @@ describe('a directory tree that is too large', () => {
     write('a.yaml', entry('a'));
     symlinkSync('..hidden/0', join(root, 'b'));
     symlinkSync('..hidden/0', join(root, 'c'));
-    const directory = limited({ maxEntries });
+    const directory = limitedDirectory({ maxEntries });
     expect((await read(directory)).problems.length).toBeGreaterThan(0);
     expect(namesIn(directory)).toEqual(['a']);
   });
@@ -247,7 +247,7 @@ describe('a directory tree that is too large', () => {
   it('is not walked if it is in a kernel file system', async () => {
     write('a.yaml', entry('a'));
     symlinkSync('/proc', join(root, 'proc'));
-    const directory = limited({});
+    const directory = limitedDirectory({});
     expect((await read(directory)).problems).toMatchObject([
       {
         place: { file: join(root, 'proc') },
@@ -261,7 +261,7 @@ describe('a directory tree that is too large', () => {
     write('a.yaml', entry('a'));
     write(`${'d/'.repeat(31)}b.yaml`, entry('b'));
     write(`${'d/'.repeat(40)}c.yaml`, entry('c'));
-    const directory = limited({});
+    const directory = limitedDirectory({});
     expect((await read(directory)).problems).toMatchObject([
       {
         message: expect.stringMatching(
@@ -275,15 +275,15 @@ describe('a directory tree that is too large', () => {
   it('is watched up to the limit and causes a warning, and other trees are watched completely', async () => {
     write('a.yaml', entry('a'));
     symlinkSync(makeTree(), join(root, '0-first'));
-    const [reported, failures]: [Set<string>, unknown[]] = [new Set(), []];
+    const [reportedPaths, failures]: [Set<string>, unknown[]] = [new Set(), []];
     const stop = watchDirectory(
       root,
-      { changed: (path) => void reported.add(path), failed: (error) => void failures.push(error) },
+      { changed: (path) => void reportedPaths.add(path), failed: (error) => void failures.push(error) },
       { ...defaultConfigLimits, maxEntries },
     );
     await eventually('it is told', () => failures.length > 0);
     write('a.yaml', entry('b'));
-    await eventually('the change is seen', () => reported.has(join(root, 'a.yaml')));
+    await eventually('the change is seen', () => reportedPaths.has(join(root, 'a.yaml')));
     stop();
     expect(failures.map(String)).toEqual([expect.stringContaining('more than 200 entries')]);
   });
@@ -296,7 +296,7 @@ describe('a single changed file', () => {
     symlinkSync('../linked.yaml', join(root, 'linked.yaml'));
     write('large.yaml', `# ${'x'.repeat(2_000)}`);
     symlinkSync('/dev/zero', join(root, 'zero.yaml'));
-    const directory = limited({ maxFileBytes: 1_000 });
+    const directory = limitedDirectory({ maxFileBytes: 1_000 });
     await read(directory);
     write('b.yaml', entry('b2'));
     write('c.yaml', entry('c2'));
@@ -308,24 +308,24 @@ describe('a single changed file', () => {
   });
 
   it('is reported together with its directory if too many files change at the same time', async () => {
-    const reported: string[] = [];
-    const stop = watchDirectory(root, { changed: (path) => void reported.push(path), failed: () => {} });
+    const reportedPaths: string[] = [];
+    const stop = watchDirectory(root, { changed: (path) => void reportedPaths.push(path), failed: () => {} });
     for (let i = 0; i < 2_000; i++) write(`${i}.yaml`, entry(`a${i}`));
-    await eventually('it is told', () => reported.includes(root));
+    await eventually('it is told', () => reportedPaths.includes(root));
     stop();
-    expect(reported.length).toBeLessThan(300);
+    expect(reportedPaths.length).toBeLessThan(300);
   });
 
   it('is detected in a large directory that is moved into the watched directory', async () => {
     for (let i = 0; i < 500; i++) write(`../stage/${i % 50}/${i}.yaml`, entry(`a${i}`));
-    const reported = new Set<string>();
-    const stop = watchDirectory(root, { changed: (path) => void reported.add(path), failed: () => {} });
+    const reportedPaths = new Set<string>();
+    const stop = watchDirectory(root, { changed: (path) => void reportedPaths.add(path), failed: () => {} });
     renameSync(join(parent, 'stage'), join(root, 'moved'));
-    await eventually('the move is seen', () => reported.has(join(root, 'moved')));
+    await eventually('the move is seen', () => reportedPaths.has(join(root, 'moved')));
     await eventually('what changes in it is seen', () => {
       // The directory is reported until it is completely watched.
       write('moved/49/new.yaml', entry('new'));
-      return reported.has(join(root, 'moved/49/new.yaml'));
+      return reportedPaths.has(join(root, 'moved/49/new.yaml'));
     });
     stop();
   });

@@ -17,7 +17,7 @@ let root: string;
 let directory: ConfigDirectory;
 let stop: StopWatching;
 /** All reported paths. */
-let reported: string[];
+let reportedPaths: string[];
 let readings: number;
 
 beforeEach(() => {
@@ -32,17 +32,17 @@ afterEach(() => {
 });
 
 /** Starts like the chart: waits 20 ms after the first reported path, then reads the batch. */
-function begin(): void {
+function startWatch(): void {
   directory = new ConfigDirectory(root);
-  reported = [];
+  reportedPaths = [];
   readings = 0;
-  let due: string[] = [];
+  let duePaths: string[] = [];
   let isReading = false;
   const read = async (): Promise<void> => {
-    if (isReading || due.length === 0) return;
+    if (isReading || duePaths.length === 0) return;
     isReading = true;
-    const paths = due;
-    due = [];
+    const paths = duePaths;
+    duePaths = [];
     await directory.read(paths);
     readings++;
     isReading = false;
@@ -50,9 +50,9 @@ function begin(): void {
   };
   stop = watchDirectory(root, {
     changed: (path) => {
-      reported.push(path);
-      if (due.length === 0) setTimeout(read, 20);
-      due.push(path);
+      reportedPaths.push(path);
+      if (duePaths.length === 0) setTimeout(read, 20);
+      duePaths.push(path);
     },
     failed: (error) => expect.fail(String(error)),
   });
@@ -69,7 +69,7 @@ function write(name: string, text: string): void {
 const address = (name = 'a'): unknown =>
   (directory.snapshot.byKey.get(`WorkloadEntry/shop/${name}`)?.spec as { address?: string } | undefined)?.address;
 
-async function until(holds: () => boolean): Promise<void> {
+async function waitUntil(holds: () => boolean): Promise<void> {
   const start = performance.now();
   while (!holds()) {
     // Safety limit for a machine that runs ten other tasks.
@@ -79,8 +79,8 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 /** Starts the watch before the first read, like the chart. */
-async function begun(): Promise<void> {
-  begin();
+async function startAndRead(): Promise<void> {
+  startWatch();
   await directory.read();
 }
 
@@ -94,13 +94,13 @@ function mount(version: string, text: string): void {
 describe('the watch of a changed file', () => {
   it('reports only the changed file, which applies immediately', async () => {
     write('a.yaml', entry('10.0.0.1'));
-    await begun();
+    await startAndRead();
     const took: number[] = [];
     for (let i = 2; i < 12; i++) {
-      reported.length = 0;
+      reportedPaths.length = 0;
       write('a.yaml', entry(`10.0.0.${i}`));
-      took.push(await msWithoutQueueing([process.pid], () => until(() => address() === `10.0.0.${i}`)));
-      expect(new Set(reported)).toEqual(new Set([join(root, 'a.yaml')]));
+      took.push(await msWithoutQueueing([process.pid], () => waitUntil(() => address() === `10.0.0.${i}`)));
+      expect(new Set(reportedPaths)).toEqual(new Set([join(root, 'a.yaml')]));
     }
     // The time includes up to 20 ms of batching. The median tolerates single delays on a busy machine.
     expect(took.sort((a, b) => a - b)[1]).toBeLessThan(60);
@@ -108,90 +108,90 @@ describe('the watch of a changed file', () => {
 
   it('detects a change shortly after another one', async () => {
     write('a.yaml', entry('10.0.0.1'));
-    await begun();
+    await startAndRead();
     for (let i = 2; i < 30; i++) {
       write('a.yaml', entry(`10.0.0.${i}`));
       await sleep(i);
     }
-    await until(() => address() === '10.0.0.29');
+    await waitUntil(() => address() === '10.0.0.29');
   });
 
   it('detects a file that is replaced, appended to, or removed', async () => {
     write('a.yaml', entry('10.0.0.1'));
-    await begun();
+    await startAndRead();
     write('.a.yaml.tmp', entry('10.0.0.2'));
     renameSync(join(root, '.a.yaml.tmp'), join(root, 'a.yaml'));
-    await until(() => address() === '10.0.0.2');
+    await waitUntil(() => address() === '10.0.0.2');
     appendFileSync(join(root, 'a.yaml'), `---\n${entry('10.0.0.3', 'b')}`);
-    await until(() => address('b') === '10.0.0.3');
+    await waitUntil(() => address('b') === '10.0.0.3');
     rmSync(join(root, 'a.yaml'));
-    await until(() => address() === undefined);
+    await waitUntil(() => address() === undefined);
   });
 
   it('ignores temporary files of editors', async () => {
     write('a.yaml', entry('10.0.0.1'));
-    await begun();
+    await startAndRead();
     const text = entry('10.0.0.9', 'temporary');
     for (const name of ['.a.yaml.swp', '4913', 'a.yaml~', '#a.yaml#', '.#a.yaml']) write(name, text);
     renameSync(join(root, 'a.yaml'), join(root, 'a.yaml~'));
     write('a.yaml', entry('10.0.0.2'));
     rmSync(join(root, 'a.yaml~'));
-    await until(() => address() === '10.0.0.2');
+    await waitUntil(() => address() === '10.0.0.2');
     expect(directory.snapshot.byKey.size).toBe(1);
   });
 });
 
 describe('the watch of directories and links', () => {
   it('detects added and removed directories at any depth', async () => {
-    await begun();
+    await startAndRead();
     write('shop/routes/a.yaml', entry('10.0.0.1'));
-    await until(() => address() === '10.0.0.1');
+    await waitUntil(() => address() === '10.0.0.1');
     write('shop/routes/a.yaml', entry('10.0.0.2'));
-    await until(() => address() === '10.0.0.2');
+    await waitUntil(() => address() === '10.0.0.2');
     renameSync(join(root, 'shop'), join(root, 'store'));
     write('store/routes/a.yaml', entry('10.0.0.3'));
-    await until(() => address() === '10.0.0.3');
+    await waitUntil(() => address() === '10.0.0.3');
     rmSync(join(root, 'store'), { recursive: true });
-    await until(() => address() === undefined);
+    await waitUntil(() => address() === undefined);
     write('store/routes/a.yaml', entry('10.0.0.4'));
-    await until(() => address() === '10.0.0.4');
+    await waitUntil(() => address() === '10.0.0.4');
   });
 
   it('detects a directory that replaces a file, and vice versa', async () => {
     write('a.yaml', entry('10.0.0.1'));
-    await begun();
+    await startAndRead();
     rmSync(join(root, 'a.yaml'));
     write('a.yaml/b.yaml', entry('10.0.0.2', 'b'));
-    await until(() => address() === undefined && address('b') === '10.0.0.2');
+    await waitUntil(() => address() === undefined && address('b') === '10.0.0.2');
     write('a.yaml/b.yaml', entry('10.0.0.3', 'b'));
-    await until(() => address('b') === '10.0.0.3');
+    await waitUntil(() => address('b') === '10.0.0.3');
     rmSync(join(root, 'a.yaml'), { recursive: true });
     write('a.yaml', entry('10.0.0.4'));
-    await until(() => address('b') === undefined && address() === '10.0.0.4');
+    await waitUntil(() => address('b') === undefined && address() === '10.0.0.4');
   });
 
   it('detects that a Kubernetes mount is switched', async () => {
     mount('1', entry('10.0.0.1'));
     symlinkSync('..data/a.yaml', join(root, 'a.yaml'));
-    await begun();
+    await startAndRead();
     expect(address()).toBe('10.0.0.1');
     for (let i = 2; i < 5; i++) {
       mount(String(i), entry(`10.0.0.${i}`));
       rmSync(join(root, `..${i - 1}`), { recursive: true });
-      await until(() => address() === `10.0.0.${i}`);
+      await waitUntil(() => address() === `10.0.0.${i}`);
     }
   });
 
   it('watches link targets in other directories', async () => {
-    const elsewhere = join(parent, 'elsewhere.yaml');
-    writeFileSync(elsewhere, entry('10.0.0.1'));
-    symlinkSync(elsewhere, join(root, 'a.yaml'));
-    await begun();
-    writeFileSync(elsewhere, entry('10.0.0.22'));
-    await until(() => address() === '10.0.0.22');
-    writeFileSync(`${elsewhere}.new`, entry('10.0.0.3'));
-    renameSync(`${elsewhere}.new`, elsewhere);
-    await until(() => address() === '10.0.0.3');
+    const linkTarget = join(parent, 'elsewhere.yaml');
+    writeFileSync(linkTarget, entry('10.0.0.1'));
+    symlinkSync(linkTarget, join(root, 'a.yaml'));
+    await startAndRead();
+    writeFileSync(linkTarget, entry('10.0.0.22'));
+    await waitUntil(() => address() === '10.0.0.22');
+    writeFileSync(`${linkTarget}.new`, entry('10.0.0.3'));
+    renameSync(`${linkTarget}.new`, linkTarget);
+    await waitUntil(() => address() === '10.0.0.3');
   });
 
   it('tolerates dangling links and link cycles', async () => {
@@ -199,83 +199,83 @@ describe('the watch of directories and links', () => {
     symlinkSync('nothing.yaml', join(root, 'broken.yaml'));
     symlinkSync('circle.yaml', join(root, 'circle.yaml'));
     symlinkSync('.', join(root, 'here'));
-    await begun();
+    await startAndRead();
     expect(directory.snapshot.byKey.size).toBe(1);
     write('a.yaml', entry('10.0.0.2'));
-    await until(() => address() === '10.0.0.2');
+    await waitUntil(() => address() === '10.0.0.2');
     rmSync(join(root, 'broken.yaml'));
     write('b.yaml', entry('10.0.0.3', 'b'));
-    await until(() => address('b') === '10.0.0.3');
+    await waitUntil(() => address('b') === '10.0.0.3');
   });
 
   it('keeps all objects while the directory does not exist', async () => {
     write('a.yaml', entry('10.0.0.1'));
-    await begun();
+    await startAndRead();
     rmSync(root, { recursive: true });
     await sleep(60);
     expect(address()).toBe('10.0.0.1');
     write('a.yaml', entry('10.0.0.2'));
-    await until(() => address() === '10.0.0.2');
+    await waitUntil(() => address() === '10.0.0.2');
     renameSync(root, `${root}-old`);
     write('a.yaml', entry('10.0.0.3'));
-    await until(() => address() === '10.0.0.3');
+    await waitUntil(() => address() === '10.0.0.3');
     write('a.yaml', entry('10.0.0.4'));
-    await until(() => address() === '10.0.0.4');
+    await waitUntil(() => address() === '10.0.0.4');
   });
 
   it('keeps the objects of files that become unreadable', async () => {
     write('a.yaml', entry('10.0.0.1'));
-    await begun();
+    await startAndRead();
     const previous = readings;
     rmSync(join(root, 'a.yaml'));
     // Reading this file fails even for root.
     symlinkSync('/proc/self/mem', join(root, 'a.yaml'));
-    await until(() => readings > previous);
+    await waitUntil(() => readings > previous);
     await sleep(60);
     expect(address()).toBe('10.0.0.1');
     rmSync(join(root, 'a.yaml'));
     write('a.yaml', entry('10.0.0.2'));
-    await until(() => address() === '10.0.0.2');
+    await waitUntil(() => address() === '10.0.0.2');
   });
 });
 
 it('a watch continues with the rest of a tree if its error handler throws', async () => {
-  const caught = uncaughtErrors();
+  const caughtErrors = uncaughtErrors();
   for (let i = 0; i < 5; i++) mkdirSync(join(root, `${i}`));
-  reported = [];
-  const failed = (): never => {
+  reportedPaths = [];
+  const throwOnFailure = (): never => {
     throw new Error('no log');
   };
   stop = watchDirectory(
     root,
-    { changed: (path) => void reported.push(path), failed },
+    { changed: (path) => void reportedPaths.push(path), failed: throwOnFailure },
     { ...defaultConfigLimits, maxEntries: 3 },
   );
   // Written again, because some directories were not watched before.
   await eventually('what is below the first names is told', () => {
     for (let i = 0; i < 5; i++) write(`${i}/a.yaml`, entry('10.0.0.1'));
-    return new Set(reported.filter((path) => /\d.a.yaml$/.test(path))).size >= 3;
+    return new Set(reportedPaths.filter((path) => /\d.a.yaml$/.test(path))).size >= 3;
   });
-  expect(caught.map(({ error }) => String(error))).toContain('Error: no log');
+  expect(caughtErrors.map(({ error }) => String(error))).toContain('Error: no log');
 });
 
 it('a watch reports the whole directory only if parts of it were watched too late, not because it is large', async () => {
   for (let i = 0; i < 20_000; i++) writeFileSync(join(root, `${i}.txt`), '');
-  reported = [];
+  reportedPaths = [];
   const handlers = {
-    changed: (path: string) => void reported.push(path),
+    changed: (path: string) => void reportedPaths.push(path),
     failed: (error: unknown) => expect.fail(String(error)),
   };
   stop = watchDirectory(root, handlers);
   await sleep(500);
-  expect(reported).toEqual([]);
+  expect(reportedPaths).toEqual([]);
   write('a.yaml', entry('10.0.0.1'));
-  await eventually('a file that comes is told', () => reported.includes(join(root, 'a.yaml')));
+  await eventually('a file that comes is told', () => reportedPaths.includes(join(root, 'a.yaml')));
   stop();
   for (let i = 0; i < 2_000; i++) mkdirSync(join(root, `directory-${i}`));
-  reported = [];
+  reportedPaths = [];
   stop = watchDirectory(root, handlers);
-  await eventually('the directory is told', () => reported.includes(root));
+  await eventually('the directory is told', () => reportedPaths.includes(root));
 });
 
 describe('a burst of changes', () => {

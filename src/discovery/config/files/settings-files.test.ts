@@ -28,9 +28,9 @@ function readText(text: string): SettingsReading {
 
 it('settings have their defaults until a version of the file is adopted', () => {
   expect(files.mesh).toBe(defaultMeshConfig);
-  const reading = readText('connectTimeout: 3s');
+  const settingsReading = readText('connectTimeout: 3s');
   expect(files.mesh).toBe(defaultMeshConfig);
-  files.adopt('mesh', (reading as { version: string }).version);
+  files.adopt('mesh', (settingsReading as { version: string }).version);
   expect(files.mesh.connectTimeoutMs).toBe(3_000);
 });
 
@@ -41,9 +41,9 @@ it('settings with equal values have equal versions, however they are written', (
 });
 
 it('settings from an empty file have the version of the defaults', () => {
-  const empty = readText('') as { version: string };
+  const emptySettings = readText('') as { version: string };
   rmSync(file);
-  expect(files.read('mesh', file)).toEqual({ outcome: 'absent', defaults: empty.version });
+  expect(files.read('mesh', file)).toEqual({ outcome: 'absent', defaults: emptySettings.version });
 });
 
 it('settings errors are each reported with their location', () => {
@@ -66,7 +66,7 @@ it('mesh networks are read from their file', () => {
     file,
     'networks:\n  here:\n    endpoints: [{fromCidr: 10.0.0.0/8}]\n    gateways: [{address: 1.1.1.1, port: 15443}]',
   );
-  const reading = files.read('networks', file);
-  files.adopt('networks', (reading as { version: string }).version);
+  const networksReading = files.read('networks', file);
+  files.adopt('networks', (networksReading as { version: string }).version);
   expect(files.networks.networks.here?.gateways).toMatchObject([{ address: '1.1.1.1', port: 15443 }]);
 });

@@ -15,8 +15,8 @@ import { MeshConfigs } from '../snapshots/mesh-configs.ts';
 import type { LimitedObjects } from './limited-objects.ts';
 import { NamespaceBudgets } from './namespace-budgets.ts';
 
-const listOf = <T>(length: number, make: (index: number) => T): T[] =>
-  Array.from({ length }, (_, index) => make(index));
+const listOf = <T>(length: number, build: (index: number) => T): T[] =>
+  Array.from({ length }, (_, index) => build(index));
 
 /** A delegate VirtualService. Each route has one match. */
 function delegate(namespace: string, name: string, routes: number): Config {
@@ -45,7 +45,7 @@ function root(name: string, age: number, delegates: readonly string[], { hosts =
 class Given {
   readonly #budgets: NamespaceBudgets;
   readonly objects = new Map<string, Config>();
-  #limited: LimitedObjects['limited'] = new Map();
+  #limitedObjects: LimitedObjects['limited'] = new Map();
 
   constructor(maxExported = Number.POSITIVE_INFINITY) {
     this.#budgets = new NamespaceBudgets({
@@ -69,20 +69,22 @@ class Given {
   #limit(configs: readonly Config[]): string[] {
     const keys = configs.map(configKeyText);
     const { limited, changed } = atOnce(
-      this.#budgets.limiting(keys, (key) => this.objects.get(key), {}, this.#limited),
+      this.#budgets.limiting(keys, (key) => this.objects.get(key), {}, this.#limitedObjects),
     );
-    this.#limited = limited;
+    this.#limitedObjects = limited;
     return [...changed].map((key) => key.split('/').at(-1)!).sort();
   }
 
   get problems(): string[] {
-    return [...this.#limited.values()].map(({ problem }) => `${problem.object} ${problem.field}: ${problem.message}`);
+    return [...this.#limitedObjects.values()].map(
+      ({ problem }) => `${problem.object} ${problem.field}: ${problem.message}`,
+    );
   }
 
   /** The action of each route of an object. */
   routesOf(name: string): string[] {
     const key = `VirtualService/mallory/${name}`;
-    const { http = [] } = (this.#limited.get(key)?.config ?? this.objects.get(key)!).spec as VirtualService;
+    const { http = [] } = (this.#limitedObjects.get(key)?.config ?? this.objects.get(key)!).spec as VirtualService;
     return http.map(({ delegate: to, directResponse }) =>
       to !== undefined ? `delegate ${to.name}` : directResponse !== undefined ? `${directResponse.status}` : 'route',
     );
@@ -91,37 +93,41 @@ class Given {
 
 describe('the limit of routes from delegates', () => {
   it('replaces routes above the limit with 503 responses, and keeps the other routes of the object', () => {
-    const given = new Given();
-    given.put(delegate('mallory', 'large', 4_000), delegate('mallory', 'small', 10));
-    given.put(root('a', 1, ['mallory/small', 'mallory/large', 'mallory/small'], { matches: 3 }));
-    expect(given.routesOf('a')).toEqual(['delegate small', '503', 'delegate small', 'route']);
-    expect(given.problems).toEqual([
+    const objectSet = new Given();
+    objectSet.put(delegate('mallory', 'large', 4_000), delegate('mallory', 'small', 10));
+    objectSet.put(root('a', 1, ['mallory/small', 'mallory/large', 'mallory/small'], { matches: 3 }));
+    expect(objectSet.routesOf('a')).toEqual(['delegate small', '503', 'delegate small', 'route']);
+    expect(objectSet.problems).toEqual([
       expect.stringMatching(/^VirtualService mallory\/a spec\.http\[1\]\.delegate: 1 .*LIMIT_EXCEEDED/),
     ]);
   });
 
   it("counts a delegate's routes for each host and each match of the delegating route", () => {
-    const given = new Given();
-    given.put(delegate('mallory', 'd', maxHostRoutes / 8));
-    given.put(root('fits', 1, ['mallory/d'], { hosts: 2, matches: 4 }));
-    given.put(root('hosts', 2, ['mallory/d'], { hosts: 3, matches: 4 }));
-    given.put(root('matches', 3, ['mallory/d'], { hosts: 2, matches: 5 }));
-    expect(['fits', 'hosts', 'matches'].map((name) => given.routesOf(name)[0])).toEqual(['delegate d', '503', '503']);
+    const objectSet = new Given();
+    objectSet.put(delegate('mallory', 'd', maxHostRoutes / 8));
+    objectSet.put(root('fits', 1, ['mallory/d'], { hosts: 2, matches: 4 }));
+    objectSet.put(root('hosts', 2, ['mallory/d'], { hosts: 3, matches: 4 }));
+    objectSet.put(root('matches', 3, ['mallory/d'], { hosts: 2, matches: 5 }));
+    expect(['fits', 'hosts', 'matches'].map((name) => objectSet.routesOf(name)[0])).toEqual([
+      'delegate d',
+      '503',
+      '503',
+    ]);
   });
 
   it('counts a large route of a delegate or a delegating object as several units', () => {
-    const given = new Given();
+    const objectSet = new Given();
     const headers = { request: { set: Object.fromEntries(listOf(64, (index) => [`h${index}`, 'x'.repeat(100)])) } };
-    const large = delegate('mallory', 'large', maxHostRoutes / 16);
-    const spec = large.spec as VirtualService;
-    given.put({ ...large, spec: { ...spec, http: spec.http!.map((route) => ({ ...route, headers })) } });
-    given.put(delegate('mallory', 'small', maxHostRoutes / 16));
+    const largeDelegate = delegate('mallory', 'large', maxHostRoutes / 16);
+    const spec = largeDelegate.spec as VirtualService;
+    objectSet.put({ ...largeDelegate, spec: { ...spec, http: spec.http!.map((route) => ({ ...route, headers })) } });
+    objectSet.put(delegate('mallory', 'small', maxHostRoutes / 16));
     const withHeaders = root('of-object', 1, ['mallory/small'], { matches: 3 });
-    const { http = [], ...rest } = withHeaders.spec as VirtualService;
-    given.put({ ...withHeaders, spec: { ...rest, http: http.map((route) => ({ ...route, headers })) } });
-    given.put(root('to-large', 2, ['mallory/large'], { matches: 4 }));
-    given.put(root('to-small', 3, ['mallory/small'], { matches: 4 }));
-    expect(['of-object', 'to-large', 'to-small'].map((name) => given.routesOf(name)[0])).toEqual([
+    const { http = [], ...otherFields } = withHeaders.spec as VirtualService;
+    objectSet.put({ ...withHeaders, spec: { ...otherFields, http: http.map((route) => ({ ...route, headers })) } });
+    objectSet.put(root('to-large', 2, ['mallory/large'], { matches: 4 }));
+    objectSet.put(root('to-small', 3, ['mallory/small'], { matches: 4 }));
+    expect(['of-object', 'to-large', 'to-small'].map((name) => objectSet.routesOf(name)[0])).toEqual([
       '503',
       '503',
       'delegate small',
@@ -132,9 +138,9 @@ describe('the limit of routes from delegates', () => {
     const d = delegate('mallory', 'd', maxHostRoutes);
     const roots = listOf(maxDelegatedRoutes / maxHostRoutes + 1, (index) => root(`r${index}`, index, ['mallory/d']));
     for (const order of [[d, ...roots], [d, ...roots].toReversed()]) {
-      const given = new Given();
-      for (const object of order) given.put(object);
-      expect(roots.map(({ name }) => given.routesOf(name)[0])).toEqual([
+      const objectSet = new Given();
+      for (const object of order) objectSet.put(object);
+      expect(roots.map(({ name }) => objectSet.routesOf(name)[0])).toEqual([
         ...roots.slice(1).map(() => 'delegate d'),
         '503',
       ]);
@@ -142,52 +148,52 @@ describe('the limit of routes from delegates', () => {
   });
 
   it('is applied again when a delegate grows, shrinks or is removed', () => {
-    const given = new Given();
-    given.put(root('a', 1, ['mallory/d'], { matches: 100 }), delegate('mallory', 'd', 10));
-    expect(given.routesOf('a')[0]).toBe('delegate d');
-    expect(given.put(delegate('mallory', 'd', 100))).toEqual(['a']);
-    expect(given.routesOf('a')[0]).toBe('503');
+    const objectSet = new Given();
+    objectSet.put(root('a', 1, ['mallory/d'], { matches: 100 }), delegate('mallory', 'd', 10));
+    expect(objectSet.routesOf('a')[0]).toBe('delegate d');
+    expect(objectSet.put(delegate('mallory', 'd', 100))).toEqual(['a']);
+    expect(objectSet.routesOf('a')[0]).toBe('503');
     // An unchanged limitation is not reported again.
-    expect(given.put(delegate('mallory', 'd', 101))).toEqual([]);
-    expect(given.put(delegate('mallory', 'd', 10))).toEqual(['a']);
-    expect(given.routesOf('a')[0]).toBe('delegate d');
-    given.put(delegate('mallory', 'd', 100));
-    expect(given.remove(delegate('mallory', 'd', 100))).toEqual(['a']);
-    expect(given.problems).toEqual([]);
+    expect(objectSet.put(delegate('mallory', 'd', 101))).toEqual([]);
+    expect(objectSet.put(delegate('mallory', 'd', 10))).toEqual(['a']);
+    expect(objectSet.routesOf('a')[0]).toBe('delegate d');
+    objectSet.put(delegate('mallory', 'd', 100));
+    expect(objectSet.remove(delegate('mallory', 'd', 100))).toEqual(['a']);
+    expect(objectSet.problems).toEqual([]);
   });
 
   it('is separate for the delegates of each namespace', () => {
-    const given = new Given();
-    given.put(delegate('other', 'd', maxHostRoutes), delegate('mallory', 'own', 1_000));
-    const many = listOf(8, (index) => root(`r${index}`, index, ['other/d', 'mallory/own']));
-    given.put(...many);
-    expect(given.routesOf('r7')).toEqual(['503', 'delegate own', 'route']);
+    const objectSet = new Given();
+    objectSet.put(delegate('other', 'd', maxHostRoutes), delegate('mallory', 'own', 1_000));
+    const manyRoots = listOf(8, (index) => root(`r${index}`, index, ['other/d', 'mallory/own']));
+    objectSet.put(...manyRoots);
+    expect(objectSet.routesOf('r7')).toEqual(['503', 'delegate own', 'route']);
   });
 
   it('reports an object only once if the object also exceeds the export limit', () => {
-    const given = new Given(0);
-    given.put(delegate('mallory', 'd', 4_000));
-    expect(given.put(root('a', 1, ['mallory/d'], { matches: 3 }))).toEqual(['a']);
-    expect(given.problems).toEqual([expect.stringMatching(/respond with 503.*visible in its own namespace only/)]);
-    expect(given.put(root('b', 2, ['mallory/d']))).toEqual(['b']);
+    const objectSet = new Given(0);
+    objectSet.put(delegate('mallory', 'd', 4_000));
+    expect(objectSet.put(root('a', 1, ['mallory/d'], { matches: 3 }))).toEqual(['a']);
+    expect(objectSet.problems).toEqual([expect.stringMatching(/respond with 503.*visible in its own namespace only/)]);
+    expect(objectSet.put(root('b', 2, ['mallory/d']))).toEqual(['b']);
   });
 
   it('prevents two objects in a file from generating 16 million routes', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'delegates-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const written = ({ kind, namespace, name, spec }: Config): string =>
+    const objectText = ({ kind, namespace, name, spec }: Config): string =>
       JSON.stringify({ apiVersion: 'networking.istio.io/v1', kind, metadata: { namespace, name }, spec });
-    const large = delegate('mallory', 'd', 4_000);
-    const many = root(
+    const largeDelegate = delegate('mallory', 'd', 4_000);
+    const manyRoots = root(
       'a',
       1,
       listOf(4_000, () => 'mallory/d'),
     );
-    writeFileSync(join(folder, 'mallory.yaml'), [large, many].map(written).join('\n---\n'));
+    writeFileSync(join(folder, 'mallory.yaml'), [largeDelegate, manyRoots].map(objectText).join('\n---\n'));
     const configs = new MeshConfigs({ mesh: () => defaultMeshConfig, domain: 'cluster.local' });
-    const reading = await configs.read([folder]);
-    if (reading.outcome !== 'read') throw new Error('not read');
-    const errors = reading.problems.filter(({ severity }) => severity === 'error');
+    const configReading = await configs.read([folder]);
+    if (configReading.outcome !== 'read') throw new Error('not read');
+    const errors = configReading.problems.filter(({ severity }) => severity === 'error');
     expect(errors).toMatchObject([{ object: 'VirtualService mallory/a', field: 'spec.http[2].delegate' }]);
     const sources = configs.snapshot.set.VirtualService;
     const { result: index, maxMs: turnMs } = await measuredTurns(async () => {

@@ -10,8 +10,8 @@ import { NamespaceBudgets } from './namespace-budgets.ts';
 
 const maxEndpoints = 131_072;
 
-const listOf = <T>(length: number, make: (index: number) => T): T[] =>
-  Array.from({ length }, (_, index) => make(index));
+const listOf = <T>(length: number, build: (index: number) => T): T[] =>
+  Array.from({ length }, (_, index) => build(index));
 const port = (index: number) => ({ number: 80 + index, name: `p${index}`, protocol: 'HTTP' });
 
 interface Shape {
@@ -27,8 +27,8 @@ function entry(
   { age = 0, hosts = 1, ports = 1, labels = { app: 'x' }, resolution = 'STATIC' }: Shape = {},
 ): Config {
   const spec = { hosts: listOf(hosts, (index) => `${name}-${index}.test`), ports: listOf(ports, port), resolution };
-  const about = { location: 'MESH_INTERNAL', exportTo: ['.'], workloadSelector: { labels } };
-  return givenObject('ServiceEntry', 'mallory', name, { ...spec, ...about }, age);
+  const otherFields = { location: 'MESH_INTERNAL', exportTo: ['.'], workloadSelector: { labels } };
+  return givenObject('ServiceEntry', 'mallory', name, { ...spec, ...otherFields }, age);
 }
 
 function service(name: string, age: number, ports = 1): Config {
@@ -119,21 +119,21 @@ class GivenByDefault extends Given {
 
 const endpointCount = ({ endpoints }: ServiceRegistry): number =>
   [...endpoints.values()]
-    .flatMap((byNamespace) => [...byNamespace.values()])
+    .flatMap((endpointsByNamespace) => [...endpointsByNamespace.values()])
     .reduce((sum, list) => sum + list.length, 0);
 
 describe('the endpoint limit of a namespace', () => {
   it('limits the endpoints if 400 ServiceEntries select the same 1,500 WorkloadEntries, and keeps all services', () => {
-    const given = new Given(
+    const objectSet = new Given(
       ...listOf(400, (index) => entry(`s${index}`, { age: index })),
       ...listOf(1_500, (index) => workload(index)),
     );
-    const kept = Math.floor(maxEndpoints / 1_500);
-    expect(given.limited.size).toBe(400 - kept);
-    const registry = given.registry();
+    const keptCount = Math.floor(maxEndpoints / 1_500);
+    expect(objectSet.limited.size).toBe(400 - keptCount);
+    const registry = objectSet.registry();
     expect(registry.services).toHaveLength(400);
-    expect(endpointCount(registry)).toBe(kept * 1_500);
-    const problem = given.limited.get('ServiceEntry/mallory/s399')!.problem;
+    expect(endpointCount(registry)).toBe(keptCount * 1_500);
+    const problem = objectSet.limited.get('ServiceEntry/mallory/s399')!.problem;
     expect(problem).toMatchObject({
       severity: 'error',
       object: 'ServiceEntry mallory/s399',
@@ -146,21 +146,21 @@ describe('the endpoint limit of a namespace', () => {
 
   it('counts the pods and WorkloadEntries of a ServiceEntry once per host and port', () => {
     const workloads = [...listOf(512, (index) => workload(index)), ...listOf(512, pod)];
-    const fits = { hosts: 16, ports: 8 };
-    expect(new Given(entry('a', fits), ...workloads).names).toEqual([]);
-    expect(new Given(...workloads, entry('a', { ...fits, ports: 9 })).names).toEqual(['a']);
-    expect(new Given(entry('a', fits), ...workloads, pod(512)).names).toEqual(['a']);
-    expect(new Given(entry('a', { ...fits, ports: 9, resolution: 'NONE' }), ...workloads).names).toEqual([]);
+    const fittingSize = { hosts: 16, ports: 8 };
+    expect(new Given(entry('a', fittingSize), ...workloads).names).toEqual([]);
+    expect(new Given(...workloads, entry('a', { ...fittingSize, ports: 9 })).names).toEqual(['a']);
+    expect(new Given(entry('a', fittingSize), ...workloads, pod(512)).names).toEqual(['a']);
+    expect(new Given(entry('a', { ...fittingSize, ports: 9, resolution: 'NONE' }), ...workloads).names).toEqual([]);
   });
 
   it('counts the WorkloadEntries that a Service selects, and removes those above the limit', () => {
-    const given = new Given(
+    const objectSet = new Given(
       service('old', 1, 100),
       service('young', 2, 100),
       ...listOf(1_000, (index) => workload(index)),
     );
-    expect(given.names).toEqual(['young']);
-    const { endpoints } = given.registry();
+    expect(objectSet.names).toEqual(['young']);
+    const { endpoints } = objectSet.registry();
     expect(endpoints.get('old.mallory.svc.cluster.local')?.get('mallory')).toHaveLength(100_000);
     expect(endpoints.get('young.mallory.svc.cluster.local')?.get('mallory') ?? []).toEqual([]);
     expect(new Given(service('a', 1, 200), ...listOf(1_000, pod)).names).toEqual([]);
@@ -175,29 +175,33 @@ describe('the endpoint limit of a namespace', () => {
   });
 
   it('counts the inline endpoints of a ServiceEntry once per host and port, and omits those above the limit', () => {
-    const listed = (name: string, age: number, resolution: string, count = 4_096): Config => {
+    const entryWithEndpoints = (name: string, age: number, resolution: string, count = 4_096): Config => {
       const config = entry(name, { age, hosts: 8, ports: 2, resolution });
       const { workloadSelector: _, ...spec } = config.spec as Record<string, unknown>;
       return { ...config, spec: { ...spec, endpoints: listOf(count, (index) => ({ address: address(index) })) } };
     };
-    const given = new Given(listed('old', 1, 'STATIC'), listed('young', 2, 'STATIC'), listed('dns', 3, 'DNS', 4_000));
-    expect(given.names).toEqual(['dns']);
-    expect(given.limited.get('ServiceEntry/mallory/dns')!.problem.field).toBe('spec.endpoints');
+    const objectSet = new Given(
+      entryWithEndpoints('old', 1, 'STATIC'),
+      entryWithEndpoints('young', 2, 'STATIC'),
+      entryWithEndpoints('dns', 3, 'DNS', 4_000),
+    );
+    expect(objectSet.names).toEqual(['dns']);
+    expect(objectSet.limited.get('ServiceEntry/mallory/dns')!.problem.field).toBe('spec.endpoints');
     // Without endpoints, a DNS service would resolve its host, but requests must not be sent there.
-    const { endpoints, services } = given.registry();
+    const { endpoints, services } = objectSet.registry();
     expect(endpoints.get('dns-0.test')?.get('mallory') ?? []).toEqual([]);
     expect(services.filter(({ hostname }) => hostname.startsWith('dns-'))).toHaveLength(8);
     expect(endpoints.get('young-0.test')?.get('mallory')).toHaveLength(2 * 4_096);
   });
 
   it('counts EndpointSlices as addresses times ports, and omits the endpoints of the youngest slices', () => {
-    const given = new Given(service('web', 0, 25), ...listOf(6, (index) => slice(`s${index}`, 1_000, 25, index)));
-    expect(given.names).toEqual(['s5']);
-    expect(given.limited.get('EndpointSlice/mallory/s5')!.problem).toMatchObject({
+    const objectSet = new Given(service('web', 0, 25), ...listOf(6, (index) => slice(`s${index}`, 1_000, 25, index)));
+    expect(objectSet.names).toEqual(['s5']);
+    expect(objectSet.limited.get('EndpointSlice/mallory/s5')!.problem).toMatchObject({
       field: 'endpoints',
       message: expect.stringMatching(/its endpoints are ignored: .* have 150000 endpoints .*LIMIT_EXCEEDED/),
     });
-    expect(given.limited.get('EndpointSlice/mallory/s5')!.config.spec).toMatchObject({ endpoints: [] });
+    expect(objectSet.limited.get('EndpointSlice/mallory/s5')!.config.spec).toMatchObject({ endpoints: [] });
   });
 
   it('limits the youngest objects regardless of the order of arrival, reports each once, and admits them when there is room', () => {
@@ -207,32 +211,32 @@ describe('the endpoint limit of a namespace', () => {
       [...entries, ...workloads],
       [...workloads, ...entries.toReversed()],
     ]) {
-      const given = new Given();
-      for (const object of order) given.put(object);
-      expect(given.names).toEqual(['s2', 's3']);
-      expect(given.remove(...workloads.slice(0, 400))).toEqual(['s2', 's3']);
-      expect(given.names).toEqual([]);
-      expect(given.put(...workloads)).toEqual(['s2', 's3']);
-      expect(given.put(workload(1_000))).toEqual([]);
+      const objectSet = new Given();
+      for (const object of order) objectSet.put(object);
+      expect(objectSet.names).toEqual(['s2', 's3']);
+      expect(objectSet.remove(...workloads.slice(0, 400))).toEqual(['s2', 's3']);
+      expect(objectSet.names).toEqual([]);
+      expect(objectSet.put(...workloads)).toEqual(['s2', 's3']);
+      expect(objectSet.put(workload(1_000))).toEqual([]);
       // The share of the oldest object becomes available for the next one.
-      expect(given.remove(entries[0]!)).toEqual(['s2']);
+      expect(objectSet.remove(entries[0]!)).toEqual(['s2']);
     }
   });
 
   it('has the same result as a full rebuild after objects are limited and admitted again', () => {
     const workloads = listOf(700, (index) => workload(index));
-    const given = new Given(...listOf(2, (index) => entry(`s${index}`, { age: index, hosts: 100 })), ...workloads);
+    const objectSet = new Given(...listOf(2, (index) => entry(`s${index}`, { age: index, hosts: 100 })), ...workloads);
     const addresses = (registry: ServiceRegistry, host: string): string =>
       (registry.endpoints.get(host)?.get('mallory') ?? []).map((endpoint) => endpoint.address).join();
     let registry: ServiceRegistry | undefined;
-    registry = given.registry();
+    registry = objectSet.registry();
     for (const [change, count] of [
-      [() => given.remove(...workloads.slice(0, 200)), 500],
-      [() => given.put(...workloads), 0],
+      [() => objectSet.remove(...workloads.slice(0, 200)), 500],
+      [() => objectSet.put(...workloads), 0],
     ] as const) {
       change();
-      registry = given.registry(registry);
-      const rebuilt = given.registry();
+      registry = objectSet.registry(registry);
+      const rebuilt = objectSet.registry();
       for (const host of ['s0-0.test', 's0-99.test', 's1-0.test', 's1-99.test']) {
         expect(addresses(registry, host)).toBe(addresses(rebuilt, host));
       }
@@ -241,27 +245,27 @@ describe('the endpoint limit of a namespace', () => {
   });
 
   it('stops counting a limited object when the object is removed or loses its selector', () => {
-    const given = new Given(
+    const objectSet = new Given(
       entry('a', { hosts: 200 }),
       entry('b', { hosts: 200 }),
       ...listOf(1_000, (index) => workload(index)),
     );
-    expect(given.names).toEqual(['a', 'b']);
-    expect(given.remove(entry('a'))).toEqual(['a']);
-    expect(given.put(entry('b', { labels: { app: 'other' } }))).toEqual(['b']);
-    expect(given.names).toEqual([]);
+    expect(objectSet.names).toEqual(['a', 'b']);
+    expect(objectSet.remove(entry('a'))).toEqual(['a']);
+    expect(objectSet.put(entry('b', { labels: { app: 'other' } }))).toEqual(['b']);
+    expect(objectSet.names).toEqual([]);
   });
 });
 
 describe('the endpoints of a ServiceEntry', () => {
   it('share one list for all hosts, even after a workload is added', () => {
-    const given = new Given(entry('a', { hosts: 3 }), workload(0), workload(1));
-    const first = given.registry();
-    given.put(workload(2));
-    const second = given.registry(first);
+    const objectSet = new Given(entry('a', { hosts: 3 }), workload(0), workload(1));
+    const first = objectSet.registry();
+    objectSet.put(workload(2));
+    const secondRegistry = objectSet.registry(first);
     for (const [{ endpoints }, count] of [
       [first, 2],
-      [second, 3],
+      [secondRegistry, 3],
     ] as const) {
       const lists = listOf(3, (index) => endpoints.get(`a-${index}.test`)!.get('mallory')!);
       expect(lists[0]).toHaveLength(count);

@@ -69,65 +69,65 @@ describe('the export limit of a namespace', () => {
   it('keeps the oldest objects exported, regardless of the order of arrival', () => {
     const objects = [entry('a', 1), entry('b', 2), entry('c', 3), entry('d', 4)];
     for (const order of [objects, objects.toReversed()]) {
-      const given = new Given();
-      for (const object of order) given.put(object);
-      expect(given.names).toEqual(['c', 'd']);
+      const objectSet = new Given();
+      for (const object of order) objectSet.put(object);
+      expect(objectSet.names).toEqual(['c', 'd']);
     }
   });
 
   it('exports a younger object when an older one is deleted, and limits the younger one again when the older one returns', () => {
-    const given = new Given();
+    const objectSet = new Given();
     const [a, b, c] = [entry('a', 1), entry('b', 2), entry('c', 3)];
-    expect(given.put(a, b, c)).toEqual(['c']);
-    expect(given.remove(a)).toEqual(['c']);
-    expect(given.names).toEqual([]);
-    expect(given.put(a)).toEqual(['c']);
+    expect(objectSet.put(a, b, c)).toEqual(['c']);
+    expect(objectSet.remove(a)).toEqual(['c']);
+    expect(objectSet.names).toEqual([]);
+    expect(objectSet.put(a)).toEqual(['c']);
   });
 
   it('exports a small object even if a larger, older object exceeds the limit', () => {
-    const given = new Given();
-    given.put(entry('a', 1, { hosts: 100 }), entry('b', 2));
-    expect(given.names).toEqual(['a']);
+    const objectSet = new Given();
+    objectSet.put(entry('a', 1, { hosts: 100 }), entry('b', 2));
+    expect(objectSet.names).toEqual(['a']);
   });
 
   it('does not count private objects, other namespaces, or the root namespace', () => {
-    const given = new Given();
-    given.put(entry('a', 1, { exportTo: ['.'], hosts: 100 }), entry('b', 2, { exportTo: ['mallory'], hosts: 100 }));
-    given.put(entry('c', 3, { namespace: 'other' }), entry('d', 4, { namespace: 'other' }), entry('e', 5));
-    given.put(entry('f', 6, { namespace: 'root', hosts: 100 }));
-    expect(given.names).toEqual([]);
+    const objectSet = new Given();
+    objectSet.put(entry('a', 1, { exportTo: ['.'], hosts: 100 }), entry('b', 2, { exportTo: ['mallory'], hosts: 100 }));
+    objectSet.put(entry('c', 3, { namespace: 'other' }), entry('d', 4, { namespace: 'other' }), entry('e', 5));
+    objectSet.put(entry('f', 6, { namespace: 'root', hosts: 100 }));
+    expect(objectSet.names).toEqual([]);
   });
 
   it('recounts a changed object, and reports an object whose limitation starts or ends', () => {
-    const given = new Given();
-    given.put(entry('a', 1), entry('b', 2), entry('c', 3));
-    expect(given.put(entry('c', 3, { ports: 3 }))).toEqual(['c']);
-    expect(given.put(entry('c', 3, { ports: 1 }))).toEqual(['c']);
-    expect(given.names).toEqual([]);
+    const objectSet = new Given();
+    objectSet.put(entry('a', 1), entry('b', 2), entry('c', 3));
+    expect(objectSet.put(entry('c', 3, { ports: 3 }))).toEqual(['c']);
+    expect(objectSet.put(entry('c', 3, { ports: 1 }))).toEqual(['c']);
+    expect(objectSet.names).toEqual([]);
   });
 
   it('has the same result if it is computed again because the first result was discarded', () => {
-    const given = new Given();
-    given.put(entry('a', 1), entry('b', 2), entry('c', 3));
-    const keys = [...given.objects.keys()];
-    expect(given.limit(keys)).toEqual([]);
-    given.limited = new Map();
-    expect(given.limit(keys)).toEqual(['c']);
-    given.remove(entry('a', 1));
-    expect(given.names).toEqual([]);
+    const objectSet = new Given();
+    objectSet.put(entry('a', 1), entry('b', 2), entry('c', 3));
+    const keys = [...objectSet.objects.keys()];
+    expect(objectSet.limit(keys)).toEqual([]);
+    objectSet.limited = new Map();
+    expect(objectSet.limit(keys)).toEqual(['c']);
+    objectSet.remove(entry('a', 1));
+    expect(objectSet.names).toEqual([]);
   });
 
   it('removes the subsets of a DestinationRule above the limit, but never its TLS settings', () => {
-    const given = new Given();
+    const objectSet = new Given();
     const trafficPolicy = { tls: { mode: 'ISTIO_MUTUAL' } };
     const subsets = [{ name: 'v1' }];
     const rule = givenObject('DestinationRule', 'mallory', 'r', { host: '*.test', trafficPolicy, subsets }, 1);
-    given.put(rule);
-    expect(given.limited.get(configKeyText(rule))!.config.spec).toEqual({ host: '*.test', trafficPolicy });
+    objectSet.put(rule);
+    expect(objectSet.limited.get(configKeyText(rule))!.config.spec).toEqual({ host: '*.test', trafficPolicy });
   });
 
   it('counts Services by their export annotation, and routes of VirtualServices separately for gateways and sidecars', () => {
-    const given = new Given();
+    const objectSet = new Given();
     const ports = Array.from({ length: 11 }, (_, index) => ({ name: `p${index}`, port: 1 + index }));
     const service = givenObject('Service', 'mallory', 's', { spec: { ports } }, 1);
     const routes = (name: string, gateways?: string[]) =>
@@ -138,26 +138,26 @@ describe('the export limit of a namespace', () => {
         { hosts: ['a.test', 'b.test'], gateways, http: ports.map(() => ({})) },
         2,
       );
-    given.put(service, routes('mesh'), routes('gateway', ['g']));
-    expect(given.names).toEqual(['gateway', 'mesh', 's']);
-    given.remove(routes('gateway', ['g']));
-    expect(given.limited.get(configKeyText(service))!.config.annotations).toEqual({
+    objectSet.put(service, routes('mesh'), routes('gateway', ['g']));
+    expect(objectSet.names).toEqual(['gateway', 'mesh', 's']);
+    objectSet.remove(routes('gateway', ['g']));
+    expect(objectSet.limited.get(configKeyText(service))!.config.annotations).toEqual({
       'networking.istio.io/exportTo': '.',
     });
-    given.put({ ...service, annotations: { 'networking.istio.io/exportTo': '.' } });
-    expect(given.names).toEqual(['mesh']);
+    objectSet.put({ ...service, annotations: { 'networking.istio.io/exportTo': '.' } });
+    expect(objectSet.names).toEqual(['mesh']);
   });
 
   it('counts a large route or cluster as several units', () => {
-    const given = new Given();
+    const objectSet = new Given();
     const text = 'x'.repeat(5 * unitBytes);
     const headers = { request: { set: { a: text } } };
     const match = [{ uri: { exact: '/a' } }, { uri: { exact: '/b' } }];
     const service = (name: string, http: object[]): Config =>
       givenObject('VirtualService', 'mallory', name, { hosts: ['a.test'], http }, 1);
-    given.put(service('headers', [{ match, headers }]), service('none', [{ match }]));
-    expect(given.names).toEqual(['headers']);
-    given.remove(service('headers', [{ match, headers }]));
+    objectSet.put(service('headers', [{ match, headers }]), service('none', [{ match }]));
+    expect(objectSet.names).toEqual(['headers']);
+    objectSet.remove(service('headers', [{ match, headers }]));
     const rule = (name: string, policies: { readonly common?: object; readonly specific?: object }): Config => {
       const subsets = [{ name: 'v1', trafficPolicy: policies.specific }, { name: 'v2' }];
       return givenObject('DestinationRule', 'mallory', name, {
@@ -166,14 +166,18 @@ describe('the export limit of a namespace', () => {
         subsets,
       });
     };
-    const large = { tls: { mode: 'SIMPLE', subjectAltNames: [text] } };
-    given.put(rule('common', { common: large }), rule('none', {}), rule('own', { specific: { ...large, sni: text } }));
-    expect(given.names).toEqual(['common', 'own']);
-    given.put(entry('names', 9, { hosts: 1, ports: 1 }));
-    expect(given.names).toEqual(['common', 'own']);
+    const largePolicy = { tls: { mode: 'SIMPLE', subjectAltNames: [text] } };
+    objectSet.put(
+      rule('common', { common: largePolicy }),
+      rule('none', {}),
+      rule('own', { specific: { ...largePolicy, sni: text } }),
+    );
+    expect(objectSet.names).toEqual(['common', 'own']);
+    objectSet.put(entry('names', 9, { hosts: 1, ports: 1 }));
+    expect(objectSet.names).toEqual(['common', 'own']);
     const names = entry('names', 9, { hosts: 1, ports: 1 });
-    given.put({ ...names, spec: { ...(names.spec as object), subjectAltNames: [text, text] } });
-    expect(given.names).toEqual(['common', 'names', 'own']);
+    objectSet.put({ ...names, spec: { ...(names.spec as object), subjectAltNames: [text, text] } });
+    expect(objectSet.names).toEqual(['common', 'names', 'own']);
   });
 });
 
@@ -184,65 +188,69 @@ describe('routes at gateways beyond the export limit', () => {
     const http = Array.from({ length: routes }, () => ({ match: match(name), route, timeoutMs: 1_000 }));
     return givenObject('VirtualService', 'mallory', name, { hosts: ['a.test'], gateways, http }, age);
   };
-  const specOf = (given: Given, name: string) => given.limited.get(`VirtualService/mallory/${name}`)?.config.spec;
+  const specOf = (objectSet: Given, name: string) =>
+    objectSet.limited.get(`VirtualService/mallory/${name}`)?.config.spec;
 
   it('respond with 503 to the same requests, so that these match no wider route', () => {
-    const given = new Given();
-    given.put(bound('old', 1, 8), bound('young', 2, 3));
-    const closed = { match: match('young'), directResponse: { status: 503 } };
-    expect(given.names).toEqual(['young']);
-    expect(specOf(given, 'young')).toEqual({
+    const objectSet = new Given();
+    objectSet.put(bound('old', 1, 8), bound('young', 2, 3));
+    const closedRoute = { match: match('young'), directResponse: { status: 503 } };
+    expect(objectSet.names).toEqual(['young']);
+    expect(specOf(objectSet, 'young')).toEqual({
       hosts: ['a.test'],
       gateways: ['infra/edge'],
-      http: [closed, closed, closed],
+      http: [closedRoute, closedRoute, closedRoute],
     });
-    expect(given.limited.get('VirtualService/mallory/young')!.problem.message).toMatch(
+    expect(objectSet.limited.get('VirtualService/mallory/young')!.problem.message).toMatch(
       /^its routes respond with 503: namespace mallory exports 11 routes at gateways, the limit is 10 \(LIMIT_EXCEEDED\)/,
     );
   });
 
   it('are removed from gateways of other namespaces if even the 503 routes exceed the limit', () => {
-    const given = new Given();
-    given.put(bound('a', 1, 8), bound('b', 2, 8), bound('c', 3, 8));
-    expect([specOf(given, 'b'), specOf(given, 'c')]).toMatchObject([
+    const objectSet = new Given();
+    objectSet.put(bound('a', 1, 8), bound('b', 2, 8), bound('c', 3, 8));
+    expect([specOf(objectSet, 'b'), specOf(objectSet, 'c')]).toMatchObject([
       { http: expect.arrayContaining([expect.objectContaining({ directResponse: { status: 503 } })]) },
       { exportTo: ['.'] },
     ]);
-    expect(specOf(given, 'b')).not.toHaveProperty('exportTo');
+    expect(specOf(objectSet, 'b')).not.toHaveProperty('exportTo');
   });
 
   it('have their own limit, whose setting the message names', () => {
-    const given = new Given(20);
-    given.put(bound('a', 1, 11), bound('b', 2, 8), bound('c', 3, 8));
-    expect(given.names).toEqual(['c']);
-    expect(given.limited.get('VirtualService/mallory/c')!.problem.message).toMatch(
+    const objectSet = new Given(20);
+    objectSet.put(bound('a', 1, 11), bound('b', 2, 8), bound('c', 3, 8));
+    expect(objectSet.names).toEqual(['c']);
+    expect(objectSet.limited.get('VirtualService/mallory/c')!.problem.message).toMatch(
       /exports 27 routes at gateways, the limit is 20 .* raise PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE$/,
     );
   });
 
   it('close connections of TLS and TCP routes', () => {
-    const given = new Given();
+    const objectSet = new Given();
     const spec = {
       hosts: ['a.test'],
       gateways: ['infra/edge'],
       tls: [{ match: [{ sniHosts: ['a.test'], port: 443 }], route }],
       tcp: [{ match: [{ port: 9_000 }], route }],
     };
-    given.put(bound('old', 1, 9), givenObject('VirtualService', 'mallory', 'l4', spec, 2));
-    const nowhere = [{ destination: noDestination }];
-    expect(specOf(given, 'l4')).toEqual({
+    objectSet.put(bound('old', 1, 9), givenObject('VirtualService', 'mallory', 'l4', spec, 2));
+    const closedDestination = [{ destination: noDestination }];
+    expect(specOf(objectSet, 'l4')).toEqual({
       ...spec,
-      tls: [{ ...spec.tls[0], route: nowhere }],
-      tcp: [{ ...spec.tcp[0], route: nowhere }],
+      tls: [{ ...spec.tls[0], route: closedDestination }],
+      tcp: [{ ...spec.tcp[0], route: closedDestination }],
     });
   });
 
   it('are unchanged if only the limit for sidecars is exceeded', () => {
-    const given = new Given();
-    given.put(entry('a', 1, { hosts: 5 }), bound('both', 2, 3, ['mesh', 'infra/edge']));
-    expect(specOf(given, 'both')).toMatchObject({ gateways: ['infra/edge'], http: [{ route }, { route }, { route }] });
-    expect(specOf(given, 'both')).not.toHaveProperty('exportTo');
-    expect(given.limited.get('VirtualService/mallory/both')!.problem.message).toMatch(
+    const objectSet = new Given();
+    objectSet.put(entry('a', 1, { hosts: 5 }), bound('both', 2, 3, ['mesh', 'infra/edge']));
+    expect(specOf(objectSet, 'both')).toMatchObject({
+      gateways: ['infra/edge'],
+      http: [{ route }, { route }, { route }],
+    });
+    expect(specOf(objectSet, 'both')).not.toHaveProperty('exportTo');
+    expect(objectSet.limited.get('VirtualService/mallory/both')!.problem.message).toMatch(
       /^it does not apply to the mesh: /,
     );
   });
@@ -254,8 +262,8 @@ describe('objects beyond the export limit', () => {
     onTestFinished(() => rmSync(root, { recursive: true, force: true }));
     const limits = { ...defaultConfigLimits, maxExportedPerNamespace: 3, maxGatewayRoutesPerNamespace: 3 };
     const configs = new MeshConfigs({ mesh: () => defaultMeshConfig, domain: 'cluster.local', limits });
-    const reported: string[] = [];
-    configs.onLimited((key, limited) => reported.push(`${key} ${limited?.problem.message}`));
+    const reportedLimits: string[] = [];
+    configs.onLimited((key, limitedObject) => reportedLimits.push(`${key} ${limitedObject?.problem.message}`));
     const write = (name: string, ports: number): void =>
       writeFileSync(
         join(root, `${name}.yaml`),
@@ -278,14 +286,14 @@ spec: {hosts: [${name}.test], ports: [${Array.from({ length: ports }, (_, i) => 
     expect(first).toMatchObject({ problems: [problem], problemCount: 1 });
     expect([exportOf('old'), exportOf('young'), configs.limitedCount]).toEqual([undefined, ['.'], 1]);
     write('old', 1);
-    const second = await configs.read([root]);
-    expect(second).toMatchObject({ problems: [], problemCount: 0 });
-    expect(second.outcome === 'read' && second.changes.map(({ key }) => key).sort()).toEqual([
+    const secondReading = await configs.read([root]);
+    expect(secondReading).toMatchObject({ problems: [], problemCount: 0 });
+    expect(secondReading.outcome === 'read' && secondReading.changes.map(({ key }) => key).sort()).toEqual([
       'ServiceEntry/mallory/old',
       'ServiceEntry/mallory/young',
     ]);
     expect([exportOf('young'), configs.limitedCount]).toEqual([undefined, 0]);
-    expect(reported).toEqual([
+    expect(reportedLimits).toEqual([
       expect.stringMatching(/^ServiceEntry\/mallory\/young .*LIMIT_EXCEEDED/),
       'ServiceEntry/mallory/young undefined',
     ]);

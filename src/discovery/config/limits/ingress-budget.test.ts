@@ -28,7 +28,7 @@ const ingress = (namespace: string, name: string, age: number, paths: number): s
   });
 
 /** Ingresses with a limit of ten paths per namespace. */
-function given() {
+function createIngresses() {
   const folder = mkdtempSync(join(tmpdir(), 'ingresses-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const limits = { ...defaultConfigLimits, maxGatewayRoutesPerNamespace: 10 };
@@ -57,12 +57,12 @@ function given() {
 }
 
 it('the oldest Ingresses of a namespace keep their paths, and paths of younger ones respond with 503 or are removed', async () => {
-  const { write, effects, changeMesh } = given();
+  const { write, effects, changeMesh } = createIngresses();
   const all = [ingress('mallory', 'c', 3, 9), ingress('mallory', 'b', 2, 9), ingress('mallory', 'a', 1, 9)];
-  const reading = await write(...all);
+  const configReading = await write(...all);
   const expected = { a: 'backend', b: '503', c: 'none' };
   expect(effects('a', 'b', 'c')).toEqual(expected);
-  expect(reading.problems.map(({ object, message }) => `${object} ${message}`).sort()).toEqual([
+  expect(configReading.problems.map(({ object, message }) => `${object} ${message}`).sort()).toEqual([
     expect.stringMatching(
       /^Ingress mallory\/b its paths respond with 503: .* 27 paths .* limit is 10 \(LIMIT_EXCEEDED\)/,
     ),
@@ -75,7 +75,7 @@ it('the oldest Ingresses of a namespace keep their paths, and paths of younger o
 });
 
 it('Ingresses that use a host of another namespace do not count against that namespace', async () => {
-  const { write, effects } = given();
+  const { write, effects } = createIngresses();
   const tenants = ['x', 'y', 'z'].map((name, index) => ingress('mallory', name, 5 + index, 9));
   await write(ingress('bank', 'front', 1, 9), ...tenants);
   expect(effects('front', 'x', 'y')).toEqual({ front: 'backend', x: 'backend', y: '503' });

@@ -56,9 +56,9 @@ async function bytesPerEdit(count: number): Promise<number> {
   const snapshot = snapshotOf(count);
   const previous = await settledHeap();
   const versions = [...versionsOf(snapshot, count)];
-  const grown = (await settledHeap()) - previous;
+  const heapGrowth = (await settledHeap()) - previous;
   expect(versions.length + snapshot.byKey.size).toBe(count + 100);
-  return grown / versions.length;
+  return heapGrowth / versions.length;
 }
 
 function comparisonsPerEdit(count: number): number {
@@ -76,19 +76,19 @@ describe('editing one object of a snapshot', () => {
   });
 
   it('takes about as many comparisons with 40,000 objects as with 4,000', () => {
-    const [few, many] = [comparisonsPerEdit(4_000), comparisonsPerEdit(40_000)];
-    expect(many).toBeLessThan(2 * few);
-    expect(many).toBeLessThan(150);
+    const [fewComparisons, manyComparisons] = [comparisonsPerEdit(4_000), comparisonsPerEdit(40_000)];
+    expect(manyComparisons).toBeLessThan(2 * fewComparisons);
+    expect(manyComparisons).toBeLessThan(150);
   });
 
   it('does not modify the previous snapshot, and reuses the arrays of other kinds', () => {
     const previous = new ConfigSnapshot([route(1), route(2), { ...route(3), kind: 'Gateway' }]);
     const set = previous.set;
-    const after = previous.edited(new Map([[keyOf(route(1)), undefined]]));
+    const nextSnapshot = previous.edited(new Map([[keyOf(route(1)), undefined]]));
     expect(previous.set.VirtualService.map(({ name }) => name)).toEqual(['route-1', 'route-2']);
-    expect(after.set.VirtualService.map(({ name }) => name)).toEqual(['route-2']);
-    expect(after.set.Gateway).toBe(set.Gateway);
-    expect(after.set.VirtualService).toBe(after.set.VirtualService);
-    expect([previous.byKey.size, after.byKey.size]).toEqual([3, 2]);
+    expect(nextSnapshot.set.VirtualService.map(({ name }) => name)).toEqual(['route-2']);
+    expect(nextSnapshot.set.Gateway).toBe(set.Gateway);
+    expect(nextSnapshot.set.VirtualService).toBe(nextSnapshot.set.VirtualService);
+    expect([previous.byKey.size, nextSnapshot.byKey.size]).toEqual([3, 2]);
   });
 });

@@ -26,13 +26,17 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 async function write(name: string, text: string): Promise<Extract<ConfigReading, { outcome: 'read' }>> {
   writeFileSync(join(root, name), text);
-  const reading = await configs.read([root], [join(root, name)]);
-  if (reading.outcome !== 'read') throw new Error(`the directory is ${reading.outcome}`);
-  return reading;
+  const configReading = await configs.read([root], [join(root, name)]);
+  if (configReading.outcome !== 'read') throw new Error(`the directory is ${configReading.outcome}`);
+  return configReading;
 }
 
-const gateway = (more = ''): string =>
-  document('Gateway', 'front', `{gatewayClassName: istio, listeners: [{name: web, port: 80, protocol: HTTP${more}}]}`);
+const gateway = (extraFields = ''): string =>
+  document(
+    'Gateway',
+    'front',
+    `{gatewayClassName: istio, listeners: [{name: web, port: 80, protocol: HTTP${extraFields}}]}`,
+  );
 const route = (rule: string, hosts = 'a.test'): string =>
   document('HTTPRoute', 'r', `{parentRefs: [{name: front}], hostnames: [${hosts}], rules: [{${rule}}]}`);
 const toCart = 'backendRefs: [{name: cart, port: 80}]';
@@ -48,13 +52,13 @@ it('objects generated from the Gateway API change with their sources and the ref
   ]);
   const routes = () => (configs.snapshot.byKey.get(routesKey)!.spec as { http: { route?: unknown }[] }).http[0];
   expect(routes()).toMatchObject({ directResponse: { status: 500 } });
-  const generated = configs.snapshot.byKey.get(gatewayKey);
+  const generatedGateway = configs.snapshot.byKey.get(gatewayKey);
   expect((await write('service.yaml', service('cart'))).changes).toEqual([
     { key: 'Service/shop/cart', event: 'add' },
     { key: routesKey, event: 'update' },
   ]);
   expect(routes()).toHaveProperty('route');
-  expect(configs.snapshot.byKey.get(gatewayKey)).toBe(generated);
+  expect(configs.snapshot.byKey.get(gatewayKey)).toBe(generatedGateway);
   expect((await write('other.yaml', service('other'))).changes).toEqual([{ key: 'Service/shop/other', event: 'add' }]);
   expect((await write('gateway.yaml', '')).changes.map(({ key, event }) => `${event} ${key}`)).toEqual([
     `delete ${gatewayKey}`,
@@ -75,15 +79,18 @@ it("a user's object takes precedence over a generated object with the same name"
 it('a translation problem is reported once per version of the object', async () => {
   const problemTexts = ({ problems }: { problems: readonly { object: string; message: string }[] }): string[] =>
     problems.map(({ object, message }) => `${object}: ${message}`);
-  const missing = 'HTTPRoute shop/r: there is no Service shop/cart: requests get 500';
+  const missingService = 'HTTPRoute shop/r: there is no Service shop/cart: requests get 500';
   const hidden = 'HTTPRoute shop/r: no matching listener of Gateway shop/front has a hostname of the route';
   await write('gateway.yaml', gateway());
-  expect(problemTexts(await write('route.yaml', route(toCart)))).toEqual([missing]);
+  expect(problemTexts(await write('route.yaml', route(toCart)))).toEqual([missingService]);
   expect(problemTexts(await write('other.yaml', service('other')))).toEqual([]);
   expect(problemTexts(await write('gateway.yaml', gateway(', hostname: b.test')))).toEqual([hidden]);
-  const again = await write('route.yaml', route(toCart, 'a.test, c.test'));
-  expect(problemTexts(again)).toEqual([hidden]);
-  expect(again.problemCount).toBe(1);
-  const mended = await write('route.yaml', route('filters: [{type: RequestRedirect, requestRedirect: {}}]', 'b.test'));
-  expect([problemTexts(mended), mended.problemCount]).toEqual([[], 0]);
+  const rewrittenRoute = await write('route.yaml', route(toCart, 'a.test, c.test'));
+  expect(problemTexts(rewrittenRoute)).toEqual([hidden]);
+  expect(rewrittenRoute.problemCount).toBe(1);
+  const correctedRoute = await write(
+    'route.yaml',
+    route('filters: [{type: RequestRedirect, requestRedirect: {}}]', 'b.test'),
+  );
+  expect([problemTexts(correctedRoute), correctedRoute.problemCount]).toEqual([[], 0]);
 });

@@ -35,8 +35,8 @@ async function readAndJoin(...paths: string[]) {
     { objects: -1, problems: -1 },
     await configs.readSource(source(), paths),
   );
-  const reading = await configs.join([source()]);
-  return { count, problems, reading };
+  const configReading = await configs.join([source()]);
+  return { count, problems, reading: configReading };
 }
 
 it('other work proceeds while a very large file is read, merged, changed and made invalid', async () => {
@@ -65,11 +65,11 @@ it('other work proceeds while a very large file is read, merged, changed and mad
 });
 
 it('a file change costs the same with many other invalid files as with few', async () => {
-  const broken = Array.from({ length: objects }, (_, i) => route(`r${i}`, '1s')).join('---\n');
-  writeFileSync(join(root, 'many.yaml'), broken);
+  const invalidRoutes = Array.from({ length: objects }, (_, i) => route(`r${i}`, '1s')).join('---\n');
+  writeFileSync(join(root, 'many.yaml'), invalidRoutes);
   writeFileSync(join(root, 'one.yaml'), route('one', '1s'));
   await readAndJoin();
-  writeFileSync(join(root, 'many.yaml'), broken.replaceAll('timeout: 1s', 'timeout: soon'));
+  writeFileSync(join(root, 'many.yaml'), invalidRoutes.replaceAll('timeout: 1s', 'timeout: soon'));
   const all = await measuredTurns(() => readAndJoin());
   const edits: number[] = [];
   for (let i = 2; i < 12; i++) {
@@ -124,27 +124,27 @@ it.each(Object.keys(kinds))(
     writeFileSync(join(root, 'gateway.yaml'), gateway);
     const write = (timeout: string): void =>
       writeFileSync(file, Array.from({ length: 3_000 }, (_, i) => kinds[kind]!(i, timeout)).join('---\n'));
-    const generated: Record<string, number> = {};
+    const generatedCounts: Record<string, number> = {};
     for (const timeout of ['1s', '2s', '3s']) {
       write(timeout);
       expect(await configs.readSource(source(), [])).toMatchObject({ problems: 0 });
       // Each step must see all VirtualServices with one timeout, never a mixture.
-      const seen = new Set<string>();
+      const seenTimeouts = new Set<string>();
       const { maxMs: turnMs, sumMs } = await measuredTurns(
         () => configs.join([source()]),
         () => {
           const { VirtualService } = configs.snapshot.set;
           const [first, last] = [VirtualService[0], VirtualService.at(-1)].map((one) => JSON.stringify(one?.spec));
           const isNew = (text: string | undefined): boolean => text?.includes(timeout) ?? false;
-          seen.add(`${VirtualService.length} ${isNew(first)} ${isNew(last)}`);
+          seenTimeouts.add(`${VirtualService.length} ${isNew(first)} ${isNew(last)}`);
         },
       );
       const previous = timeout === '1s' ? '0 false false' : '3000 false false';
-      expect([...seen]).toEqual([previous, '3000 true true']);
+      expect([...seenTimeouts]).toEqual([previous, '3000 true true']);
       // While the first one is read, the heap grows: a garbage collection takes as long as several steps.
       if (timeout !== '1s') expect(turnMs, `${timeout}: ${turnMs} of ${sumMs} ms`).toBeLessThan(sumMs / 4);
-      generated[timeout] = configs.snapshot.set.VirtualService.length;
+      generatedCounts[timeout] = configs.snapshot.set.VirtualService.length;
     }
-    expect(generated).toEqual({ '1s': 3_000, '2s': 3_000, '3s': 3_000 });
+    expect(generatedCounts).toEqual({ '1s': 3_000, '2s': 3_000, '3s': 3_000 });
   },
 );

@@ -24,21 +24,21 @@ it('configuration sources cause a startup error if they request services of a cl
 
 it('configuration sources default to the cluster if the mesh configuration specifies none, and always include Services', () => {
   const cluster = ['k8s://', 'k8s://services'];
-  const ofMesh = (configDir: string, ...addresses: string[]) =>
+  const sourcesOf = (configDir: string, ...addresses: string[]) =>
     configSources(
       { configDir, registries: ['Kubernetes'], cluster },
       { configSources: addresses.map((address) => ({ address })) },
     ).sources;
-  expect(ofMesh('')).toEqual(cluster);
-  expect(ofMesh('/mesh')).toEqual(['fs:///mesh', ...cluster]);
-  expect(ofMesh('', 'fs:///more')).toEqual(['fs:///more', 'k8s://services']);
-  expect(ofMesh('', 'k8s://', 'fs:///more')).toEqual(['k8s://', 'fs:///more', 'k8s://services']);
-  expect(() => ofMesh('', 'k8s://services')).toThrow('k8s://services must be k8s://');
+  expect(sourcesOf('')).toEqual(cluster);
+  expect(sourcesOf('/mesh')).toEqual(['fs:///mesh', ...cluster]);
+  expect(sourcesOf('', 'fs:///more')).toEqual(['fs:///more', 'k8s://services']);
+  expect(sourcesOf('', 'k8s://', 'fs:///more')).toEqual(['k8s://', 'fs:///more', 'k8s://services']);
+  expect(() => sourcesOf('', 'k8s://services')).toThrow('k8s://services must be k8s://');
 });
 
 it('a configuration source with an unsupported or unknown scheme is ignored, with a reason', () => {
-  const { sources: found, ignored } = sources('', [], 'mcp://pilot:15010', 'ftp://host/dir', 'fs:///mesh');
-  expect(found).toEqual(['fs:///mesh']);
+  const { sources: meshSources, ignored } = sources('', [], 'mcp://pilot:15010', 'ftp://host/dir', 'fs:///mesh');
+  expect(meshSources).toEqual(['fs:///mesh']);
   expect([...ignored]).toEqual([
     ['mcp://pilot:15010', 'mcp:// is not supported: use xds://HOST:PORT'],
     ['ftp://host/dir', 'unknown scheme ftp://'],

@@ -82,11 +82,11 @@ class ToySource implements ConfigSource {
         if (this.#problems.delete(name)) recovered.push(`toy ${name}`);
         continue;
       }
-      const found = read.problems.map(({ severity, object = '', field = '', message }): ConfigProblem => {
+      const configProblems = read.problems.map(({ severity, object = '', field = '', message }): ConfigProblem => {
         return { severity, place: { source: this.#address }, object, field, message };
       });
-      this.#problems.set(name, found);
-      problems.push(...found);
+      this.#problems.set(name, configProblems);
+      problems.push(...configProblems);
     }
     this.#snapshot = this.#snapshot.edited(edits);
     return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
@@ -99,7 +99,7 @@ const toyCluster = 'outbound|80||toy.example.com';
 const toyEntry = (port = 80): string => serviceEntry(['10.7.7.7'], port).replaceAll('cart', 'toy');
 
 /** A control plane that reads a directory and the store. */
-function given(store: Store): ControlPlane {
+function createPlane(store: Store): ControlPlane {
   const mesh = `configSources: [{address: "toy://store"}]\n`;
   const plane = new ControlPlane(
     {},
@@ -116,7 +116,7 @@ const clustersOf = async (plane: ControlPlane): Promise<string[]> => (await plan
 test('the control plane waits for a new source at start and reports this, then serves its objects together with those of files', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
-  const plane = given(store);
+  const plane = createPlane(store);
   const waits = 'not ready: syncing configuration, waiting for configuration source toy://store\n';
   await eventually('it says what it waits for', async () => {
     return (await plane.get('/ready').catch(() => ({ text: '' }))).text === waits;
@@ -131,14 +131,14 @@ test('changes are pushed from a new source and from files', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
   store.listed.resolve();
-  const plane = given(store);
+  const plane = createPlane(store);
   await plane.ready();
   const { stream, clusters } = await plane.subscribe();
   stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
   store.put('other', toyEntry().replaceAll('toy', 'other'));
-  const pushed = await stream.next();
-  expect(pushed.resources.length).toBe(clusters.length + 1);
-  stream.send({ typeUrl: typeUrls.CDS, responseNonce: pushed.nonce });
+  const pushedResponse = await stream.next();
+  expect(pushedResponse.resources.length).toBe(clusters.length + 1);
+  stream.send({ typeUrl: typeUrls.CDS, responseNonce: pushedResponse.nonce });
   plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 81));
   await stream.next();
   store.put('other', undefined);
@@ -151,7 +151,7 @@ test('an error in a new source is reported with object and field, keeps the last
   const store = new Store();
   store.put('toy', toyEntry());
   store.listed.resolve();
-  const plane = given(store);
+  const plane = createPlane(store);
   await plane.ready();
   store.put('toy', toyEntry().replace('resolution: STATIC', 'resolution: SOMETIMES'));
   await eventually('it is told', () =>
@@ -173,15 +173,15 @@ test('an invalid object that restricts access denies access until it is valid, u
   store.put('strict', policy('{mtls: {mode: STRIKT}}'));
   store.put('toy', toyEntry().replace('spec:', 'spec:\n  anUnknownField: true'));
   store.listed.resolve();
-  const plane = given(store);
+  const plane = createPlane(store);
   await plane.ready();
   expect(await clustersOf(plane)).toContain(toyCluster);
   expect(linesOf(plane.lines, 'object.warned', { reason: /anUnknownField/ })).toHaveLength(1);
-  const closed = async (): Promise<boolean> =>
+  const isClosed = async (): Promise<boolean> =>
     /strict[^\n]*is rejected/.test((await plane.get('/debug/push_status')).text);
-  expect(await closed()).toBe(true);
+  expect(await isClosed()).toBe(true);
   store.put('strict', policy('{mtls: {mode: STRICT}}'));
-  await eventually('it is mended', async () => !(await closed()));
+  await eventually('it is mended', async () => !(await isClosed()));
   expect(plane.deviations()).toEqual([]);
 });
 
@@ -189,7 +189,7 @@ test('a failing source keeps its objects, and is read again when it recovers', a
   const store = new Store();
   store.put('toy', toyEntry());
   store.listed.resolve();
-  const plane = given(store);
+  const plane = createPlane(store);
   await plane.ready();
   store.isBroken = true;
   store.put('toy', toyEntry(81));
@@ -211,7 +211,7 @@ test('the first of two sources that contain the same object takes precedence', a
   const store = new Store();
   store.put('cart', serviceEntry(['10.7.7.7'], 99));
   store.listed.resolve();
-  const plane = given(store);
+  const plane = createPlane(store);
   await plane.ready();
   expect(await clustersOf(plane)).not.toContain('outbound|99||cart.example.com');
   rmSync(join(plane.root, 'config', 'cart.yaml'));

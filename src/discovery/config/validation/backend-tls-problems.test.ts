@@ -2,12 +2,12 @@ import { expect, it } from 'vitest';
 import { document } from '../../../../test/fixtures/given-objects.ts';
 import { validateFiles } from './validate-files.ts';
 
-const policy = (name: string, validation: string, created = '2024-01-01T00:00:00Z'): string =>
+const policy = (name: string, validation: string, creationTime = '2024-01-01T00:00:00Z'): string =>
   document(
     'BackendTLSPolicy',
     name,
     `{targetRefs: [{group: "", kind: Service, name: cart}], validation: {hostname: a.test, ${validation}}}`,
-    { created },
+    { created: creationTime },
   );
 const system = 'wellKnownCACertificates: System';
 

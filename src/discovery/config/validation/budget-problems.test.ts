@@ -41,21 +41,21 @@ const limits = {
   maxGatewayRoutesPerNamespace: 4,
   maxEndpointsPerNamespace: 6,
 };
-const limitProblems = async (objects: readonly Given[], given = limits): Promise<string[]> => {
+const limitProblems = async (objects: readonly Given[], configLimits = limits): Promise<string[]> => {
   const text = objects.map(document).join('\n---\n');
-  const { problems } = await validateFiles([], [{ file: 'shop.yaml', text }], given);
+  const { problems } = await validateFiles([], [{ file: 'shop.yaml', text }], configLimits);
   return problems
     .filter(({ code }) => code === 'LIMIT_EXCEEDED')
     .map(({ severity, line, object, field, message }) => `${severity} ${line} ${object} ${field}: ${message}`);
 };
 
-const entry = (name: string, age: number, hosts: number, more: object = {}): Given => ({
+const entry = (name: string, age: number, hosts: number, extraSpec: object = {}): Given => ({
   ...{ kind: 'ServiceEntry', name, age },
   spec: {
     hosts: list(hosts, (index) => `${name}${index}.test`),
     ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
     resolution: 'DNS',
-    ...more,
+    ...extraSpec,
   },
 });
 const route = [{ destination: { host: 'a.test' } }];
@@ -162,13 +162,13 @@ it('validate and the control plane limit the same objects, with the same message
   const objects = [entry('c', 2, 2), entry('a', 3, 2), entry('b', 1, 3), entry('d', 0, 1)];
   writeFileSync(join(folder, 'shop.yaml'), objects.map(document).join('\n---\n'));
   const configs = new MeshConfigs({ mesh: () => defaultMeshConfig, domain: 'cluster.local', limits });
-  const reading = await configs.read([folder]);
-  const served = reading.problems.filter(({ message }) => message.includes('LIMIT_EXCEEDED'));
+  const configReading = await configs.read([folder]);
+  const servedProblems = configReading.problems.filter(({ message }) => message.includes('LIMIT_EXCEEDED'));
   const { problems } = await validateFiles([folder], [], limits);
   const validated = problems.filter(({ code }) => code === 'LIMIT_EXCEEDED');
-  const messagesOf = (found: readonly { readonly object?: string; readonly message: string }[]): string[] =>
-    found.map(({ object, message }) => `${object}: ${message}`).sort();
-  expect(messagesOf(validated)).toEqual(messagesOf(served));
+  const messagesOf = (listedProblems: readonly { readonly object?: string; readonly message: string }[]): string[] =>
+    listedProblems.map(({ object, message }) => `${object}: ${message}`).sort();
+  expect(messagesOf(validated)).toEqual(messagesOf(servedProblems));
   expect(validated.map(({ object }) => object).sort()).toEqual(['ServiceEntry shop/a', 'ServiceEntry shop/c']);
 });
 

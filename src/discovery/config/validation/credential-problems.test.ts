@@ -7,10 +7,10 @@ import { validateFiles } from './validate-files.ts';
 const authority = createAuthority();
 const { certificate, privateKey } = authority.issue(['web.test']);
 
-const secret = (name: string, more: object = {}): string =>
+const secret = (name: string, extraFields: object = {}): string =>
   stringify({
     ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'shop' } },
-    stringData: { 'tls.crt': certificate, 'tls.key': privateKey, ...more },
+    stringData: { 'tls.crt': certificate, 'tls.key': privateKey, ...extraFields },
   });
 
 const gateway = (mode: string, credentialName: string): string =>
@@ -41,11 +41,11 @@ it('validate does not report credentials that exist, are unused, or can be defin
   expect(await warnings(gateway('MUTUAL', 'absent'))).toEqual([]);
 });
 
-const egressRule = (more = '') =>
+const egressRule = (extraSpec = '') =>
   `apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata: { name: out, namespace: shop }
-spec: { host: out.test, ${more}trafficPolicy: { portLevelSettings: [{ port: { number: 443 }, tls: { mode: SIMPLE, credentialName: web } }] } }
+spec: { host: out.test, ${extraSpec}trafficPolicy: { portLevelSettings: [{ port: { number: 443 }, tls: { mode: SIMPLE, credentialName: web } }] } }
 `;
 const route = (gateways: string, host: string) =>
   `apiVersion: networking.istio.io/v1

@@ -18,9 +18,9 @@ async function warnings(...documents: string[]): Promise<string[]> {
 }
 
 it('validate warns about a TLS server if a server of another Gateway has the same host', async () => {
-  const found = await warnings(gateway('g', 'SIMPLE', 'x.test'), gateway('g2', 'MUTUAL', 'x.test, y.test'));
-  expect(found.length).toBeGreaterThan(0);
-  expect(found.join('\n')).toMatch(/^Gateway shop\/g2?: server https: .*x\.test/);
+  const serverWarnings = await warnings(gateway('g', 'SIMPLE', 'x.test'), gateway('g2', 'MUTUAL', 'x.test, y.test'));
+  expect(serverWarnings.length).toBeGreaterThan(0);
+  expect(serverWarnings.join('\n')).toMatch(/^Gateway shop\/g2?: server https: .*x\.test/);
 });
 
 it('validate accepts TLS servers with different hosts or on different gateways', async () => {
@@ -36,11 +36,13 @@ it('validate warns about a wildcard server or listener if another one has strict
   const listener = (name: string, hostname: string, options = '') =>
     `{ name: ${name}, port: 443, protocol: HTTPS, hostname: "${hostname}", tls: { certificateRefs: [{ name: web }]${options} } }`;
   const mutual = ', options: { gateway.istio.io/tls-terminate-mode: MUTUAL }';
-  const found = await warnings(`
+  const serverWarnings = await warnings(`
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: { name: front, namespace: shop }
 spec: { gatewayClassName: istio, listeners: [${listener('wide', '*.x.test')}, ${listener('narrow', 'a.x.test', mutual)}] }
 `);
-  expect(found).toEqual([expect.stringMatching(/^Gateway shop\/front: server .*requests for a\.x\.test get 421/)]);
+  expect(serverWarnings).toEqual([
+    expect.stringMatching(/^Gateway shop\/front: server .*requests for a\.x\.test get 421/),
+  ]);
 });

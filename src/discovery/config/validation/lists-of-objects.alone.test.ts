@@ -5,7 +5,7 @@ import { stringify } from '../../../model/yaml/yaml-writing.ts';
 import { type Validation, validateFiles } from './validate-files.ts';
 
 /** Numbers of objects in the List. */
-const [few, many] = [100, 400];
+const [smallCount, largeCount] = [100, 400];
 const maxExponent = 1.2;
 
 function listOf(count: number): object {
@@ -38,31 +38,31 @@ const forms: readonly (readonly [string, (value: unknown) => string])[] = [
   ['JSON in one line', (value) => JSON.stringify(value)],
 ];
 
-it.each(forms)('validate locates each problem in a List at its field: %s', async (_, written) => {
-  const text = written(listOf(3));
-  const found = await validateFiles([], [{ file: 'a.yaml', text }]);
-  expect(found.problems.map(({ code, object }) => `${code} ${object}`)).toEqual(
+it.each(forms)('validate locates each problem in a List at its field: %s', async (_, formatList) => {
+  const text = formatList(listOf(3));
+  const result = await validateFiles([], [{ file: 'a.yaml', text }]);
+  expect(result.problems.map(({ code, object }) => `${code} ${object}`)).toEqual(
     [0, 1, 2].map((index) => `HOST_NOT_FOUND VirtualService shop/v${index}`),
   );
-  expect(placesIn(text, found)).toEqual(
+  expect(placesIn(text, result)).toEqual(
     [0, 1, 2].map((index) => expect.stringMatching(new RegExp(`^"?host"?: ?"?absent${index}\\b`))),
   );
 });
 
-it.each(forms)('validate takes the same time per problem, however long the List is: %s', async (_, written) => {
+it.each(forms)('validate takes the same time per problem, however long the List is: %s', async (_, formatList) => {
   const workOf = async (count: number): Promise<CountedWork> => {
-    const given = [{ file: 'a.yaml', text: written(listOf(count)) }];
+    const files = [{ file: 'a.yaml', text: formatList(listOf(count)) }];
     // The first call excludes computations that happen once per process.
-    await validateFiles([], given);
-    const counts = await countedWhile(() => validateFiles([], given));
+    await validateFiles([], files);
+    const counts = await countedWhile(() => validateFiles([], files));
     // The parser inserts events near the end of its list, but the counter counts the whole list.
     return new Map([...counts].filter(([operation]) => operation !== 'Array splice'));
   };
   const work = new Map([
-    [few, await workOf(few)],
-    [many, await workOf(many)],
+    [smallCount, await workOf(smallCount)],
+    [largeCount, await workOf(largeCount)],
   ]);
-  const growth = growthOfWork((size) => work.get(size)!, few, many, maxExponent);
+  const growth = growthOfWork((size) => work.get(size)!, smallCount, largeCount, maxExponent);
   expect(growth.tooFast).toEqual([]);
   expect(growth.exponent).toBeLessThan(maxExponent);
 });

@@ -35,7 +35,7 @@ spec: {rules: [{from: [{source: {principals: [cluster.local/ns/default/sa/${acco
 ---`;
 const workloads = workload('Deployment', 'v1') + workload('StatefulSet', 'v2');
 
-async function found(...texts: string[]): Promise<string[]> {
+async function problemsIn(...texts: string[]): Promise<string[]> {
   const { problems } = await validateFiles([], [{ file: 'shop.yaml', text: texts.join('') }]);
   return problems
     .filter(({ code = '' }) => /^[A-Z]/.test(code))
@@ -43,7 +43,7 @@ async function found(...texts: string[]): Promise<string[]> {
 }
 
 it('validate accepts Services, subsets, routes and policies that match Deployments and StatefulSets', async () => {
-  expect(await found(workloads, service(), rule(), routes(), policy())).toEqual([]);
+  expect(await problemsIn(workloads, service(), rule(), routes(), policy())).toEqual([]);
 });
 
 it.each([
@@ -52,15 +52,15 @@ it.each([
   ['the host of a VirtualService', [service(), rule(), routes('rewiews')], /^HOST_NOT_FOUND spec.hosts\[0\] /],
   ['a service account', [service(), policy('review')], /^SERVICE_ACCOUNT_NOT_FOUND .*principals\[0\] /],
 ] as const)('validate reports a typo in %s once, at its field', async (_, texts, expected) => {
-  expect(await found(workloads, ...texts)).toEqual([expect.stringMatching(expected)]);
+  expect(await problemsIn(workloads, ...texts)).toEqual([expect.stringMatching(expected)]);
 });
 
 it('validate does not report an unused subset, because its workloads can be in other files', async () => {
-  expect(await found(workloads, service(), rule('v9'), routes('reviews', 'v1'))).toEqual([]);
+  expect(await problemsIn(workloads, service(), rule('v9'), routes('reviews', 'v1'))).toEqual([]);
 });
 
 it('validate does not report missing workloads if the files contain none', async () => {
-  expect(await found(service('reveiws'), rule('v9'), routes(), policy('review'))).toEqual([]);
+  expect(await problemsIn(service('reveiws'), rule('v9'), routes(), policy('review'))).toEqual([]);
 });
 
 it('validate reads the pod templates of all controllers, including nested Lists, and of no other document', () => {
@@ -68,7 +68,7 @@ it('validate reads the pod templates of all controllers, including nested Lists,
     ...{ apiVersion: 'v1', kind: 'ReplicationController', metadata: { name: 'old' } },
     spec: { template: { metadata: { labels: { app: 'old' } }, spec: {} } },
   };
-  const listed = JSON.stringify({
+  const listText = JSON.stringify({
     ...{ apiVersion: 'v1', kind: 'List' },
     items: [
       {
@@ -77,9 +77,9 @@ it('validate reads the pod templates of all controllers, including nested Lists,
       },
     ],
   });
-  const wrong =
+  const invalidText =
     'apiVersion: apps/v1\nkind: Deployment\nmetadata: 3\n---\napiVersion: x/v1\nkind: Job\nmetadata: {name: a}';
-  const nested = JSON.stringify({
+  const nestedText = JSON.stringify({
     ...{ apiVersion: 'v1', kind: 'List' },
     items: [
       { apiVersion: 'v1', kind: 'List', items: [{ apiVersion: 'v1', kind: 'List', items: [controller] }, 7, null] },
@@ -90,8 +90,8 @@ it('validate reads the pod templates of all controllers, including nested Lists,
     ...{ apiVersion: 'apps/v1', kind: 'DeploymentList' },
     items: [{ metadata: { name: 'typed' }, spec: { template } }],
   });
-  const pods = [workload('DaemonSet', 'v3'), listed, nested, typed, wrong, '{kind: Deployment'].flatMap((text) =>
-    podsOfTemplates(text),
+  const pods = [workload('DaemonSet', 'v3'), listText, nestedText, typed, invalidText, '{kind: Deployment'].flatMap(
+    (text) => podsOfTemplates(text),
   );
   expect(pods.map(({ kind, namespace, name, labels }) => [kind, namespace, name, labels.app])).toEqual([
     ['Pod', 'default', 'daemonset.reviews-v3', 'reviews'],

@@ -25,7 +25,7 @@ function isWithin(field: string, outer: string): boolean {
   return field === outer || outer === '' || field.startsWith(`${outer}.`) || field.startsWith(`${outer}[`);
 }
 
-function isSameFault(one: Problem, other: Problem): boolean {
+function isOnSameField(one: Problem, other: Problem): boolean {
   const [a = '', b = ''] = [one.field, other.field];
   if (one.object === undefined || one.object !== other.object) return false;
   if (!isWithin(a, b) && !isWithin(b, a)) return false;
@@ -33,8 +33,8 @@ function isSameFault(one: Problem, other: Problem): boolean {
   if (reach.has(one.code) !== reach.has(other.code)) {
     return [one.code, other.code].includes('rules-foreign-host') && [one.code, other.code].includes('RULE_NOT_APPLIED');
   }
-  const isPair = ([first, second]: readonly [RegExp, RegExp], x: Problem, y: Problem): boolean =>
-    first.test(meaningOf(x)) && second.test(meaningOf(y));
+  const isPair = ([first, secondPattern]: readonly [RegExp, RegExp], x: Problem, y: Problem): boolean =>
+    first.test(meaningOf(x)) && secondPattern.test(meaningOf(y));
   return !differentFaults.some((pair) => isPair(pair, one, other) || isPair(pair, other, one));
 }
 
@@ -43,7 +43,7 @@ async function repeatedIn(file: string, text: string): Promise<string[]> {
   return problems.flatMap((one, index) =>
     problems
       .slice(index + 1)
-      .filter((other) => isSameFault(one, other))
+      .filter((other) => isOnSameField(one, other))
       .map((other) => `${one.object} ${one.field}: ${meaningOf(one)} | ${other.field}: ${meaningOf(other)}`),
   );
 }

@@ -40,7 +40,8 @@ const objects = (limits: { maxObjects?: number; maxBytes?: number } = {}): Sourc
     ...{ address: 'xds://config:15010', messages, revision: '', keepsBytes: false },
     ...{ maxObjects: 100_000, maxBytes: 2 ** 28, ...limits },
   });
-const sent = (...bytes: Uint8Array[]): StagedResource[] => bytes.map((one) => ({ name: '', version: '', bytes: one }));
+const stagedResources = (...bytes: Uint8Array[]): StagedResource[] =>
+  bytes.map((one) => ({ name: '', version: '', bytes: one }));
 
 test('all Istio kinds that files can contain are requested, in the same versions as by Istio', () => {
   expect(configKinds).toEqual([...messages.keys()].sort());
@@ -76,12 +77,12 @@ spec:
   const { first, start, rest } = valueOf(encodeObject(config!, messages.get('VirtualService')!)!);
   const bytes = Buffer.concat([first.subarray(start), ...rest]);
   const all = objects();
-  all.apply(atOnce(all.stage('VirtualService', sent(bytes))), true);
+  all.apply(atOnce(all.stage('VirtualService', stagedResources(bytes))), true);
   const { edits, problems } = all.takeChanges();
   expect(problems).toEqual([]);
-  const received = edits.get('VirtualService/shop/web')!;
-  expect(received.spec).toEqual(config!.spec);
-  expect(received.labels).toEqual({ app: 'web' });
+  const receivedObject = edits.get('VirtualService/shop/web')!;
+  expect(receivedObject.spec).toEqual(config!.spec);
+  expect(receivedObject.labels).toEqual({ app: 'web' });
 });
 
 test('an unknown field in a received object is reported like in a file', () => {
@@ -91,7 +92,9 @@ test('an unknown field in a received object is reported like in a file', () => {
   const { object } = decoded('AuthorizationPolicy', resource('shop/allow', { ...body, value } as Any));
   expect(object.spec).toMatchObject({ field99: true });
   const all = objects();
-  const staged = atOnce(all.stage('AuthorizationPolicy', sent(resource('shop/allow', { ...body, value } as Any))));
+  const staged = atOnce(
+    all.stage('AuthorizationPolicy', stagedResources(resource('shop/allow', { ...body, value } as Any))),
+  );
   expect(staged.rejected + staged.errors.length).toBeGreaterThan(0);
 });
 
@@ -114,8 +117,8 @@ test.each<[string, () => Uint8Array, RegExp]>([
   ],
 ])('a resource that %s is rejected without affecting or deleting other objects', (_, bytes, reason) => {
   const all = objects();
-  all.apply(atOnce(all.stage('ServiceEntry', sent(entry('a'), entry('b')))), true);
-  const staged = atOnce(all.stage('ServiceEntry', sent(bytes(), entry('b', 81))));
+  all.apply(atOnce(all.stage('ServiceEntry', stagedResources(entry('a'), entry('b')))), true);
+  const staged = atOnce(all.stage('ServiceEntry', stagedResources(bytes(), entry('b', 81))));
   expect(staged.errors.map(({ message }) => message).join()).toMatch(reason);
   expect(staged.removed).toEqual([]);
   all.apply(staged, true);
@@ -135,13 +138,13 @@ test('an EnvoyFilter with 5,000 nested levels is rejected', () => {
   const patch = wrap(2, wrap(1, Buffer.concat([wrap(1, Buffer.from('x')), wrap(2, value)])));
   const body = { ...bodyOf('EnvoyFilter', {}), value: wrap(4, wrap(3, patch)) } as Any;
   const all = objects();
-  const staged = atOnce(all.stage('EnvoyFilter', sent(resource('shop/deep', body))));
+  const staged = atOnce(all.stage('EnvoyFilter', stagedResources(resource('shop/deep', body))));
   expect(staged.rejected).toBe(1);
 });
 
 test('the first of two resources with the same name applies, and the second causes an error', () => {
   const all = objects();
-  const staged = atOnce(all.stage('ServiceEntry', sent(entry('a', 80), entry('a', 81))));
+  const staged = atOnce(all.stage('ServiceEntry', stagedResources(entry('a', 80), entry('a', 81))));
   expect(staged.errors.map(({ message }) => message)).toEqual(['is sent twice: the first one applies']);
 });
 
@@ -150,17 +153,17 @@ test.each([
   [{ maxBytes: 100 }, /has more than 100 bytes/],
 ])('a response above the limit %o is rejected completely', (limits, reason) => {
   const all = objects(limits);
-  const staged = atOnce(all.stage('ServiceEntry', sent(entry('a'), entry('b'), entry('c'))));
+  const staged = atOnce(all.stage('ServiceEntry', stagedResources(entry('a'), entry('b'), entry('c'))));
   expect(staged.refusal).toMatch(reason);
 });
 
 test('only the changed resource is decoded again if one of 2,000 differs', () => {
   const all = objects();
   const previous = Array.from({ length: 2_000 }, (_, index) => entry(`e${index}`));
-  all.apply(atOnce(all.stage('ServiceEntry', sent(...previous))), true);
+  all.apply(atOnce(all.stage('ServiceEntry', stagedResources(...previous))), true);
   const { edits } = all.takeChanges();
   expect(edits.size).toBe(2_000);
-  const staged = atOnce(all.stage('ServiceEntry', sent(...previous.with(7, entry('e7', 81)))));
+  const staged = atOnce(all.stage('ServiceEntry', stagedResources(...previous.with(7, entry('e7', 81)))));
   expect([...staged.changed.keys()]).toEqual(['shop/e7']);
   all.apply(staged, true);
   expect([...all.takeChanges().edits.keys()]).toEqual(['ServiceEntry/shop/e7']);
@@ -178,7 +181,7 @@ test('arbitrary bytes are rejected as resource or response without an exception,
     const bytes = draw.chance(0.3) ? randomBytes(draw, draw.int(0, 200)) : mutatedBytes(draw, draw.pick(bases));
     const kind = draw.pick(configKinds);
     expect(() => {
-      const staged = atOnce(all.stage(kind, sent(bytes)));
+      const staged = atOnce(all.stage(kind, stagedResources(bytes)));
       if (staged.refusal === undefined) all.apply(staged, draw.chance(0.9));
       if (draw.chance(0.1)) all.takeChanges();
       try {

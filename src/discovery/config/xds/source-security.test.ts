@@ -17,13 +17,13 @@ import { linesOf } from '../../../../test/harness/logged-line.ts';
 const cleanups: (() => void)[] = [];
 afterEach(async () => {
   await stopControlPlanes();
-  for (const clean of cleanups.splice(0)) clean();
+  for (const cleanup of cleanups.splice(0)) cleanup();
 });
 
 const authority = createAuthority();
 const unknownAuthority = createAuthority('another authority');
 
-async function givenServer(options: ConfigSourceServerOptions): Promise<ConfigSourceServer> {
+async function startServer(options: ConfigSourceServerOptions): Promise<ConfigSourceServer> {
   const server = await ConfigSourceServer.start({ protocol: 'sotw', ...options });
   cleanups.push(() => server.stop());
   server.put('ServiceEntry', 'shop/web', entrySpec('web.example.com'));
@@ -43,7 +43,11 @@ function folder(files: Record<string, string>): (name: string) => string {
   return (name) => join(root, name);
 }
 
-const given = (server: ConfigSourceServer, tls: object | undefined, env: NodeJS.ProcessEnv = {}): ControlPlane => {
+const createPlane = (
+  server: ConfigSourceServer,
+  tls: object | undefined,
+  env: NodeJS.ProcessEnv = {},
+): ControlPlane => {
   const sources = [{ address: server.address, ...(tls && { tlsSettings: tls }) }];
   return new ControlPlane(
     {},
@@ -58,14 +62,14 @@ const reasonOf = async (plane: ControlPlane): Promise<string> =>
 
 test('an xDS source verifies the server with CA certificates from text or a file, and sends its own client certificate', async () => {
   const at = folder({ 'root.pem': authority.certificate });
-  const simple = given(await givenServer({ credentials: serverCredentials() }), {
+  const simple = createPlane(await startServer({ credentials: serverCredentials() }), {
     mode: 'SIMPLE',
     caCertificates: authority.certificate,
   });
   await simple.ready();
   const { certificate, privateKey } = authority.issue(['client']);
   const pair = folder({ 'cert.pem': certificate, 'key.pem': privateKey });
-  const mutual = given(await givenServer({ credentials: serverCredentials({ clients: true }) }), {
+  const mutual = createPlane(await startServer({ credentials: serverCredentials({ clients: true }) }), {
     ...{ mode: 'MUTUAL', caCertificates: at('root.pem') },
     ...{ clientCertificate: pair('cert.pem'), privateKey: pair('key.pem') },
   });
@@ -91,15 +95,15 @@ test.each<[string, object, RegExp]>([
   ],
   ['ISTIO_MUTUAL is configured without a CA', { mode: 'ISTIO_MUTUAL' }, /tlsSettings\.mode.*ISTIO_MUTUAL needs/],
 ])('an xDS source does not read a server if %s', async (_, tls, reason) => {
-  const server = await givenServer({ credentials: serverCredentials() });
-  const plane = given(server, tls);
+  const server = await startServer({ credentials: serverCredentials() });
+  const plane = createPlane(server, tls);
   await eventually('the reason is shown', async () => reason.test(await reasonOf(plane)));
   expect((await plane.get('/ready')).status).toBe(503);
   expect(server.requests).toEqual([]);
 });
 
 test('settings that do not verify the server are rejected, and the error names the field', async () => {
-  const plane = given(await givenServer({}), { mode: 'MUTUAL', clientCertificate: '/a', privateKey: '/b' });
+  const plane = createPlane(await startServer({}), { mode: 'MUTUAL', clientCertificate: '/a', privateKey: '/b' });
   await eventually(
     'it is reported',
     () =>
@@ -111,8 +115,8 @@ test('a token is read again for each connection, and never sent in plaintext', a
   const at = folder({ token: 'first' });
   let expected = 'first';
   const env = { PILOT_XDS_SOURCE_TOKEN_FILE: at('token') };
-  const server = await givenServer({ credentials: serverCredentials(), token: () => expected });
-  const plane = given(server, { mode: 'SIMPLE', caCertificates: authority.certificate }, env);
+  const server = await startServer({ credentials: serverCredentials(), token: () => expected });
+  const plane = createPlane(server, { mode: 'SIMPLE', caCertificates: authority.certificate }, env);
   await plane.ready();
   expected = 'second';
   server.close();
@@ -121,13 +125,13 @@ test('a token is read again for each connection, and never sent in plaintext', a
   await eventually('it is connected', async () =>
     (await plane.get('/debug/configsourcez')).text.includes('"connected"'),
   );
-  const plaintext = given(await givenServer({ token: () => 'second' }), undefined, env);
+  const plaintext = createPlane(await startServer({ token: () => 'second' }), undefined, env);
   await eventually('it is refused', async () => (await reasonOf(plaintext)).includes('no valid token: undefined'));
 });
 
 test('a server that sends invalid or too much data is disconnected, and deletes no objects', async () => {
-  const server = await givenServer({});
-  const plane = given(server, undefined, {
+  const server = await startServer({});
+  const plane = createPlane(server, undefined, {
     PILOT_XDS_SOURCE_MAX_MESSAGE_BYTES: '20000',
     PILOT_XDS_SOURCE_MAX_OBJECTS: '5',
   });
@@ -155,16 +159,16 @@ test('a server that sends invalid or too much data is disconnected, and deletes 
 });
 
 test('a server that sends continuously is read at a limited rate', async () => {
-  const server = await givenServer({});
-  const plane = given(server, undefined, { PILOT_XDS_SOURCE_MAX_RESPONSES: '10' });
+  const server = await startServer({});
+  const plane = createPlane(server, undefined, { PILOT_XDS_SOURCE_MAX_RESPONSES: '10' });
   await plane.ready();
-  const acknowledged = (): number => server.requests.filter(({ nonce }) => nonce !== '').length;
-  const previous = acknowledged();
+  const acknowledgedCount = (): number => server.requests.filter(({ nonce }) => nonce !== '').length;
+  const previous = acknowledgedCount();
   for (let index = 0; index < 300; index++) server.push('ServiceEntry');
   server.put('ServiceEntry', 'shop/last', entrySpec('last.example.com'));
-  const begun = performance.now();
-  await eventually('some are read', () => acknowledged() > previous + 45);
-  const seconds = (performance.now() - begun) / 1_000;
+  const startedMs = performance.now();
+  await eventually('some are read', () => acknowledgedCount() > previous + 45);
+  const seconds = (performance.now() - startedMs) / 1_000;
   // A burst of 50 responses, then 10 per second.
-  expect(acknowledged() - previous).toBeLessThan(50 + 10 * (seconds + 1) + 30);
+  expect(acknowledgedCount() - previous).toBeLessThan(50 + 10 * (seconds + 1) + 30);
 });

@@ -20,20 +20,20 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
-async function givenServer(options: ConfigSourceServerOptions = {}): Promise<ConfigSourceServer> {
+async function startServer(options: ConfigSourceServerOptions = {}): Promise<ConfigSourceServer> {
   const server = await ConfigSourceServer.start(options);
   servers.push(server);
   return server;
 }
 
-function givenPlane(address: string, env: NodeJS.ProcessEnv = {}, more = ''): ControlPlane {
-  const mesh = `configSources: [{address: "${address}"${more}}]\n`;
+function createPlane(address: string, env: NodeJS.ProcessEnv = {}, extraSource = ''): ControlPlane {
+  const mesh = `configSources: [{address: "${address}"${extraSource}}]\n`;
   return new ControlPlane({}, {}, ({ root }) => writeFileSync(join(root, 'mesh'), mesh), env);
 }
 
 const clustersOf = async (plane: ControlPlane): Promise<string[]> => (await plane.subscribe()).clusters;
 const cluster = (name: string, port = 80): string => `outbound|${port}||${name}.example.com`;
-const served = (plane: ControlPlane, name: string, port?: number): Promise<true> =>
+const untilServed = (plane: ControlPlane, name: string, port?: number): Promise<true> =>
   eventually(`${name} is served`, async () => (await clustersOf(plane)).includes(cluster(name, port)));
 const isNotServed = (plane: ControlPlane, name: string): Promise<true> =>
   eventually(`${name} is gone`, async () => !(await clustersOf(plane)).includes(cluster(name)));
@@ -55,13 +55,13 @@ const put = (server: ConfigSourceServer, ...names: string[]): void => {
 test.each(['sotw', 'delta'] as const)(
   'objects of an xDS source are added, changed and deleted over %s',
   async (protocol) => {
-    const server = await givenServer();
+    const server = await startServer();
     put(server, 'web', 'cart');
-    const plane = givenPlane(`${server.address}?protocol=${protocol}`);
+    const plane = createPlane(`${server.address}?protocol=${protocol}`);
     await plane.ready();
     expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
     server.put('ServiceEntry', 'shop/web', entrySpec('web.example.com', 81));
-    await served(plane, 'web', 81);
+    await untilServed(plane, 'web', 81);
     server.delete('ServiceEntry', 'shop/cart');
     await isNotServed(plane, 'cart');
     expect(await statusOf(plane)).toMatchObject({ state: 'connected', protocol, objects: 1, paused: [] });
@@ -78,9 +78,9 @@ test.each([
   ['does not support the delta protocol', { protocol: 'sotw' }],
   ['accepts delta streams but never responds', { protocol: 'silent delta' }],
 ] as const)('an xDS source falls back to the state-of-the-world protocol if the server %s', async (_, options) => {
-  const server = await givenServer(options);
+  const server = await startServer(options);
   put(server, 'web');
-  const plane = givenPlane(server.address);
+  const plane = createPlane(server.address);
   await plane.ready();
   expect(await clustersOf(plane)).toContain(cluster('web'));
   expect((await statusOf(plane)).protocol).toBe('sotw');
@@ -90,20 +90,20 @@ test.each([
 test.each(['empty', 'silent'] as const)(
   'an xDS source reads a server that serves only older versions, and whose responses for others are %s',
   async (unknownTypes) => {
-    const server = await givenServer({ version: 'v1alpha3', unknownTypes, protocol: 'sotw' });
+    const server = await startServer({ version: 'v1alpha3', unknownTypes, protocol: 'sotw' });
     put(server, 'web');
     // The silent server never responds for kinds without v1alpha3.
-    const plane = givenPlane(`${server.address}?optional=100ms`);
+    const plane = createPlane(`${server.address}?optional=100ms`);
     await plane.ready();
-    await served(plane, 'web');
+    await untilServed(plane, 'web');
     expect(plane.deviations()).toEqual([]);
   },
 );
 
 test('an invalid object is rejected with object, field and reason, and its last valid version remains applied', async () => {
-  const server = await givenServer();
+  const server = await startServer();
   put(server, 'web', 'cart');
-  const plane = givenPlane(server.address);
+  const plane = createPlane(server.address);
   await plane.ready();
   server.put(
     'ServiceEntry',
@@ -112,7 +112,7 @@ test('an invalid object is rejected with object, field and reason, and its last 
     { push: false },
   );
   put(server, 'more');
-  await served(plane, 'more');
+  await untilServed(plane, 'more');
   expect(await clustersOf(plane)).toContain(cluster('web'));
   expect(server.nacks.map(({ error }) => error)).toEqual([
     expect.stringMatching(/^1 object is rejected.*ServiceEntry shop\/web: spec\.ports\[0\]\.number: .*65535/),
@@ -129,24 +129,24 @@ test('an invalid object is rejected with object, field and reason, and its last 
 });
 
 test('an invalid policy denies all requests until it is corrected if it has no earlier valid version', async () => {
-  const server = await givenServer();
+  const server = await startServer();
   server.put('AuthorizationPolicy', 'shop/allow', {
     action: 'ALLOW',
     rules: [{ when: [{ key: 'no such key', values: ['x'] }] }],
   });
-  const plane = givenPlane(server.address);
+  const plane = createPlane(server.address);
   await plane.ready();
-  const closed = async (): Promise<boolean> =>
+  const isClosed = async (): Promise<boolean> =>
     /allow[^\n]*is rejected/.test((await plane.get('/debug/push_status')).text);
-  expect(await closed()).toBe(true);
+  expect(await isClosed()).toBe(true);
   server.put('AuthorizationPolicy', 'shop/allow', { action: 'ALLOW', rules: [{}] });
-  await eventually('it is open', async () => !(await closed()));
+  await eventually('it is open', async () => !(await isClosed()));
 });
 
 test('an unreachable source deletes no objects, and its changes apply when it is reachable again', async () => {
-  const server = await givenServer();
+  const server = await startServer();
   put(server, 'web', 'cart');
-  const plane = givenPlane(server.address);
+  const plane = createPlane(server.address);
   await plane.ready();
   server.kill();
   await eventually('it is reported', async () => (await plane.get('/ready')).text.includes('is unreachable'));
@@ -154,7 +154,7 @@ test('an unreachable source deletes no objects, and its changes apply when it is
   expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
   server.put('ServiceEntry', 'shop/web', entrySpec('web.example.com', 81), { push: false });
   await server.restart();
-  await served(plane, 'web', 81);
+  await untilServed(plane, 'web', 81);
   expect(await clustersOf(plane)).toContain(cluster('cart'));
   expect(linesOf(plane.lines, 'config-source.unreachable')).toHaveLength(1);
   expect(linesOf(plane.lines, 'config-source.connected')).toHaveLength(1);
@@ -165,16 +165,16 @@ test.each(['sotw', 'delta'] as const)(
   'a slow source over %s delays only its own changes, and deletes no objects after a restart',
   async (protocol) => {
     const delayMs = 700;
-    const server = await givenServer({ delayMs });
+    const server = await startServer({ delayMs });
     put(server, 'web', 'cart');
-    const plane = givenPlane(`${server.address}?protocol=${protocol}`);
+    const plane = createPlane(`${server.address}?protocol=${protocol}`);
     await plane.ready();
     await server.restart();
     await eventually('it is connected again', async () => (await statusOf(plane)).state === 'connected');
     expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
     server.put('ServiceEntry', 'shop/web', entrySpec('web.example.com', 81));
     expect(await clustersOf(plane)).toContain(cluster('web'));
-    await served(plane, 'web', 81);
+    await untilServed(plane, 'web', 81);
     server.delete('ServiceEntry', 'shop/cart');
     await isNotServed(plane, 'cart');
     expect(await statusOf(plane)).toMatchObject({ protocol, objects: 1, paused: [] });
@@ -185,11 +185,11 @@ test.each(['sotw', 'delta'] as const)(
 test.each(['sotw', 'delta'] as const)(
   'a source that is empty after a restart deletes no objects over %s until the grace period ends or an operator confirms',
   async (protocol) => {
-    const server = await givenServer();
+    const server = await startServer();
     put(server, 'web', 'cart');
-    const plane = givenPlane(`${server.address}?protocol=${protocol}`);
+    const plane = createPlane(`${server.address}?protocol=${protocol}`);
     await plane.ready();
-    const kept = new Map(server.objects);
+    const keptObjects = new Map(server.objects);
     server.objects.clear();
     await server.restart();
     await eventually('deletions are paused', async () => (await statusOf(plane)).paused.length > 0);
@@ -200,10 +200,10 @@ test.each(['sotw', 'delta'] as const)(
       /pilot_config_source_paused_deletions\{[^}]*type="ServiceEntry"[^}]*\} 2/,
     );
     // The server fills its caches step by step.
-    server.objects.set('ServiceEntry', new Map([...kept.get('ServiceEntry')!].slice(0, 1)));
+    server.objects.set('ServiceEntry', new Map([...keptObjects.get('ServiceEntry')!].slice(0, 1)));
     server.push('ServiceEntry');
     put(server, 'new');
-    await served(plane, 'new');
+    await untilServed(plane, 'new');
     expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
     const path = `/debug/configsourcez?apply=${encodeURIComponent(server.address)}`;
     expect((await plane.get(`${path}%3Fprotocol%3D${protocol}`, { method: 'POST' })).status).toBe(200);
@@ -214,10 +214,10 @@ test.each(['sotw', 'delta'] as const)(
 );
 
 test("paused deletions apply after the grace period if the source's state is unchanged", async () => {
-  const server = await givenServer();
+  const server = await startServer();
   put(server, 'web');
   server.put('VirtualService', 'shop/web', { hosts: ['web.example.com'], http: [{ directResponse: { status: 200 } }] });
-  const plane = givenPlane(server.address, { PILOT_XDS_SOURCE_GRACE: '2s' });
+  const plane = createPlane(server.address, { PILOT_XDS_SOURCE_GRACE: '2s' });
   await plane.ready();
   server.objects.delete('ServiceEntry');
   await server.restart();
@@ -231,11 +231,11 @@ test("paused deletions apply after the grace period if the source's state is unc
 });
 
 test('the control plane waits for a source at start until all kinds are received, and reports this', async () => {
-  const server = await givenServer();
+  const server = await startServer();
   put(server, 'web');
   const { port } = server;
   server.kill();
-  const plane = givenPlane(`xds://127.0.0.1:${port}`);
+  const plane = createPlane(`xds://127.0.0.1:${port}`);
   await eventually('it waits', async () =>
     (await plane.get('/ready')).text.includes(`waiting for configuration source xds://127.0.0.1:${port}`),
   );
@@ -245,46 +245,46 @@ test('the control plane waits for a source at start until all kinds are received
 });
 
 test('an optional source delays the start by no more than its configured timeout', async () => {
-  const server = await givenServer();
+  const server = await startServer();
   server.kill();
-  const plane = givenPlane(`xds://127.0.0.1:${server.port}?optional=100ms`);
+  const plane = createPlane(`xds://127.0.0.1:${server.port}?optional=100ms`);
   await plane.ready();
   put(server, 'web');
   await server.restart();
-  await served(plane, 'web');
+  await untilServed(plane, 'web');
 });
 
 test('a cold start without the source applies the saved state', async () => {
   const state = mkdtempSync(join(tmpdir(), 'chartpilot-xds-state-'));
   folders.push(state);
-  const server = await givenServer();
+  const server = await startServer();
   put(server, 'web', 'cart');
   const env = { PILOT_XDS_SOURCE_STATE_DIR: state };
   const address = `${server.address}?optional=500ms`;
-  const first = givenPlane(address, env);
+  const first = createPlane(address, env);
   await first.ready();
   await first.stop();
   expect(readdirSync(state)).toHaveLength(1);
   server.kill();
-  const second = givenPlane(address, env);
-  await second.ready();
-  expect(await clustersOf(second)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
-  expect(linesOf(second.lines, 'config-source.restored', { objects: '2' })).toHaveLength(1);
+  const secondPlane = createPlane(address, env);
+  await secondPlane.ready();
+  expect(await clustersOf(secondPlane)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
+  expect(linesOf(secondPlane.lines, 'config-source.restored', { objects: '2' })).toHaveLength(1);
   // The server is running again, but empty. Restored objects are kept.
   server.objects.clear();
   await server.restart();
-  await eventually('deletions are paused', async () => (await statusOf(second)).paused.length > 0);
-  expect(await clustersOf(second)).toContain(cluster('web'));
-  expect(second.deviations()).toEqual([]);
+  await eventually('deletions are paused', async () => (await statusOf(secondPlane)).paused.length > 0);
+  expect(await clustersOf(secondPlane)).toContain(cluster('web'));
+  expect(secondPlane.deviations()).toEqual([]);
 });
 
 test('a source can be added and removed at runtime', async () => {
-  const server = await givenServer();
+  const server = await startServer();
   put(server, 'web');
   const plane = await ControlPlane.serving();
   const mesh = join(plane.root, 'mesh');
   writeFileSync(mesh, `configSources: [{address: "${server.address}"}]\n`);
-  await served(plane, 'web');
+  await untilServed(plane, 'web');
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-xds-'));
   folders.push(folder);
   writeFileSync(mesh, `configSources: [{address: "fs://${folder}"}]\n`);
@@ -295,7 +295,7 @@ test('a source can be added and removed at runtime', async () => {
 });
 
 test('a source with scheme mcp is ignored, with a warning that names the replacement', async () => {
-  const plane = givenPlane('mcp://127.0.0.1:9000');
+  const plane = createPlane('mcp://127.0.0.1:9000');
   await plane.ready();
   expect(
     linesOf(plane.lines, 'option.configSourceIgnored', { reason: /mcp:\/\/ is not supported: use xds:\/\// }),

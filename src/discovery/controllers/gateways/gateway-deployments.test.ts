@@ -13,7 +13,7 @@ import { ObjectStore } from '../../kubernetes/store/object-store.ts';
 import { DeploymentFailures } from './deployment-failures.ts';
 import { GatewayDeployments } from './gateway-deployments.ts';
 
-const moment = { monotonicMs: 0, wallMs: 0 };
+const clockReading = { monotonicMs: 0, wallMs: 0 };
 const injector: SidecarInjector = {
   settings: {
     config: defaultInjectionConfig,
@@ -25,7 +25,7 @@ const injector: SidecarInjector = {
 };
 
 /** An API server that stores applied objects. */
-function given() {
+function createDuty() {
   const stores = new Map<string, ObjectStore>();
   const storeOf = (resource: Parameters<typeof nameOf>[0]): ObjectStore => {
     const store = stores.get(nameOf(resource)) ?? new ObjectStore();
@@ -34,42 +34,46 @@ function given() {
   };
   const readers = new Map<string, (changes: readonly never[]) => void>();
   const live = new Map<string, KubernetesObject>();
-  const reported: KubernetesObject[] = [];
+  const reportedObjects: KubernetesObject[] = [];
   const writes: string[] = [];
   let version = 0;
   const placeOf = ({ resource, namespace, name }: ApiRequest): string => `${resource.plural}/${namespace}/${name}`;
   const refusals = new Map<string, { readonly code: number; readonly message: string }>();
-  const request = async (sent: ApiRequest): Promise<KubernetesObject> => {
-    const place = placeOf(sent);
-    const present = live.get(place);
-    if (sent.method === 'GET') {
+  const request = async (apiRequest: ApiRequest): Promise<KubernetesObject> => {
+    const objectPath = placeOf(apiRequest);
+    const present = live.get(objectPath);
+    if (apiRequest.method === 'GET') {
       if (present !== undefined) return present;
       throw new ApiError({ kind: 'status', code: 404, message: 'not found', causes: [] } as never);
     }
-    const body = sent.body as KubernetesObject;
-    if (sent.method === 'POST') {
-      reported.push(body);
+    const body = apiRequest.body as KubernetesObject;
+    if (apiRequest.method === 'POST') {
+      reportedObjects.push(body);
       return body;
     }
-    expect([sent.method, sent.patch, sent.query?.fieldManager]).toEqual(['PATCH', 'apply', 'chartpilot-gateways']);
+    expect([apiRequest.method, apiRequest.patch, apiRequest.query?.fieldManager]).toEqual([
+      'PATCH',
+      'apply',
+      'chartpilot-gateways',
+    ]);
     expect(body.metadata.resourceVersion).toBe(present?.metadata.resourceVersion);
-    const refusal = refusals.get(sent.resource.plural);
+    const refusal = refusals.get(apiRequest.resource.plural);
     if (refusal !== undefined)
       throw new ApiError({ kind: 'status', code: refusal.code, message: refusal.message, causes: [] } as never);
-    writes.push(`${place} force=${sent.query?.force}`);
-    const applied = { ...body, metadata: { ...body.metadata, resourceVersion: `${++version}` } };
-    live.set(place, applied);
-    return applied;
+    writes.push(`${objectPath} force=${apiRequest.query?.force}`);
+    const appliedObject = { ...body, metadata: { ...body.metadata, resourceVersion: `${++version}` } };
+    live.set(objectPath, appliedObject);
+    return appliedObject;
   };
-  const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
-  gate.extend(moment, 10_000);
+  const gate = new WriteGate({ server: { request }, now: () => clockReading, writeMs: 1_000 });
+  gate.extend(clockReading, 10_000);
   const settings = { current: E.right(injector) as E.Either<string, SidecarInjector>, changed: (): void => {} };
   const failures = new DeploymentFailures();
   const duty = new GatewayDeployments({
     ...{ lease: 'test', revision: '', server: { request }, identity: 'replica', failures },
     injector: () => settings.current,
-    onInjector: (changed) => {
-      settings.changed = changed;
+    onInjector: (listener) => {
+      settings.changed = listener;
     },
     informers: {
       storeOf,
@@ -84,11 +88,11 @@ function given() {
   ): void => {
     const namespace = kind === 'GatewayClass' ? {} : { namespace: 'shop' };
     const metadata = { name: 'front', uid: 'u1', resourceVersion: `${++version}`, ...namespace, ...object.metadata };
-    const whole = { apiVersion: 'gateway.networking.k8s.io/v1', ...object, metadata };
+    const wholeObject = { apiVersion: 'gateway.networking.k8s.io/v1', ...object, metadata };
     const resource = resourceOf(kind);
-    readers.get(nameOf(resource))!(storeOf(resource).apply({ type, object: whole }) as never);
+    readers.get(nameOf(resource))!(storeOf(resource).apply({ type, object: wholeObject }) as never);
   };
-  const run = (anew = false) => duty.writeDue({ retry: true, anew }, gate);
+  const run = (includesAll = false) => duty.writeDue({ retry: true, anew: includesAll }, gate);
   return {
     duty,
     set,
@@ -98,7 +102,7 @@ function given() {
     failures,
     refusals,
     written: () => writes.splice(0),
-    reported: () => reported.splice(0),
+    reported: () => reportedObjects.splice(0),
   };
 }
 
@@ -107,15 +111,15 @@ const front = (spec: object = {}, metadata: object = {}) => ({
   metadata,
   spec: { gatewayClassName: 'istio', listeners, ...spec },
 });
-const created = ['serviceaccounts', 'services', 'deployments'].map(
+const createdPaths = ['serviceaccounts', 'services', 'deployments'].map(
   (plural) => `${plural}/shop/front-istio force=false`,
 );
 
 it('a Gateway of class istio is deployed once, and its unchanged objects are not written again', async () => {
-  const { set, run, written, duty } = given();
+  const { set, run, written, duty } = createDuty();
   set('KubernetesGateway', front());
   expect(await run()).toEqual({ written: 1, failed: 0, reason: '' });
-  expect(written()).toEqual(created);
+  expect(written()).toEqual(createdPaths);
   set('KubernetesGateway', front({}, { labels: { a: 'b' } }), 'MODIFIED');
   expect(duty.isDue).toBe(true);
   expect(await run()).toEqual({ written: 0, failed: 0, reason: '' });
@@ -123,7 +127,7 @@ it('a Gateway of class istio is deployed once, and its unchanged objects are not
 });
 
 it('a Gateway is deployed again when it, its objects or the injector settings change', async () => {
-  const { set, run, written, live, settings } = given();
+  const { set, run, written, live, settings } = createDuty();
   set('KubernetesGateway', front());
   await run();
   written();
@@ -143,16 +147,16 @@ it('a Gateway is deployed again when it, its objects or the injector settings ch
 });
 
 it('an object that has the same name but does not belong to the Gateway is never changed, and the failure names the object', async () => {
-  const { set, run, written, live } = given();
-  const foreign = { metadata: { name: 'front-istio', resourceVersion: '1', ownerReferences: [{ uid: 'u9' }] } };
-  live.set('deployments/shop/front-istio', foreign as never);
+  const { set, run, written, live } = createDuty();
+  const foreignObject = { metadata: { name: 'front-istio', resourceVersion: '1', ownerReferences: [{ uid: 'u9' }] } };
+  live.set('deployments/shop/front-istio', foreignObject as never);
   live.set('services/shop/front-istio', { metadata: { name: 'front-istio', resourceVersion: '1' } });
   set('KubernetesGateway', front());
   expect(await run()).toMatchObject({ failed: 1, reason: expect.stringContaining('Service shop/front-istio exists') });
   live.delete('services/shop/front-istio');
   expect(await run()).toMatchObject({ failed: 1, reason: expect.stringContaining('Deployment shop/front-istio') });
-  expect(live.get('deployments/shop/front-istio')).toBe(foreign);
-  expect(written().filter((place) => place.startsWith('deployments'))).toEqual([]);
+  expect(live.get('deployments/shop/front-istio')).toBe(foreignObject);
+  expect(written().filter((objectPath) => objectPath.startsWith('deployments'))).toEqual([]);
 });
 
 it.each([
@@ -161,14 +165,14 @@ it.each([
   ['with addresses of existing Services', { addresses: [{ type: 'Hostname', value: 'edge' }] }, {}],
   ['that is being deleted', {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }],
 ])('a Gateway %s is not deployed', async (_, spec, metadata) => {
-  const { set, run, written } = given();
+  const { set, run, written } = createDuty();
   set('KubernetesGateway', front(spec, metadata));
   expect(await run(true)).toEqual({ written: 0, failed: 0, reason: '' });
   expect(written()).toEqual([]);
 });
 
 it('a Gateway is not deployed if an existing Service selects its pods', async () => {
-  const { set, run, written } = given();
+  const { set, run, written } = createDuty();
   const spec = { selector: { 'gateway.networking.k8s.io/gateway-name': 'front' } };
   set('Service', { metadata: { name: 'edge', uid: 'u2' }, spec });
   set('KubernetesGateway', front());
@@ -176,11 +180,11 @@ it('a Gateway is not deployed if an existing Service selects its pods', async ()
   expect(written()).toEqual([]);
   set('Service', { metadata: { name: 'edge', uid: 'u2' }, spec }, 'DELETED');
   await run(true);
-  expect(written()).toEqual(created);
+  expect(written()).toEqual(createdPaths);
 });
 
 it('a Gateway is deployed if its class names this controller', async () => {
-  const { set, run, written } = given();
+  const { set, run, written } = createDuty();
   set('KubernetesGateway', front({ gatewayClassName: 'edge' }));
   await run();
   expect(written()).toEqual([]);
@@ -189,11 +193,11 @@ it('a Gateway is deployed if its class names this controller', async () => {
     spec: { controllerName: 'istio.io/gateway-controller' },
   });
   await run();
-  expect(written()).toEqual(created.map((place) => place.replace('front-istio', 'front-edge')));
+  expect(written()).toEqual(createdPaths.map((objectPath) => objectPath.replace('front-istio', 'front-edge')));
 });
 
 it('a Gateway is deployed as soon as the injector settings are available', async () => {
-  const { set, run, written, settings, duty } = given();
+  const { set, run, written, settings, duty } = createDuty();
   settings.current = E.left('there is no ConfigMap istio-system/istio-sidecar-injector');
   set('KubernetesGateway', front());
   expect(await run()).toEqual({ written: 0, failed: 0, reason: '' });
@@ -201,11 +205,11 @@ it('a Gateway is deployed as soon as the injector settings are available', async
   settings.changed();
   expect(duty.isDue).toBe(true);
   await run();
-  expect(written()).toEqual(created);
+  expect(written()).toEqual(createdPaths);
 });
 
 it('a Gateway uses the ConfigMap in parametersRef, and is not deployed if the ConfigMap is missing', async () => {
-  const { set, run, written, live } = given();
+  const { set, run, written, live } = createDuty();
   set(
     'KubernetesGateway',
     front({ infrastructure: { parametersRef: { group: '', kind: 'ConfigMap', name: 'size' } } }),
@@ -220,9 +224,9 @@ it('a Gateway uses the ConfigMap in parametersRef, and is not deployed if the Co
 });
 
 it("a failure that the Gateway's owner can correct is reported as an Event, and again when the reason changes", async () => {
-  const { set, run, reported } = given();
-  const invalid = (type: string) => front({}, { annotations: { 'networking.istio.io/service-type': type } });
-  set('KubernetesGateway', invalid('Cloud'));
+  const { set, run, reported } = createDuty();
+  const gatewayWithType = (type: string) => front({}, { annotations: { 'networking.istio.io/service-type': type } });
+  set('KubernetesGateway', gatewayWithType('Cloud'));
   expect(await run()).toMatchObject({ failed: 1 });
   expect(await run()).toMatchObject({ failed: 1 });
   expect(reported()).toMatchObject([
@@ -233,7 +237,7 @@ it("a failure that the Gateway's owner can correct is reported as an Event, and 
       message: expect.stringContaining('networking.istio.io/service-type'),
     },
   ]);
-  set('KubernetesGateway', invalid('Other'), 'MODIFIED');
+  set('KubernetesGateway', gatewayWithType('Other'), 'MODIFIED');
   await run();
   expect(reported()).toHaveLength(1);
   set('KubernetesGateway', front(), 'MODIFIED');
@@ -248,7 +252,7 @@ it.each([
 ])(
   "a response with %i (%s) is reported as a failure in the Gateway's status until the Gateway is deployed",
   async (code, message, reason) => {
-    const { set, run, failures, refusals, written } = given();
+    const { set, run, failures, refusals, written } = createDuty();
     refusals.set('deployments', { code, message });
     set('KubernetesGateway', front());
     expect(await run()).toMatchObject({ failed: 1 });
@@ -256,13 +260,13 @@ it.each([
     refusals.clear();
     written();
     expect(await run()).toMatchObject({ failed: 0 });
-    expect(written()).toEqual([created[2]]);
+    expect(written()).toEqual([createdPaths[2]]);
     expect(failures.current.size).toBe(0);
   },
 );
 
 it.each([409, 500, 503])("a response with %i is retried without a failure in the Gateway's status", async (code) => {
-  const { set, run, failures, refusals } = given();
+  const { set, run, failures, refusals } = createDuty();
   refusals.set('deployments', { code, message: 'later' });
   set('KubernetesGateway', front());
   expect(await run()).toMatchObject({ failed: 1 });
@@ -270,7 +274,7 @@ it.each([409, 500, 503])("a response with %i is retried without a failure in the
 });
 
 it('a failure is removed with its Gateway, and all failures are removed at the start of a term', async () => {
-  const { set, run, failures } = given();
+  const { set, run, failures } = createDuty();
   set(
     'KubernetesGateway',
     front({ infrastructure: { parametersRef: { group: '', kind: 'ConfigMap', name: 'none' } } }),
@@ -287,18 +291,18 @@ it('a failure is removed with its Gateway, and all failures are removed at the s
 it('the leader periodically compares each Gateway with its objects', async () => {
   vi.useFakeTimers();
   try {
-    const { set, run, duty, live, written } = given();
+    const { set, run, duty, live, written } = createDuty();
     set('KubernetesGateway', front());
     await run();
     written();
-    const place = 'deployments/shop/front-istio';
-    live.set(place, { ...live.get(place)!, spec: { replicas: 7 } } as never);
+    const deploymentPath = 'deployments/shop/front-istio';
+    live.set(deploymentPath, { ...live.get(deploymentPath)!, spec: { replicas: 7 } } as never);
     const unwatch = duty.watch(() => {});
     expect(duty.isDue).toBe(false);
     vi.advanceTimersByTime(30_000);
     expect(duty.isDue).toBe(true);
     await run();
-    expect(written()).toEqual([`${place} force=true`]);
+    expect(written()).toEqual([`${deploymentPath} force=true`]);
     unwatch();
     vi.advanceTimersByTime(300_000);
     expect(duty.isDue).toBe(false);

@@ -13,57 +13,59 @@ import { GatewayApiDerivation } from './gateway-api-derivation.ts';
 import { IngressDerivation } from './ingress-derivation.ts';
 import type { StatusFields } from './status-writer.ts';
 
-const moment = { monotonicMs: 0, wallMs: 0 };
+const clockReading = { monotonicMs: 0, wallMs: 0 };
 const first = { retry: false, anew: false };
 const time = '2026-11-27T12:00:00Z';
 
 /** A duty that records the last written status of each object. */
-function given(derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']) => StatusDerivation) {
+function createDuty(
+  derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']) => StatusDerivation,
+) {
   const statuses = new Map<string, unknown>();
-  const written: string[] = [];
+  const writtenKeys: string[] = [];
   let wrote = (_count: number): void => {};
   const request = async ({ method, resource, name = '', body }: ApiRequest): Promise<KubernetesObject> => {
     const key = `${resource.kind}/${name}`;
     if (method === 'PUT') {
       statuses.set(key, (body as KubernetesObject).status);
-      written.push(key);
-      wrote(written.length);
+      writtenKeys.push(key);
+      wrote(writtenKeys.length);
     }
     return { metadata: { name, resourceVersion: '1', generation: 2 }, status: statuses.get(key) };
   };
-  const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
-  gate.extend(moment, 10_000);
+  const gate = new WriteGate({ server: { request }, now: () => clockReading, writeMs: 1_000 });
+  gate.extend(clockReading, 10_000);
   const clock = { now: 0 };
   const timers: { at: number; then: () => void }[] = [];
   let objects = setOf('');
-  let changed = (): void => {};
+  let notifyChanged = (): void => {};
   const duty = new DerivedStatusDuty({
     ...{ lease: 'test', server: { request }, log: silentLogger, now: () => clock.now, time: () => time },
     resourceOf: (kind) => resourceOf(kind as KindName),
     derivation: derivationOf(
       () => objects,
       (listener) => {
-        changed = listener;
+        notifyChanged = listener;
         return () => {};
       },
     ),
-    after: (ms, then) => {
-      const timer = { at: clock.now + ms, then };
+    after: (ms, callback) => {
+      const timer = { at: clock.now + ms, then: callback };
       timers.push(timer);
       return () => timers.splice(timers.indexOf(timer), 1);
     },
   });
   const put = (next: ConfigSet): void => {
     objects = next;
-    changed();
+    notifyChanged();
   };
   const onWrite = (listener: typeof wrote): void => {
     wrote = listener;
   };
-  return { duty, gate, statuses, written, clock, timers, put, onWrite };
+  return { duty, gate, statuses, written: writtenKeys, clock, timers, put, onWrite };
 }
 
-const ofGateways = (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']): StatusDerivation =>
+const gatewayDerivation = (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']): StatusDerivation =>
   new GatewayApiDerivation({
     ...{ objects, onChanged, domain: 'cluster.local', revision: '', failures: new DeploymentFailures() },
     isWritten: () => true,
@@ -81,7 +83,7 @@ const route = (name: string, backend = 'cart'): string =>
 describe('the status of a Gateway that cannot be deployed', () => {
   it("is not programmed and contains the API server's message until the Gateway is deployed", async () => {
     const failures = new DeploymentFailures();
-    const { duty, gate, written, statuses, put } = given(
+    const { duty, gate, written, statuses, put } = createDuty(
       (objects, onChanged) =>
         new GatewayApiDerivation({
           ...{ objects, onChanged, domain: 'cluster.local', revision: '', failures, isWritten: () => true },
@@ -114,7 +116,7 @@ describe('the status of a Gateway that cannot be deployed', () => {
 
 describe('the leader', () => {
   it('writes all statuses at first, and then only changed ones', async () => {
-    const { duty, gate, written, put } = given(ofGateways);
+    const { duty, gate, written, put } = createDuty(gatewayDerivation);
     put(setOf(front + cart + route('one') + route('two')));
     expect(duty.isDue).toBe(true);
     expect(await duty.writeDue(first, gate)).toEqual({ written: 3, failed: 0, reason: '' });
@@ -126,20 +128,20 @@ describe('the leader', () => {
   });
 
   it('writes the status of a recreated object even if the object is almost the same', async () => {
-    const { duty, gate, written, statuses, put } = given(ofGateways);
-    const named = (uid: string): ConfigSet =>
+    const { duty, gate, written, statuses, put } = createDuty(gatewayDerivation);
+    const routeWithUid = (uid: string): ConfigSet =>
       setOf(route('one').replace('namespace', `uid: ${uid}, generation: 2, namespace`) + front + cart);
-    put(named('a'));
+    put(routeWithUid('a'));
     await duty.writeDue(first, gate);
     written.splice(0);
     statuses.delete('HTTPRoute/one');
-    put(named('b'));
+    put(routeWithUid('b'));
     await duty.writeDue(first, gate);
     expect(written).toEqual(['HTTPRoute/one']);
   });
 
   it('derives nothing if no object changed', async () => {
-    const { duty, gate, put } = given(ofGateways);
+    const { duty, gate, put } = createDuty(gatewayDerivation);
     const objects = setOf(front + cart);
     put(objects);
     await duty.writeDue(first, gate);
@@ -150,7 +152,7 @@ describe('the leader', () => {
   });
 
   it('writes changed route counts of an object at a limited rate', async () => {
-    const { duty, gate, written, statuses, clock, timers, put } = given(ofGateways);
+    const { duty, gate, written, statuses, clock, timers, put } = createDuty(gatewayDerivation);
     put(setOf(front + cart + route('one')));
     duty.watch(() => {});
     await duty.writeDue(first, gate);
@@ -170,7 +172,7 @@ describe('the leader', () => {
 
 describe('a follower', () => {
   it('derives no status', async () => {
-    const { duty, gate, put } = given(ofGateways);
+    const { duty, gate, put } = createDuty(gatewayDerivation);
     put(setOf(front + cart + route('one')));
     gate.close({ giveUp: false });
     await duty.writeDue(first, gate);
@@ -179,7 +181,7 @@ describe('a follower', () => {
 });
 
 it("a namespace with 2,000 routes delays another namespace's Gateway status only by the writes in progress", async () => {
-  const { duty, gate, written, put, onWrite } = given(ofGateways);
+  const { duty, gate, written, put, onWrite } = createDuty(gatewayDerivation);
   const flood = Array.from({ length: 2_000 }, (_, i) => route(`flood-${i}`));
   const statusBefore = front + cart + flood.join('');
   put(setOf(statusBefore));
@@ -196,7 +198,7 @@ it("a namespace with 2,000 routes delays another namespace's Gateway status only
 
 it('each derivation is followed by a delay of four times its duration', async () => {
   let inputs = {};
-  const { duty, gate, clock, timers, put } = given((_, onChanged) => ({
+  const { duty, gate, clock, timers, put } = createDuty((_, onChanged) => ({
     inputs: () => [inputs],
     onChanged,
     derive: async () => {
@@ -223,7 +225,7 @@ it('each derivation is followed by a delay of four times its duration', async ()
 
 it('changes during a derivation are derived after the delay', async () => {
   let inputs = {};
-  const { duty, gate, clock, timers, put } = given((_, onChanged) => ({
+  const { duty, gate, clock, timers, put } = createDuty((_, onChanged) => ({
     inputs: () => [inputs],
     onChanged,
     derive: async () => {
@@ -248,13 +250,13 @@ it('changes during a derivation are derived after the delay', async () => {
 });
 
 describe("a route's status", () => {
-  const foreign = { controllerName: 'example.com/other', parentRef: { name: 'front' }, conditions: 'anything' };
-  const ownParent = (name: string, more: object = {}): object => ({
-    ...{ controllerName: 'istio.io/gateway-controller', parentRef: { name }, conditions: [], ...more },
+  const foreignParent = { controllerName: 'example.com/other', parentRef: { name: 'front' }, conditions: 'anything' };
+  const ownParent = (name: string, extraFields: object = {}): object => ({
+    ...{ controllerName: 'istio.io/gateway-controller', parentRef: { name }, conditions: [], ...extraFields },
   });
 
   async function statusAfter(present: unknown, yaml: string): Promise<unknown> {
-    const { duty, gate, statuses, put } = given(ofGateways);
+    const { duty, gate, statuses, put } = createDuty(gatewayDerivation);
     statuses.set('HTTPRoute/one', present);
     put(setOf(yaml));
     await duty.writeDue(first, gate);
@@ -268,11 +270,11 @@ describe("a route's status", () => {
 
   it('keeps entries of other controllers in place, and removes its own entries for former parents', async () => {
     const status = await statusAfter(
-      { parents: [ownParent('gone'), foreign, ownParent('front'), 'strange', foreign] },
+      { parents: [ownParent('gone'), foreignParent, ownParent('front'), 'strange', foreignParent] },
       all,
     );
     expect((status as { parents: unknown[] }).parents).toEqual([
-      foreign,
+      foreignParent,
       ownParent('front', {
         conditions: [
           expect.objectContaining({ type: 'Accepted', status: 'True', lastTransitionTime: time }),
@@ -280,23 +282,31 @@ describe("a route's status", () => {
         ],
       }),
       'strange',
-      foreign,
+      foreignParent,
     ]);
   });
 
   it('is not written if nothing changes', async () => {
     const yaml = document('HTTPRoute', 'one', '{parentRefs: [{name: elsewhere}]}');
     expect(await statusAfter(undefined, yaml)).toBeUndefined();
-    expect(await statusAfter({ parents: [foreign] }, yaml)).toEqual({ parents: [foreign] });
-    expect(namesOf(await statusAfter({ parents: [foreign, ownParent('front')] }, yaml))).toEqual(['example.com front']);
+    expect(await statusAfter({ parents: [foreignParent] }, yaml)).toEqual({ parents: [foreignParent] });
+    expect(namesOf(await statusAfter({ parents: [foreignParent, ownParent('front')] }, yaml))).toEqual([
+      'example.com front',
+    ]);
   });
 
   it('keeps an entry about a newer generation of the route', async () => {
-    const later = ownParent('gone', { conditions: [{ type: 'Accepted', observedGeneration: 3 }] });
-    const earlier = ownParent('gone', { conditions: [{ type: 'Accepted', observedGeneration: 1 }] });
-    const second = all.replaceAll('{name: one, namespace: shop}', '{name: one, namespace: shop, generation: 2}');
-    expect(namesOf(await statusAfter({ parents: [earlier] }, second))).toEqual(['istio.io front']);
-    expect(namesOf(await statusAfter({ parents: [later] }, second))).toEqual(['istio.io gone', 'istio.io front']);
+    const laterParent = ownParent('gone', { conditions: [{ type: 'Accepted', observedGeneration: 3 }] });
+    const earlierParent = ownParent('gone', { conditions: [{ type: 'Accepted', observedGeneration: 1 }] });
+    const secondGeneration = all.replaceAll(
+      '{name: one, namespace: shop}',
+      '{name: one, namespace: shop, generation: 2}',
+    );
+    expect(namesOf(await statusAfter({ parents: [earlierParent] }, secondGeneration))).toEqual(['istio.io front']);
+    expect(namesOf(await statusAfter({ parents: [laterParent] }, secondGeneration))).toEqual([
+      'istio.io gone',
+      'istio.io front',
+    ]);
   });
 
   it('loses PartiallyInvalid when it no longer applies', async () => {
@@ -321,9 +331,9 @@ describe("a route's status", () => {
 });
 
 describe("an Ingress's status", () => {
-  const ingress = (name: string, more = ''): string =>
-    `---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: ${name}, namespace: shop${more}}\nspec: {defaultBackend: {service: {name: cart, port: {number: 80}}}}\n`;
-  const ours = ', annotations: {kubernetes.io/ingress.class: istio}';
+  const ingress = (name: string, extraMetadata = ''): string =>
+    `---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: ${name}, namespace: shop${extraMetadata}}\nspec: {defaultBackend: {service: {name: cart, port: {number: 80}}}}\n`;
+  const istioClass = ', annotations: {kubernetes.io/ingress.class: istio}';
   const edge = (fields: string): string =>
     `---\napiVersion: v1\nkind: Service\nmetadata: {name: istio-ingressgateway, namespace: istio-system}\nspec: {clusterIP: 10.1.0.9, ports: [{port: 80}], ${fields}}\n`;
   const balanced = edge('type: LoadBalancer}\nstatus: {loadBalancer: {ingress: [{ip: 192.0.2.7}, {hostname: a.test}]}');
@@ -333,7 +343,7 @@ describe("an Ingress's status", () => {
     present: Record<string, unknown> = {},
     settings: object = {},
   ): Promise<StatusFields> {
-    const { duty, gate, statuses, put } = given(
+    const { duty, gate, statuses, put } = createDuty(
       (objects, onChanged) =>
         new IngressDerivation({
           ...{ objects, onChanged, namespace: 'istio-system', isWritten: () => true },
@@ -347,16 +357,16 @@ describe("an Ingress's status", () => {
   }
 
   it("contains the addresses of the gateway's Service if the Ingress has this class", async () => {
-    expect(await statusAfter(balanced + ingress('one', ours) + ingress('two'))).toEqual({
+    expect(await statusAfter(balanced + ingress('one', istioClass) + ingress('two'))).toEqual({
       'Ingress/one': { loadBalancer: { ingress: [{ ip: '192.0.2.7' }, { hostname: 'a.test' }] } },
     });
-    const both = await statusAfter(
-      balanced + ingress('one', ours) + ingress('two'),
+    const bothIngresses = await statusAfter(
+      balanced + ingress('one', istioClass) + ingress('two'),
       {},
       { ingressControllerMode: 'DEFAULT' },
     );
-    expect(Object.keys(both)).toEqual(['Ingress/one', 'Ingress/two']);
-    expect(await statusAfter(balanced + ingress('one', ours), {}, { ingressControllerMode: 'OFF' })).toEqual({});
+    expect(Object.keys(bothIngresses)).toEqual(['Ingress/one', 'Ingress/two']);
+    expect(await statusAfter(balanced + ingress('one', istioClass), {}, { ingressControllerMode: 'OFF' })).toEqual({});
   });
 
   it.each<[string, string, object, unknown]>([
@@ -366,7 +376,7 @@ describe("an Ingress's status", () => {
     ['no Service', '', {}, undefined],
   ])('contains %s', async (_, yaml, settings, expected) => {
     const status = await statusAfter(
-      yaml + ingress('one', ours),
+      yaml + ingress('one', istioClass),
       { one: { loadBalancer: { ingress: [{ ip: '1.1.1.1' }] } } },
       settings,
     );
@@ -379,7 +389,7 @@ describe("an Ingress's status", () => {
     const node = (name: string, address: string): string =>
       `---\napiVersion: v1\nkind: Node\nmetadata: {name: ${name}}\nstatus: {addresses: [{type: InternalIP, address: 10.0.0.1}, {type: ExternalIP, address: ${address}}]}\n`;
     const nodes = node('n1', '192.0.2.1') + node('n2', '192.0.2.2');
-    const yaml = pod('a', 'Running', 'n1') + pod('b', 'Pending', 'n2') + nodes + ingress('one', ours);
+    const yaml = pod('a', 'Running', 'n1') + pod('b', 'Pending', 'n2') + nodes + ingress('one', istioClass);
     expect((await statusAfter(yaml, {}, { ingressService: '' }))['Ingress/one']).toEqual({
       loadBalancer: { ingress: [{ ip: '192.0.2.1' }] },
     });
@@ -390,16 +400,18 @@ describe("an Ingress's status", () => {
       loadBalancer: { ingress: [{ ip: '192.0.2.7', ports: [] }, { hostname: 'a.test' }] },
       more: 1,
     };
-    const only = edge('type: LoadBalancer}\nstatus: {loadBalancer: {ingress: [{hostname: a.test}, {ip: 192.0.2.7}]}');
-    expect((await statusAfter(only + ingress('one', ours), { one: expectedStatus }))['Ingress/one']).toEqual(
-      expectedStatus,
+    const edgeWithStatus = edge(
+      'type: LoadBalancer}\nstatus: {loadBalancer: {ingress: [{hostname: a.test}, {ip: 192.0.2.7}]}',
     );
+    expect(
+      (await statusAfter(edgeWithStatus + ingress('one', istioClass), { one: expectedStatus }))['Ingress/one'],
+    ).toEqual(expectedStatus);
   });
 
   it.each(['text', { loadBalancer: 'none' }, { loadBalancer: { ingress: Array(10_000).fill('x') } }])(
     'is restored after another writer changes it',
     async (present) => {
-      const status = (await statusAfter(balanced + ingress('one', ours), { one: present }))['Ingress/one'];
+      const status = (await statusAfter(balanced + ingress('one', istioClass), { one: present }))['Ingress/one'];
       expect(status).toMatchObject({ loadBalancer: { ingress: { length: 2 } } });
     },
   );
@@ -407,7 +419,7 @@ describe("an Ingress's status", () => {
 
 it('a failed derivation is retried after a change and the usual delay', async () => {
   let derivations = 0;
-  const { duty, gate, clock, put } = given((objects, onChanged) => ({
+  const { duty, gate, clock, put } = createDuty((objects, onChanged) => ({
     inputs: () => [objects()],
     derive: async () => {
       derivations++;

@@ -21,7 +21,7 @@ import { RejectionReports, reportIn } from './rejection-reports.ts';
 import type { StatusWriter } from './status-writer.ts';
 
 const key = 'EnvoyFilter/shop/ring';
-const moment = { monotonicMs: 0, wallMs: 0 };
+const clockReading = { monotonicMs: 0, wallMs: 0 };
 const run = { retry: true, anew: false };
 
 /** API server with one object. */
@@ -37,7 +37,7 @@ class Server {
   }
 
   readonly request = async ({ method, body }: ApiRequest): Promise<KubernetesObject> => {
-    for (let turns = this.#draw.int(0, 5); turns > 0; turns--) await undefined;
+    for (let remainingTurns = this.#draw.int(0, 5); remainingTurns > 0; remainingTurns--) await undefined;
     if (method === 'GET') return structuredClone(this.object);
     const { metadata, status } = body as KubernetesObject;
     if (metadata.resourceVersion !== this.object.metadata.resourceVersion) {
@@ -66,19 +66,19 @@ class Replica {
   readonly pendingEvents: KubernetesObject[] = [];
   known: KubernetesObject;
   distribution: ObjectProgress;
-  #due: DueListener = () => {};
+  #onDue: DueListener = () => {};
 
   constructor(index: number, server: Server, leads: (replica: Replica) => boolean) {
     this.identity = `istiod_0000000${index}`;
     this.known = server.object;
     this.distribution = { generation: 1, upToDate: 1, concerned: 1 };
     this.words = new RejectionReports(this.identity);
-    this.gate = new WriteGate({ server, now: () => moment, writeMs: 4_000 });
-    this.gate.extend(moment, 10_000);
+    this.gate = new WriteGate({ server, now: () => clockReading, writeMs: 4_000 });
+    this.gate.extend(clockReading, 10_000);
     const distribution = {
       findingsOf: (): ObjectFindings => ({ distribution: this.distribution }),
       onDue: (listener: DueListener) => {
-        this.#due = listener;
+        this.#onDue = listener;
       },
       unfinished: [key],
       ...{ compareAllStatuses: () => {}, reportAgain: () => this.due() },
@@ -96,7 +96,7 @@ class Replica {
   }
 
   due(): void {
-    this.#due([key], true);
+    this.#onDue([key], true);
   }
 
   /** Its proxies reject or accept the version that it received. */
@@ -136,10 +136,10 @@ async function play(seed: number) {
     leader = replica;
     return replica.leading.writeDue({ retry: true, anew: true }, replica.gate);
   };
-  const write = (some: readonly Replica[]) =>
+  const write = (selectedReplicas: readonly Replica[]) =>
     Promise.all(
-      some.flatMap(({ leading, follower, gate }, index) =>
-        some[index] === leader
+      selectedReplicas.flatMap(({ leading, follower, gate }, index) =>
+        selectedReplicas[index] === leader
           ? [leading.writeDue(run, gate), follower.writeDue(run, gate)]
           : [follower.writeDue(run, gate)],
       ),
@@ -165,9 +165,9 @@ async function play(seed: number) {
       },
       async () => {
         if (replicas.length === 1 || !draw.chance(0.2)) return;
-        const [exited] = replicas.splice(draw.int(0, replicas.length - 1), 1);
-        dead.push(presenceLeaseOf(exited!.identity)!);
-        if (exited === leader) await lead(draw.pick(replicas));
+        const [exitedReplica] = replicas.splice(draw.int(0, replicas.length - 1), 1);
+        dead.push(presenceLeaseOf(exitedReplica!.identity)!);
+        if (exitedReplica === leader) await lead(draw.pick(replicas));
       },
       bury,
     );
@@ -175,15 +175,16 @@ async function play(seed: number) {
   const writesBefore = server.writes;
   let isQuiet = false;
   for (let round = 0; round < 30 && !isQuiet; round++) {
-    const then = server.writes + server.conflicts;
+    const previousRequests = server.writes + server.conflicts;
     for (const replica of replicas) while (replica.pendingEvents.length > 0) replica.receive(draw.chance(0.5));
     bury();
     await write(replicas);
     isQuiet =
-      server.writes + server.conflicts === then && replicas.every(({ pendingEvents }) => pendingEvents.length === 0);
+      server.writes + server.conflicts === previousRequests &&
+      replicas.every(({ pendingEvents }) => pendingEvents.length === 0);
   }
-  const rejecting = replicas.filter(({ distribution: { rejection } }) => rejection !== undefined);
-  return { server, rejecting, isQuiet, writes: server.writes - writesBefore };
+  const rejectingReplicas = replicas.filter(({ distribution: { rejection } }) => rejection !== undefined);
+  return { server, rejecting: rejectingReplicas, isQuiet, writes: server.writes - writesBefore };
 }
 
 function reconciledIn({ status }: KubernetesObject): unknown {
@@ -194,12 +195,12 @@ function reconciledIn({ status }: KubernetesObject): unknown {
 const schedules = sized({ quick: 100, short: 400, full: 4_000 });
 
 it('the status eventually contains rejections by proxies of each running replica, and replicas then stop writing', async () => {
-  let [rejected, mended, conflicts] = [0, 0, 0];
+  let [rejectedCount, recoveredCount, conflicts] = [0, 0, 0];
   for (let seed = 1; seed <= schedules; seed++) {
     const { server, rejecting, isQuiet, writes } = await play(seed);
     const { object } = server;
-    const word = reportIn(isObject(object.status) ? object.status.conditions : undefined);
-    const outcome = { seed, isQuiet, rejects: word !== undefined, reconciled: reconciledIn(object) };
+    const report = reportIn(isObject(object.status) ? object.status.conditions : undefined);
+    const outcome = { seed, isQuiet, rejects: report !== undefined, reconciled: reconciledIn(object) };
     const isRejected = rejecting.length > 0;
     expect(outcome).toMatchObject({
       ...{ isQuiet: true, rejects: isRejected },
@@ -208,18 +209,18 @@ it('the status eventually contains rejections by proxies of each running replica
         observedGeneration: object.metadata.generation,
       },
     });
-    if (word !== undefined) {
+    if (report !== undefined) {
       expect(
         rejecting.map(({ identity }) => identity),
         `${seed}`,
-      ).toContain(word.identity);
-      expect(word.generation).toBe(object.metadata.generation);
+      ).toContain(report.identity);
+      expect(report.generation).toBe(object.metadata.generation);
     }
     expect(writes, `of schedule ${seed}`).toBeLessThanOrEqual(8);
-    if (isRejected) rejected++;
-    else mended++;
+    if (isRejected) rejectedCount++;
+    else recoveredCount++;
     conflicts += server.conflicts;
   }
   // Each case occurred often enough.
-  expect(Math.min(rejected, mended, conflicts)).toBeGreaterThan(schedules / 10);
+  expect(Math.min(rejectedCount, recoveredCount, conflicts)).toBeGreaterThan(schedules / 10);
 });

@@ -21,7 +21,7 @@ describe('the reporting replica of a condition', () => {
   });
 
   it('is unknown if the message is unsigned or was changed by another writer', () => {
-    const strange = [
+    const strangeStatuses = [
       undefined,
       7,
       '',
@@ -30,7 +30,7 @@ describe('the reporting replica of a condition', () => {
       'no (reported by a b_11111111)',
       `(reported by ${'x'.repeat(500)}_11111111)`,
     ];
-    for (const message of strange) expect(reportIn(conditionsOf(message))).toBeUndefined();
+    for (const message of strangeStatuses) expect(reportIn(conditionsOf(message))).toBeUndefined();
     for (const generation of ['x', '', null, { valueOf: 1, toString: 1 }]) {
       expect(reportIn(conditionsOf(signed('no', other), generation))).toBeUndefined();
     }
@@ -39,24 +39,24 @@ describe('the reporting replica of a condition', () => {
   });
 });
 
-function given() {
-  const words = new RejectionReports(me);
+function createReports() {
+  const reports = new RejectionReports(me);
   const notifications: string[] = [];
-  words.onChanged((key, previousReport) =>
-    notifications.push(`${key} ${previousReport?.identity} ${words.reportOn(key)?.identity}`),
+  reports.onChanged((key, previousReport) =>
+    notifications.push(`${key} ${previousReport?.identity} ${reports.reportOn(key)?.identity}`),
   );
   const setMessage = (name: string, message: string | undefined, generation = 1) => {
     const conditions = message === undefined ? [] : conditionsOf(message, generation);
-    words.read('EnvoyFilter', [
+    reports.read('EnvoyFilter', [
       { event: 'add', key: `shop/${name}`, object: { metadata: { name, namespace: 'shop' }, status: { conditions } } },
     ]);
   };
-  return { words, told: notifications, say: setMessage };
+  return { words: reports, told: notifications, say: setMessage };
 }
 
 describe('reports of replicas', () => {
   it('notify watchers when the replica or version changes or the report is removed, but not when counts change', () => {
-    const { words, told: notifications, say: setMessage } = given();
+    const { words, told: notifications, say: setMessage } = createReports();
     setMessage('a', signed('1 of 2', other));
     setMessage('a', signed('2 of 2', other));
     setMessage('a', signed('2 of 2', other), 2);
@@ -72,24 +72,24 @@ describe('reports of replicas', () => {
   });
 
   it('are obsolete after their replica exits, unless they are repeated', () => {
-    const { words, told: notifications, say: setMessage } = given();
+    const { words, told: notifications, say: setMessage } = createReports();
     const key = 'EnvoyFilter/shop/a';
     setMessage('a', signed('no', other));
     setMessage('b', signed('no', me));
     expect([...words.leases]).toEqual([lease]);
-    const word = words.reportOn(key)!;
-    expect(words.isEnded(key, word)).toBe(false);
+    const report = words.reportOn(key)!;
+    expect(words.isEnded(key, report)).toBe(false);
     words.ended(lease);
     words.ended(lease);
     expect(notifications.slice(2)).toEqual([`${key} ${other} ${other}`]);
-    expect([words.isEnded(key, word), words.leases.size]).toEqual([true, 0]);
+    expect([words.isEnded(key, report), words.leases.size]).toEqual([true, 0]);
     setMessage('a', signed('still no', other));
     expect(words.isEnded(key, words.reportOn(key)!)).toBe(false);
     expect([...words.leases]).toEqual([lease]);
   });
 
   it('notify watchers even beyond the cache limit', () => {
-    const { words, told: notifications, say: setMessage } = given();
+    const { words, told: notifications, say: setMessage } = createReports();
     for (let index = 0; index < 5_000; index++) setMessage(`${index}`, signed('no', other));
     expect(notifications).toHaveLength(5_000);
     expect(words.reportOn('EnvoyFilter/shop/0')?.identity).toBe(other);

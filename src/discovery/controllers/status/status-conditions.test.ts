@@ -1,18 +1,23 @@
 import { describe, expect, it } from 'vitest';
 import { type DesiredCondition, isObservedLater, withConditions } from './status-conditions.ts';
 
-const accepted: DesiredCondition = { type: 'Accepted', status: 'True', reason: 'Accepted', message: 'is in force' };
-const moment = { generation: 3, time: '2026-11-27T12:00:00Z' };
+const acceptedCondition: DesiredCondition = {
+  type: 'Accepted',
+  status: 'True',
+  reason: 'Accepted',
+  message: 'is in force',
+};
+const observation = { generation: 3, time: '2026-11-27T12:00:00Z' };
 const presentCondition = {
   ...{ type: 'Accepted', status: 'True', reason: 'Accepted', message: 'is in force' },
   ...{ lastTransitionTime: '2026-01-01T00:00:00Z', observedGeneration: 3 },
 };
-const foreign = { type: 'Audited', status: 'True', reason: 'ByHand', extra: { of: 'somebody' } };
+const foreignCondition = { type: 'Audited', status: 'True', reason: 'ByHand', extra: { of: 'somebody' } };
 
 describe('lastTransitionTime', () => {
   it.each([
-    ['is the current time for a new condition', [], moment.time],
-    ['is the current time for a changed status', [{ ...presentCondition, status: 'False' }], moment.time],
+    ['is the current time for a new condition', [], observation.time],
+    ['is the current time for a changed status', [{ ...presentCondition, status: 'False' }], observation.time],
     [
       'is kept if only the message changed',
       [{ ...presentCondition, message: 'was' }],
@@ -26,18 +31,20 @@ describe('lastTransitionTime', () => {
     [
       'is the current time if the present value is not a time',
       [{ ...presentCondition, lastTransitionTime: 'yesterday' }],
-      moment.time,
+      observation.time,
     ],
   ])('%s', (_, present, time) => {
-    expect(withConditions(present, [accepted], moment)).toEqual([{ ...presentCondition, lastTransitionTime: time }]);
+    expect(withConditions(present, [acceptedCondition], observation)).toEqual([
+      { ...presentCondition, lastTransitionTime: time },
+    ]);
   });
 });
 
 describe('withConditions', () => {
   it('updates a condition in place and changes no other condition', () => {
-    const present = [foreign, { ...presentCondition, message: 'was' }, 'what is no condition', { type: 7 }];
-    expect(withConditions(present, [accepted], moment)).toEqual([
-      foreign,
+    const present = [foreignCondition, { ...presentCondition, message: 'was' }, 'what is no condition', { type: 7 }];
+    expect(withConditions(present, [acceptedCondition], observation)).toEqual([
+      foreignCondition,
       presentCondition,
       'what is no condition',
       { type: 7 },
@@ -46,25 +53,25 @@ describe('withConditions', () => {
 
   it('appends a new condition and removes an obsolete one', () => {
     const programmed = { ...presentCondition, type: 'Programmed' };
-    const after = withConditions([programmed, foreign], [accepted], moment, ['Programmed']);
-    expect(after).toEqual([foreign, { ...presentCondition, lastTransitionTime: moment.time }]);
+    const conditions = withConditions([programmed, foreignCondition], [acceptedCondition], observation, ['Programmed']);
+    expect(conditions).toEqual([foreignCondition, { ...presentCondition, lastTransitionTime: observation.time }]);
   });
 
   it('returns the same list if no condition changed', () => {
-    const present = [foreign, presentCondition];
-    expect(withConditions(present, [accepted], moment)).toBe(present);
+    const present = [foreignCondition, presentCondition];
+    expect(withConditions(present, [acceptedCondition], observation)).toBe(present);
   });
 
   it('keeps a condition about a newer generation', () => {
     for (const observedGeneration of [4, '4']) {
       const present = [{ ...presentCondition, status: 'False', observedGeneration }];
-      expect(withConditions(present, [accepted], moment)).toBe(present);
+      expect(withConditions(present, [acceptedCondition], observation)).toBe(present);
     }
   });
 
   it('keeps an equal generation that is a string, as Istio resources allow', () => {
     const present = [{ ...presentCondition, observedGeneration: '3' }];
-    expect(withConditions(present, [accepted], moment)).toBe(present);
+    expect(withConditions(present, [acceptedCondition], observation)).toBe(present);
   });
 });
 
@@ -72,14 +79,14 @@ describe('withConditions with malformed input', () => {
   it.each(['a text', 7, null, { length: 3 }, undefined])(
     'replaces %j because it is not a list of conditions',
     (present) => {
-      expect(withConditions(present, [accepted], moment)).toHaveLength(1);
+      expect(withConditions(present, [acceptedCondition], observation)).toHaveLength(1);
     },
   );
 
   it('merges 10,000 conditions of its own type, and keeps 10,000 of another type', () => {
     const of = (type: string): object[] => Array.from({ length: 10_000 }, () => ({ ...presentCondition, type }));
-    expect(withConditions(of('Accepted'), [accepted], moment)).toEqual([presentCondition]);
-    expect(withConditions(of('Other'), [accepted], moment)).toHaveLength(10_001);
+    expect(withConditions(of('Accepted'), [acceptedCondition], observation)).toEqual([presentCondition]);
+    expect(withConditions(of('Other'), [acceptedCondition], observation)).toHaveLength(10_001);
   });
 
   it('ignores a generation that is not a number', () => {
@@ -93,7 +100,7 @@ describe('withConditions with malformed input', () => {
 
 describe('withConditions with reasons and messages that the API does not accept', () => {
   const one = (fields: Partial<DesiredCondition>): Record<string, unknown> =>
-    withConditions([], [{ ...accepted, ...fields }], moment)[0] as Record<string, unknown>;
+    withConditions([], [{ ...acceptedCondition, ...fields }], observation)[0] as Record<string, unknown>;
 
   it.each([
     ['No such backend!', 'Nosuchbackend'],

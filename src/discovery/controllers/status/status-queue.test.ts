@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { StatusQueue } from './status-queue.ts';
 
-const any = (): boolean => true;
+const acceptAny = (): boolean => true;
 
 /** Takes all due items. */
-function taken(queue: StatusQueue<string>, now: number): string[] {
+function takeDue(queue: StatusQueue<string>, now: number): string[] {
   const all: string[] = [];
-  for (let next = queue.take(now, any); next !== undefined; next = queue.take(now, any)) all.push(next[1]);
+  for (let next = queue.take(now, acceptAny); next !== undefined; next = queue.take(now, acceptAny)) all.push(next[1]);
   return all;
 }
 
@@ -19,7 +19,7 @@ describe('the status queue', () => {
     queue.add('c', 'c1', true, 0);
     queue.add('c', 'c2', false, 0);
     expect(queue.size).toBe(3);
-    expect(taken(queue, 0)).toEqual(['c2', 'a2', 'b1']);
+    expect(takeDue(queue, 0)).toEqual(['c2', 'a2', 'b1']);
   });
 
   it('skips objects that this run has already taken', () => {
@@ -40,14 +40,14 @@ describe('the delay of an object in the status queue', () => {
     queue.written('a', 1_000);
     queue.add('a', 'a', false, 2_000);
     queue.add('b', 'b', false, 2_000);
-    expect(taken(queue, 2_000)).toEqual(['b']);
+    expect(takeDue(queue, 2_000)).toEqual(['b']);
     expect(queue.isDue(10_999)).toBe(false);
     expect(queue.nextAt(2_000)).toBe(11_000);
-    expect(taken(queue, 11_000)).toEqual(['a']);
+    expect(takeDue(queue, 11_000)).toEqual(['a']);
     expect(queue.nextAt(11_000)).toBeUndefined();
     queue.add('a', 'again', false, 11_000);
     queue.add('a', 'urgent', true, 11_000);
-    expect(taken(queue, 11_000)).toEqual(['urgent']);
+    expect(takeDue(queue, 11_000)).toEqual(['urgent']);
   });
 
   it('is not extended by later items', () => {
@@ -55,7 +55,7 @@ describe('the delay of an object in the status queue', () => {
     queue.written('a', 0);
     for (let now = 100; now < restMs; now += 100) queue.add('a', `${now}`, false, now);
     expect(queue.nextAt(restMs - 1)).toBe(restMs);
-    expect(taken(queue, restMs)).toEqual(['9900']);
+    expect(takeDue(queue, restMs)).toEqual(['9900']);
   });
 
   it('ends for many objects at the same time', () => {
@@ -76,7 +76,7 @@ it('the status queue ends all delays when another replica can have written', () 
   queue.add('a', 'a', false, 1);
   queue.wakeAll();
   queue.add('b', 'b', false, 1);
-  expect(taken(queue, 1)).toEqual(['a', 'b']);
+  expect(takeDue(queue, 1)).toEqual(['a', 'b']);
 });
 
 describe('a failed object in the status queue', () => {
@@ -86,9 +86,9 @@ describe('a failed object in the status queue', () => {
     queue.fail('b', 'b');
     expect([queue.failed, queue.isDue(0)]).toEqual([2, false]);
     queue.add('b', 'new', false, 0);
-    expect(taken(queue, 0)).toEqual(['new']);
+    expect(takeDue(queue, 0)).toEqual(['new']);
     queue.retry(0);
-    expect(taken(queue, 0)).toEqual(['a']);
+    expect(takeDue(queue, 0)).toEqual(['a']);
     expect(queue.size).toBe(0);
   });
 
@@ -96,7 +96,7 @@ describe('a failed object in the status queue', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'newer', false, 0);
     queue.fail('a', 'older');
-    expect(taken(queue, 0)).toEqual(['newer']);
+    expect(takeDue(queue, 0)).toEqual(['newer']);
     expect(queue.failed).toBe(0);
   });
 
@@ -123,7 +123,7 @@ describe('namespaces in the status queue', () => {
     for (let i = 0; i < 5_000; i++) queue.add(`mallory/${i}`, `mallory/${i}`, true, 0);
     queue.add('bank/counts', 'bank/counts', false, 0);
     queue.add('bank/gateway', 'bank/gateway', true, 0);
-    expect(taken(queue, 0).slice(0, 4)).toEqual(['mallory/0', 'bank/gateway', 'mallory/1', 'bank/counts']);
+    expect(takeDue(queue, 0).slice(0, 4)).toEqual(['mallory/0', 'bank/gateway', 'mallory/1', 'bank/counts']);
   });
 
   it('lose objects when the queue is full, starting with the namespace that has the most objects', () => {
@@ -132,7 +132,7 @@ describe('namespaces in the status queue', () => {
     queue.written('mallory/1', 0);
     for (const key of ['mallory/1', 'mallory/2', 'mallory/3', 'bank/a', 'bank/b']) queue.add(key, key, false, 1);
     expect([queue.size, queue.failed, queue.dropped]).toEqual([4, 1, 2]);
-    expect(taken(queue, 20_000)).toEqual(['bank/a', 'mallory/1', 'bank/b']);
+    expect(takeDue(queue, 20_000)).toEqual(['bank/a', 'mallory/1', 'bank/b']);
     expect(queue.size).toBe(1);
   });
 });

@@ -48,10 +48,10 @@ class Objects {
       const object = this.#objects.get(name);
       if (object === undefined) throw new ApiError(notFound);
       if (method === 'GET') return structuredClone(object);
-      const sent = body as KubernetesObject;
-      if (sent.metadata.resourceVersion !== object.metadata.resourceVersion) throw new ApiError(conflict);
+      const submitted = body as KubernetesObject;
+      if (submitted.metadata.resourceVersion !== object.metadata.resourceVersion) throw new ApiError(conflict);
       const metadata = { ...object.metadata, resourceVersion: `${++this.#version}` };
-      this.#objects.set(name, { ...object, metadata, spec: sent.spec, status: sent.status });
+      this.#objects.set(name, { ...object, metadata, spec: submitted.spec, status: submitted.status });
       return this.#objects.get(name)!;
     } finally {
       this.underWay--;
@@ -59,12 +59,12 @@ class Objects {
   };
 }
 
-const moment = { monotonicMs: 0, wallMs: 0 };
+const clockReading = { monotonicMs: 0, wallMs: 0 };
 
-function given(options: Partial<StatusWriterOptions> = {}) {
+function createWriter(options: Partial<StatusWriterOptions> = {}) {
   const objects = new Objects();
-  const gate = new WriteGate({ server: objects, now: () => moment, writeMs: 4_000 });
-  gate.extend(moment, 10_000);
+  const gate = new WriteGate({ server: objects, now: () => clockReading, writeMs: 4_000 });
+  gate.extend(clockReading, 10_000);
   const clock = { now: 1_000 };
   const timers: { at: number; then: () => void }[] = [];
   /** Condition message by object name. */
@@ -99,8 +99,8 @@ function given(options: Partial<StatusWriterOptions> = {}) {
     log,
     now: () => clock.now,
     time: () => '2026-11-27T12:00:00Z',
-    after: (ms, then) => {
-      const timer = { at: clock.now + ms, then };
+    after: (ms, callback) => {
+      const timer = { at: clock.now + ms, then: callback };
       timers.push(timer);
       return () => timers.splice(timers.indexOf(timer), 1);
     },
@@ -117,7 +117,7 @@ function given(options: Partial<StatusWriterOptions> = {}) {
 
 describe('a status write', () => {
   it('keeps content of other writers', async () => {
-    const { objects, gate, duty, want: setDesired } = given();
+    const { objects, gate, duty, want: setDesired } = createWriter();
     objects.put('a', { foreign: true, conditions: [{ type: 'Other' }] });
     setDesired('a', 'one');
     expect(await duty.writeDue(first, gate)).toEqual({ written: 1, failed: 0, reason: '' });
@@ -133,7 +133,7 @@ describe('a status write', () => {
   });
 
   it('uses the desired status at the time of sending, and is skipped if the object already has it', async () => {
-    const { objects, gate, duty, want: setDesired, messageOf } = given();
+    const { objects, gate, duty, want: setDesired, messageOf } = createWriter();
     objects.put('a');
     setDesired('a', 'one');
     setDesired('a', 'two');
@@ -146,7 +146,7 @@ describe('a status write', () => {
   });
 
   it('uses the desired status after the object is read', async () => {
-    const { objects, gate, duty, want: setDesired, wanted: desiredByName, messageOf } = given();
+    const { objects, gate, duty, want: setDesired, wanted: desiredByName, messageOf } = createWriter();
     objects.put('a');
     objects.intercept = ({ method }) => {
       if (method === 'GET') desiredByName.set('a', { message: 'newer' });
@@ -162,7 +162,7 @@ describe('a status write', () => {
     ['has an older generation because it was recreated', undefined, 0],
     ['has a condition about a newer generation', { observedGeneration: 9 }, 1],
   ])('is skipped if the object %s', async (_, status, generation) => {
-    const { objects, gate, duty, want: setDesired } = given();
+    const { objects, gate, duty, want: setDesired } = createWriter();
     objects.put('a', status, generation);
     setDesired('a', 'one');
     expect(await duty.writeDue(first, gate)).toEqual({ written: 0, failed: 0, reason: '' });
@@ -171,7 +171,7 @@ describe('a status write', () => {
   });
 
   it('counts as completed if the object is deleted before or after it is read', async () => {
-    const { objects, gate, duty, want: setDesired } = given();
+    const { objects, gate, duty, want: setDesired } = createWriter();
     objects.put('b');
     objects.intercept = ({ method }) => (method === 'PUT' ? notFound : undefined);
     setDesired('a', 'one');
@@ -183,7 +183,7 @@ describe('a status write', () => {
   it.each(['a text', 7, null, ['x'], { conditions: 'none' }, { conditions: Array(10_000).fill({ type: 'Ready' }) }])(
     'replaces a malformed status %j',
     async (status) => {
-      const { objects, gate, duty, want: setDesired } = given();
+      const { objects, gate, duty, want: setDesired } = createWriter();
       objects.put('a', status);
       setDesired('a', 'one');
       await duty.writeDue(first, gate);
@@ -194,7 +194,7 @@ describe('a status write', () => {
 
 describe('a failed status write', () => {
   it('stays due after a conflict, and then uses the newer object', async () => {
-    const { objects, gate, duty, want: setDesired } = given();
+    const { objects, gate, duty, want: setDesired } = createWriter();
     objects.put('a');
     objects.intercept = async ({ method }) => {
       if (method !== 'PUT') return;
@@ -210,7 +210,7 @@ describe('a failed status write', () => {
   });
 
   it('is reported and dropped after a permanent rejection', async () => {
-    const { objects, gate, duty, want: setDesired, warnings } = given();
+    const { objects, gate, duty, want: setDesired, warnings } = createWriter();
     objects.put('a');
     objects.intercept = ({ method }) =>
       method === 'PUT' ? { kind: 'status', code: 422, reason: 'Invalid', message: 'too many', causes: [] } : undefined;
@@ -222,7 +222,7 @@ describe('a failed status write', () => {
   });
 
   it('does not affect other objects', async () => {
-    const { objects, gate, duty, want: setDesired, messageOf } = given({ atOnce: 1 });
+    const { objects, gate, duty, want: setDesired, messageOf } = createWriter({ atOnce: 1 });
     objects.put('a');
     objects.put('b');
     objects.intercept = ({ name }) => (name === 'a' ? { ...notFound, code: 403, message: 'forbidden' } : undefined);
@@ -237,7 +237,7 @@ describe('a failed status write', () => {
     { kind: 'timeout', message: 'late' },
     { kind: 'status', code: 429, reason: 'TooManyRequests', message: 'slower', causes: [] },
   ])('ends the run if all objects would fail too (%j)', async (failure) => {
-    const { objects, gate, duty, want: setDesired } = given({ atOnce: 2 });
+    const { objects, gate, duty, want: setDesired } = createWriter({ atOnce: 2 });
     objects.intercept = () => failure;
     for (let index = 0; index < 100; index++) setDesired(`${index}`, 'one');
     expect(await duty.writeDue(first, gate)).toMatchObject({ written: 0, failed: 100 });
@@ -246,7 +246,7 @@ describe('a failed status write', () => {
   });
 
   it('does not read the object after the term has ended', async () => {
-    const { objects, gate, duty, want: setDesired } = given();
+    const { objects, gate, duty, want: setDesired } = createWriter();
     objects.put('a');
     setDesired('a', 'one');
     gate.close({ giveUp: false });
@@ -257,7 +257,7 @@ describe('a failed status write', () => {
 
 describe('a run of the status writer', () => {
   it('limits concurrent requests, and accepts new items, with urgent items first', async () => {
-    const { objects, gate, duty, want: setDesired, wanted: desiredByName } = given({ atOnce: 4 });
+    const { objects, gate, duty, want: setDesired, wanted: desiredByName } = createWriter({ atOnce: 4 });
     const order: string[] = [];
     for (let index = 0; index < 50; index++) {
       objects.put(`${index}`);
@@ -282,7 +282,7 @@ describe('a run of the status writer', () => {
   });
 
   it('includes all objects for a new leader', async () => {
-    const { objects, gate, duty, wanted: desiredByName } = given();
+    const { objects, gate, duty, wanted: desiredByName } = createWriter();
     for (const name of ['a', 'b']) {
       objects.put(name);
       desiredByName.set(name, { message: 'one' });
@@ -293,8 +293,8 @@ describe('a run of the status writer', () => {
 
 describe('a paused status writer', () => {
   it('writes no status while the other duty writes, and all due statuses afterwards', async () => {
-    let isHeld = true;
-    const { objects, gate, duty, clock, timers, want: setDesired } = given({ isHeld: () => isHeld });
+    let isGateHeld = true;
+    const { objects, gate, duty, clock, timers, want: setDesired } = createWriter({ isHeld: () => isGateHeld });
     objects.put('a');
     let notifications = 0;
     duty.watch(() => void notifications++);
@@ -310,7 +310,7 @@ describe('a paused status writer', () => {
     };
     isDue();
     expect(notifications).toBe(0);
-    isHeld = false;
+    isGateHeld = false;
     isDue();
     expect([notifications, duty.isDue]).toEqual([1, true]);
     expect(await duty.writeDue(first, gate)).toMatchObject({ written: 1 });
@@ -320,7 +320,7 @@ describe('a paused status writer', () => {
 
 describe('a watcher of the status writer', () => {
   it('is notified when an object becomes due, immediately or after a delay', async () => {
-    const { objects, gate, duty, clock, timers, want: setDesired, messageOf } = given({ pauseMs: 10_000 });
+    const { objects, gate, duty, clock, timers, want: setDesired, messageOf } = createWriter({ pauseMs: 10_000 });
     objects.put('a');
     let notifications = 0;
     const stop = duty.watch(() => {
@@ -345,7 +345,7 @@ describe('a watcher of the status writer', () => {
   });
 
   it('is notified of objects that are already due', () => {
-    const { duty, want: setDesired } = given();
+    const { duty, want: setDesired } = createWriter();
     setDesired('a', 'one');
     let notifications = 0;
     duty.watch(() => {

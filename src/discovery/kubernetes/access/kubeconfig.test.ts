@@ -11,7 +11,7 @@ import { kubeconfigAccess, kubeconfigFile } from './kubeconfig.ts';
 const signal = new AbortController().signal;
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
-function givenFolder(): string {
+function createFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-kubeconfig-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   return folder;
@@ -63,7 +63,7 @@ describe('a kubeconfig', () => {
   });
 
   it('can refer to files relative to its directory, which are read again for each connection', async () => {
-    const folder = givenFolder();
+    const folder = createFolder();
     for (const name of ['ca', 'cert', 'key', 'token']) writeFileSync(join(folder, name), `${name}-1\n`);
     const user = { 'client-certificate': 'cert', 'client-key': 'key', tokenFile: 'token', token: 'old' };
     writeFileSync(join(folder, 'config'), kubeconfig({ cluster: { 'certificate-authority': 'ca' }, user }));
@@ -79,11 +79,17 @@ describe('a kubeconfig', () => {
   });
 
   it('can contain several contexts, one of which is selected', () => {
-    const more = { contexts: [{ name: 'there', context: { cluster: 'c', user: 'u' } }], 'current-context': 'gone' };
-    expect(kubeconfigAccess(kubeconfig({ more }), { path: 'x', isTrusted: true, context: 'there' }).server.port).toBe(
-      '6443',
+    const otherContext = {
+      contexts: [{ name: 'there', context: { cluster: 'c', user: 'u' } }],
+      'current-context': 'gone',
+    };
+    expect(
+      kubeconfigAccess(kubeconfig({ more: otherContext }), { path: 'x', isTrusted: true, context: 'there' }).server
+        .port,
+    ).toBe('6443');
+    expect(messageOfError(() => trusted(kubeconfig({ more: otherContext })))).toContain(
+      'contexts has no context named "gone"',
     );
-    expect(messageOfError(() => trusted(kubeconfig({ more })))).toContain('contexts has no context named "gone"');
   });
 
   it.each<[string, Parts, string]>([
@@ -108,8 +114,8 @@ describe('a kubeconfig', () => {
       'interactiveMode',
     ],
     ['a plugin with an unknown version', { user: { exec: { apiVersion: 'v7', command: 'x' } } }, 'apiVersion'],
-  ])('is rejected with %s', async (_, parts, message) => {
-    expect(await failureOfUse(() => trusted(kubeconfig(parts)))).toContain(message);
+  ])('is rejected with %s', async (_, kubeconfigParts, message) => {
+    expect(await failureOfUse(() => trusted(kubeconfig(kubeconfigParts)))).toContain(message);
   });
 
   it.each(['[', '"secret-token', 'just text', '', '- a', 'users: {"secret-token": [}'])(
@@ -121,14 +127,15 @@ describe('a kubeconfig', () => {
 
   it('cannot refer to local files or programs, or disable TLS verification, if its author is untrusted', () => {
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: '/bin/sh' };
-    for (const parts of [
+    for (const kubeconfigParts of [
       { user: { exec } },
       { user: { tokenFile: '/etc/shadow' } },
       { user: { 'client-certificate': 'a', 'client-key': 'b' } },
       { cluster: { 'certificate-authority': '/etc/passwd' } },
       { cluster: { 'insecure-skip-tls-verify': true } },
     ]) {
-      const read = () => kubeconfigAccess(kubeconfig(parts), { path: 'Secret istio-system/east', isTrusted: false });
+      const read = () =>
+        kubeconfigAccess(kubeconfig(kubeconfigParts), { path: 'Secret istio-system/east', isTrusted: false });
       expect(messageOfError(read)).toContain('only in the file of --kubeconfig');
     }
     expect(kubeconfigAccess(kubeconfig(), { path: 'x', isTrusted: false }).server.hostname).toBe('10.0.0.1');
@@ -136,9 +143,9 @@ describe('a kubeconfig', () => {
 });
 
 /** Returns the failure of creating access or, if none exists, of a connection. */
-async function failureOfUse(make: () => ReturnType<typeof trusted>): Promise<string> {
+async function failureOfUse(createAccess: () => ReturnType<typeof trusted>): Promise<string> {
   try {
-    const access = make();
+    const access = createAccess();
     await access.tls(signal);
     await access.headers(signal);
   } catch (error) {
@@ -149,22 +156,22 @@ async function failureOfUse(make: () => ReturnType<typeof trusted>): Promise<str
 }
 
 describe('a credential plugin', () => {
-  function given(script: string, more: object = {}) {
-    const folder = givenFolder();
+  function accessWithPlugin(script: string, extraExec: object = {}) {
+    const folder = createFolder();
     writeFileSync(join(folder, 'plugin'), `#!/bin/sh\n${script}\n`);
     chmodSync(join(folder, 'plugin'), 0o755);
-    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: './plugin', ...more };
+    const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: './plugin', ...extraExec };
     return { folder, access: trusted(kubeconfig({ user: { exec } }), join(folder, 'config')) };
   }
   const execOutput = (status: string): string =>
     `echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":${status}}'`;
 
   it('runs once for concurrent callers, and again after its credential is rejected or expires', async () => {
-    const folder = givenFolder();
+    const folder = createFolder();
     const count = join(folder, 'count');
     const script = `n=$(cat $COUNT 2>/dev/null || echo 0); n=$((n+1)); echo $n > $COUNT; printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"t%s"%s}}' $n "$EXPIRY"`;
     const run = (expiry: string) =>
-      given(script, {
+      accessWithPlugin(script, {
         env: [
           { name: 'COUNT', value: count },
           { name: 'EXPIRY', value: expiry },
@@ -176,14 +183,14 @@ describe('a credential plugin', () => {
     expect(await lasting.headers(signal)).toEqual(first);
     lasting.invalidateCredentials();
     expect(await lasting.headers(signal)).toEqual({ authorization: 'Bearer t2' });
-    const ended = run(',"expirationTimestamp":"2020-01-01T00:00:00Z"');
-    await ended.headers(signal);
-    expect(await ended.headers(signal)).toEqual({ authorization: 'Bearer t4' });
+    const expiredAccess = run(',"expirationTimestamp":"2020-01-01T00:00:00Z"');
+    await expiredAccess.headers(signal);
+    expect(await expiredAccess.headers(signal)).toEqual({ authorization: 'Bearer t4' });
   });
 
   it('receives cluster information if it requests this, and can return a certificate', async () => {
-    const folder = givenFolder();
-    const { access } = given(
+    const folder = createFolder();
+    const { access } = accessWithPlugin(
       `echo "$KUBERNETES_EXEC_INFO" > ${join(folder, 'info')}; ${execOutput('{"clientCertificateData":"C","clientKeyData":"K"}')}`,
       {
         provideClusterInfo: true,
@@ -210,7 +217,7 @@ describe('a credential plugin', () => {
     ['prints no credential', execOutput('{}'), 'must have a token'],
     ['prints endless output', 'yes secret-token', 'failed'],
   ])('fails with a reason that contains no secret if it %s', async (_, script, message) => {
-    const { access } = given(script);
+    const { access } = accessWithPlugin(script);
     const failure = await access.headers(signal).catch((error: unknown) => error as ApiError);
     expect((failure as ApiError).failure).toMatchObject({
       kind: 'credentials',
@@ -229,7 +236,7 @@ describe('a credential plugin', () => {
 
 describe('a token file', () => {
   it('is read again after one minute, and its last token is kept if this fails', () => {
-    const path = join(givenFolder(), 'token');
+    const path = join(createFolder(), 'token');
     let now = 0;
     const file = new TokenFile(path, () => now);
     expect(messageOfError(() => file.token())).toContain(path);
@@ -248,7 +255,7 @@ describe('a token file', () => {
 
 describe('access in a pod', () => {
   it('uses the service account and the environment variables', async () => {
-    const folder = givenFolder();
+    const folder = createFolder();
     for (const [name, text] of [
       ['token', 'sa-token'],
       ['ca.crt', 'CA'],
@@ -273,6 +280,6 @@ it.each([
   ['none', 'no such file or directory'],
   ['.', 'must be a regular file, is a directory'],
 ])('a kubeconfig at path %s fails with "%s" and the path, but without the name of the system call', (name, reason) => {
-  const path = join(givenFolder(), name);
+  const path = join(createFolder(), name);
   expect(() => kubeconfigFile(path)).toThrow(`${path}: ${reason} [API_CREDENTIALS_INVALID]`);
 });

@@ -11,7 +11,7 @@ import { ClusterSource, type RejectedObject } from './cluster-source.ts';
 import { ReferencedObjects } from './referenced-objects.ts';
 
 /** Informers whose events the test sends. Secrets are read from a simulated cluster. */
-function given(kinds: readonly KindName[], maxBytes = 40_000, maxReadMs = Number.POSITIVE_INFINITY) {
+function createSource(kinds: readonly KindName[], maxBytes = 40_000, maxReadMs = Number.POSITIVE_INFINITY) {
   const shares = new SharesOfKinds(maxBytes);
   const secrets = new Map<string, KubernetesObject>();
   const stores = new Map<string, ObjectStore>();
@@ -42,37 +42,37 @@ function given(kinds: readonly KindName[], maxBytes = 40_000, maxReadMs = Number
     referenced: { objects, of: credentialsReferencedBy },
     maxReadMs,
   });
-  const moved: string[] = [];
-  source.watch({ changed: (kind) => moved.push(kind), failed: () => {} });
-  const refused: RejectedObject[] = [];
-  source.onRejected((one) => refused.push(one));
+  const changedKinds: string[] = [];
+  source.watch({ changed: (kind) => changedKinds.push(kind), failed: () => {} });
+  const rejectedObjects: RejectedObject[] = [];
+  source.onRejected((one) => rejectedObjects.push(one));
   const put = (kind: KindName, object: KubernetesObject, type: 'ADDED' | 'DELETED' = 'ADDED'): void => {
     const resource = resourceOf(kind);
     const { group, version } = resource;
-    const whole = { apiVersion: group === '' ? version : `${group}/${version}`, kind: resource.kind, ...object };
-    const changes = stores.get(nameOf(resource))!.apply({ type, object: whole });
+    const wholeObject = { apiVersion: group === '' ? version : `${group}/${version}`, kind: resource.kind, ...object };
+    const changes = stores.get(nameOf(resource))!.apply({ type, object: wholeObject });
     for (const reader of readers.get(nameOf(resource)) ?? []) void reader(changes);
   };
-  return { source, refused, secrets, objects, put, moved };
+  return { source, refused: rejectedObjects, secrets, objects, put, moved: changedKinds };
 }
 
-const named = (name: string, version = '1') => ({
+const metadataOf = (name: string, version = '1') => ({
   name,
   namespace: 'bank',
   uid: name,
   resourceVersion: version,
   generation: 1,
 });
-const placeholders = ({ source }: ReturnType<typeof given>) =>
+const placeholders = ({ source }: ReturnType<typeof createSource>) =>
   source.snapshot.placeholders.map(({ standsFor }) => standsFor?.object);
 
 it('a policy above the size limit denies access in its namespace and is reported with the limit', async () => {
-  const one = given(['AuthorizationPolicy']);
+  const one = createSource(['AuthorizationPolicy']);
   const rules = Array.from({ length: 2_000 }, (_, at) => ({ to: [{ operation: { paths: [`/${at}`] } }] }));
-  one.put('AuthorizationPolicy', { metadata: named('large'), spec: { action: 'ALLOW', rules } });
-  const reading = await one.source.read();
+  one.put('AuthorizationPolicy', { metadata: metadataOf('large'), spec: { action: 'ALLOW', rules } });
+  const readResult = await one.source.read();
   expect(placeholders(one)).toEqual(['AuthorizationPolicy bank/large']);
-  expect(reading).toMatchObject({
+  expect(readResult).toMatchObject({
     problems: [
       {
         severity: 'error',
@@ -85,10 +85,10 @@ it('a policy above the size limit denies access in its namespace and is reported
 });
 
 it('a namespace keeps its policies even if other objects exhaust its limit', async () => {
-  const one = given(['VirtualService', 'AuthorizationPolicy']);
+  const one = createSource(['VirtualService', 'AuthorizationPolicy']);
   const spec = { hosts: ['x'.repeat(100)], http: [{ route: [{ destination: { host: 'y'.repeat(200) } }] }] };
-  for (let at = 0; at < 200; at++) one.put('VirtualService', { metadata: named(`v${at}`), spec });
-  one.put('AuthorizationPolicy', { metadata: named('deny'), spec: { action: 'DENY', rules: [{}] } });
+  for (let at = 0; at < 200; at++) one.put('VirtualService', { metadata: metadataOf(`v${at}`), spec });
+  one.put('AuthorizationPolicy', { metadata: metadataOf('deny'), spec: { action: 'DENY', rules: [{}] } });
   await one.source.read();
   expect(placeholders(one)).toEqual([]);
   expect(one.source.snapshot.set.AuthorizationPolicy).toHaveLength(1);
@@ -96,9 +96,9 @@ it('a namespace keeps its policies even if other objects exhaust its limit', asy
 });
 
 it('an object with many errors is reported with 50 errors, the last of which states how many more there are', async () => {
-  const one = given(['ServiceEntry'], 10_000_000);
+  const one = createSource(['ServiceEntry'], 10_000_000);
   const ports = Array.from({ length: 100 }, () => ({ number: -1, name: 'x', protocol: 'NONE' }));
-  one.put('ServiceEntry', { metadata: named('bad'), spec: { hosts: ['a.test'], ports } });
+  one.put('ServiceEntry', { metadata: metadataOf('bad'), spec: { hosts: ['a.test'], ports } });
   await one.source.read();
   const [{ errors }] = one.refused as [RejectedObject];
   expect(errors).toHaveLength(50);
@@ -106,7 +106,7 @@ it('an object with many errors is reported with 50 errors, the last of which sta
 });
 
 const gateway = (credentialName: string, version = '1') => ({
-  metadata: { ...named('edge', version), generation: Number(version) },
+  metadata: { ...metadataOf('edge', version), generation: Number(version) },
   spec: {
     servers: [
       {
@@ -117,10 +117,14 @@ const gateway = (credentialName: string, version = '1') => ({
     ],
   },
 });
-const secret = (name: string) => ({ metadata: named(name), type: 'kubernetes.io/tls', data: { 'tls.crt': 'YQ==' } });
+const secret = (name: string) => ({
+  metadata: metadataOf(name),
+  type: 'kubernetes.io/tls',
+  data: { 'tls.crt': 'YQ==' },
+});
 
 it('a Gateway and its Secret are read together, and an unreferenced Secret is never read', async () => {
-  const one = given(['Gateway', 'Secret']);
+  const one = createSource(['Gateway', 'Secret']);
   for (const name of ['web', 'other'])
     one.secrets.set(`bank/${name}`, { apiVersion: 'v1', kind: 'Secret', ...secret(name) });
   one.put('Gateway', gateway('web'));
@@ -135,14 +139,14 @@ it('a Gateway and its Secret are read together, and an unreferenced Secret is ne
 });
 
 it('a change is read together with only some of many changes in another namespace', async () => {
-  const { source, put, moved } = given(['VirtualService', 'AuthorizationPolicy'], 1_000_000, 0);
+  const { source, put, moved } = createSource(['VirtualService', 'AuthorizationPolicy'], 1_000_000, 0);
   await source.read();
   const service = (index: number): KubernetesObject => ({
-    metadata: { ...named(`flood-${index}`), namespace: 'mallory' },
+    metadata: { ...metadataOf(`flood-${index}`), namespace: 'mallory' },
     spec: { hosts: [`h${index}.test`], http: [{ route: [{ destination: { host: 'a.test' } }] }] },
   });
   for (let index = 0; index < 50; index++) put('VirtualService', service(index));
-  put('AuthorizationPolicy', { metadata: named('late'), spec: {} });
+  put('AuthorizationPolicy', { metadata: metadataOf('late'), spec: {} });
   moved.splice(0);
   await source.read();
   expect([...source.snapshot.byKey.keys()].sort()).toEqual([
@@ -156,17 +160,17 @@ it('a change is read together with only some of many changes in another namespac
 });
 
 it('an object that changes during a read is read again next time', async () => {
-  const { source, put } = given(['VirtualService'], 1_000_000, 0);
+  const { source, put } = createSource(['VirtualService'], 1_000_000, 0);
   await source.read();
   const service = (version: string, host: string): KubernetesObject => ({
-    metadata: { ...named('web', version), generation: Number(version) },
+    metadata: { ...metadataOf('web', version), generation: Number(version) },
     spec: { hosts: [host], http: [{ route: [{ destination: { host: 'a.test' } }] }] },
   });
   put('VirtualService', service('2', 'old.test'));
-  const reading = source.read();
+  const pendingRead = source.read();
   await Promise.resolve();
   put('VirtualService', service('3', 'new.test'));
-  await reading;
+  await pendingRead;
   await source.read();
   expect(source.snapshot.byKey.get('VirtualService/bank/web')!.spec).toMatchObject({ hosts: ['new.test'] });
 });

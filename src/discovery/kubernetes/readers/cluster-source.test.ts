@@ -11,16 +11,16 @@ const slices = resourceOf('EndpointSlice');
 const routes = resourceOf('VirtualService');
 const policies = resourceOf('AuthorizationPolicy');
 
-function given(prepare: (world: KubernetesWorld) => void = () => {}) {
+function createSource(prepare: (world: KubernetesWorld) => void = () => {}) {
   const world = new KubernetesWorld({ resources: [slices, routes, policies], silently: true });
   const kinds = ['EndpointSlice', 'VirtualService', 'AuthorizationPolicy'] as const;
   // With a limit, some objects would remain for the next read on a busy machine.
   const maxReadMs = Number.POSITIVE_INFINITY;
   const source = new ClusterSource({ address: 'k8s://', informers: world.effects, kinds, revision: '', maxReadMs });
-  const moved: string[] = [];
-  source.watch({ changed: (kind) => moved.push(kind), failed: () => {} });
+  const changedKinds: string[] = [];
+  source.watch({ changed: (kind) => changedKinds.push(kind), failed: () => {} });
   prepare(world);
-  return { world, source, moved };
+  return { world, source, moved: changedKinds };
 }
 
 const entryWith = (address: string) => ({
@@ -29,13 +29,13 @@ const entryWith = (address: string) => ({
 });
 
 /** Close to the maximum depth that an API server accepts. */
-const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
+const nestedLists = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
 
 /** Advances virtual time while a read waits. */
-async function firstReading({ world, source }: ReturnType<typeof given>) {
-  const reading = source.read();
+async function firstReading({ world, source }: ReturnType<typeof createSource>) {
+  const pendingRead = source.read();
   await world.pass(5_000);
-  return reading;
+  return pendingRead;
 }
 
 /** Counts reads of single objects and of all objects in a store. */
@@ -54,25 +54,25 @@ function countReads(store: ObjectStore): { one: number; all: number } {
 }
 
 /** The simulated server keeps all versions in memory. */
-const many = sized({ short: 1_000, full: 10_000 });
+const objectCount = sized({ short: 1_000, full: 10_000 });
 
 it('only the changed object is decoded, and unchanged objects are reused', async () => {
-  const one = given(({ server }) => {
-    for (let index = 0; index < many; index++) server.put(slices, `slice-${index}`, entryWith('10.0.0.1'));
+  const one = createSource(({ server }) => {
+    for (let index = 0; index < objectCount; index++) server.put(slices, `slice-${index}`, entryWith('10.0.0.1'));
   });
   const { world, source, moved } = one;
   await firstReading(one);
-  expect(source.snapshot.byKey.size).toBe(many);
+  expect(source.snapshot.byKey.size).toBe(objectCount);
   const [key, untouched] = [...source.snapshot.byKey].find(([name]) => name.endsWith('/slice-7'))!;
   moved.splice(0);
   world.server.put(slices, 'slice-900', entryWith('10.0.0.2'));
   await world.pass(10);
   const reads = countReads(world.effects.storeOf(slices));
-  const reading = await source.read();
+  const readResult = await source.read();
   expect(moved).toEqual(['EndpointSlice']);
   expect(reads).toEqual({ one: 1, all: 0 });
-  expect(reading).toMatchObject({ outcome: 'read', problems: [] });
-  expect(reading.outcome === 'read' && [...reading.touched]).toEqual([key.replace('slice-7', 'slice-900')]);
+  expect(readResult).toMatchObject({ outcome: 'read', problems: [] });
+  expect(readResult.outcome === 'read' && [...readResult.touched]).toEqual([key.replace('slice-7', 'slice-900')]);
   expect(source.snapshot.byKey.get(key)).toBe(untouched);
   // Written again without a change, so that readers are not notified.
   world.server.put(slices, 'slice-900', entryWith('10.0.0.2'));
@@ -81,12 +81,12 @@ it('only the changed object is decoded, and unchanged objects are reused', async
 });
 
 it('the first read completes only when all kinds are received, even from a slow server, and is not visible earlier', async () => {
-  const one = given(({ server }) => {
+  const one = createSource(({ server }) => {
     server.put(routes, 'web', { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } });
     server.kill();
   });
   let isRead = false;
-  const reading = one.source.read().then(() => {
+  const pendingRead = one.source.read().then(() => {
     isRead = true;
   });
   await one.world.pass(120_000);
@@ -94,7 +94,7 @@ it('the first read completes only when all kinds are received, even from a slow 
   expect(one.world.effects.unsyncedKinds.map(({ name }) => name)).toContain('networking.istio.io/v1/virtualservices');
   one.world.server.start();
   await one.world.pass(10_000);
-  await reading;
+  await pendingRead;
   expect(one.source.snapshot.byKey.size).toBe(1);
   expect(one.world.effects.unsyncedKinds).toEqual([]);
 });
@@ -106,9 +106,9 @@ it.each<[string, Record<string, unknown>]>([
   ['a text as spec', { spec: 'allow' }],
   ['null as list of rules', { spec: { action: 'ALLOW', rules: null } }],
   ['an unknown action', { spec: { action: '', rules: [{}] } }],
-  ['deeply nested lists', { spec: { action: 'ALLOW', rules: [nested(9_000)] } }],
+  ['deeply nested lists', { spec: { action: 'ALLOW', rules: [nestedLists(9_000)] } }],
 ])('an invalid restriction with %s never grants more access, and removes no other objects', async (_, fields) => {
-  const one = given(({ server }) => {
+  const one = createSource(({ server }) => {
     server.put(policies, 'strange', fields);
     server.put(slices, 'good', entryWith('10.0.0.1'));
   });
@@ -127,7 +127,7 @@ it.each<[string, Record<string, unknown>]>([
 
 it('an object that is deleted and recreated counts as new, even with the same content', async () => {
   const content = { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } };
-  const one = given(({ server }) => server.put(routes, 'web', content));
+  const one = createSource(({ server }) => server.put(routes, 'web', content));
   await firstReading(one);
   const { source, world } = one;
   const [previous] = source.snapshot.byKey.values();
@@ -142,11 +142,11 @@ it('an object that is deleted and recreated counts as new, even with the same co
 
 it('an object whose decoder fails keeps its last valid version, denies access if it restricts access, and affects no other objects', async () => {
   const route = { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } };
-  const one = given(({ server }) => server.put(routes, 'web', route));
+  const one = createSource(({ server }) => server.put(routes, 'web', route));
   await firstReading(one);
   const { source, world } = one;
-  const [good] = source.snapshot.byKey.values();
-  const broken = [kinds.VirtualService, kinds.AuthorizationPolicy].map((kind) => {
+  const [goodConfig] = source.snapshot.byKey.values();
+  const decodeSpies = [kinds.VirtualService, kinds.AuthorizationPolicy].map((kind) => {
     const decode = kind.decode.bind(kind) as (spec: unknown, namespace: string) => never;
     return vi.spyOn(kind, 'decode').mockImplementation((spec: unknown, namespace: string) => {
       if (typeof spec === 'object' && spec !== null && 'breaks' in spec) throw new RangeError('too much');
@@ -154,7 +154,7 @@ it('an object whose decoder fails keeps its last valid version, denies access if
     });
   });
   onTestFinished(() => {
-    for (const spy of broken) spy.mockRestore();
+    for (const spy of decodeSpies) spy.mockRestore();
   });
   world.server.put(routes, 'web', { spec: { ...route.spec, breaks: true } });
   world.server.put(policies, 'strict', { spec: { breaks: true } });
@@ -162,28 +162,28 @@ it('an object whose decoder fails keeps its last valid version, denies access if
   await world.pass(10);
   const message = 'cannot be decoded: too much';
   expect(await source.read()).toMatchObject({ outcome: 'read', problems: [{ message }, { message }] });
-  const held = [...source.snapshot.byKey.values()];
-  expect(held).toContain(good);
-  expect(held.find(({ kind }) => kind === 'AuthorizationPolicy')?.standsFor?.effect).toMatch(/^every request/);
-  expect(held.map(({ name }) => name)).toContain('other');
+  const storedConfigs = [...source.snapshot.byKey.values()];
+  expect(storedConfigs).toContain(goodConfig);
+  expect(storedConfigs.find(({ kind }) => kind === 'AuthorizationPolicy')?.standsFor?.effect).toMatch(/^every request/);
+  expect(storedConfigs.map(({ name }) => name)).toContain('other');
 });
 
 it('an invalid object keeps its last valid version, is counted once, and is reported again when corrected', async () => {
   const route = (timeout: string) => ({
     spec: { hosts: ['web.example.com'], http: [{ timeout, route: [{ destination: { host: 'a.test' } }] }] },
   });
-  const one = given(({ server }) => server.put(routes, 'web', route('3s')));
+  const one = createSource(({ server }) => server.put(routes, 'web', route('3s')));
   await firstReading(one);
   const { source, world } = one;
-  const [good] = source.snapshot.byKey.values();
-  for (const bad of ['soon', 'later']) {
-    world.server.put(routes, 'web', route(bad));
+  const [goodConfig] = source.snapshot.byKey.values();
+  for (const badTimeout of ['soon', 'later']) {
+    world.server.put(routes, 'web', route(badTimeout));
     await world.pass(10);
     expect(await source.read()).toMatchObject({
       problems: [{ place: { source: 'k8s://' }, field: 'spec.http[0].timeout' }],
     });
     expect(source.problemCount).toBe(1);
-    expect([...source.snapshot.byKey.values()]).toEqual([good]);
+    expect([...source.snapshot.byKey.values()]).toEqual([goodConfig]);
   }
   world.server.put(routes, 'web', route('4s'));
   await world.pass(10);
@@ -194,26 +194,26 @@ it('an invalid object keeps its last valid version, is counted once, and is repo
 });
 
 it('a rejected object is reported with its generation and errors, and again when corrected or deleted', async () => {
-  const one = given();
+  const one = createSource();
   const { world, source } = one;
   const rejections: [key: string, generation: number | undefined, errors: string[]][] = [];
   source.onRejected(({ kind, key, generation, errors }) => {
     rejections.push([`${kind}/${key}`, generation, errors.map(({ field }) => field)]);
   });
   await firstReading(one);
-  const good = { hosts: ['a.test'], http: [{ route: [{ destination: { host: 'a.test' } }] }] };
+  const goodSpec = { hosts: ['a.test'], http: [{ route: [{ destination: { host: 'a.test' } }] }] };
   const read = async (): Promise<void> => {
     await world.pass(1_000);
     await source.read();
   };
-  world.server.put(routes, 'web', { spec: good });
+  world.server.put(routes, 'web', { spec: goodSpec });
   await read();
   expect(rejections).toEqual([]);
-  world.server.put(routes, 'web', { spec: { ...good, http: [{ ...good.http[0], timeout: 'soon' }] } });
+  world.server.put(routes, 'web', { spec: { ...goodSpec, http: [{ ...goodSpec.http[0], timeout: 'soon' }] } });
   await read();
   const [[key, , errors] = []] = rejections;
   expect([key, errors]).toEqual(['VirtualService/default/web', ['spec.http[0].timeout']]);
-  world.server.put(routes, 'web', { spec: good });
+  world.server.put(routes, 'web', { spec: goodSpec });
   await read();
   expect(rejections.slice(1).map(([, , fields]) => fields)).toEqual([[]]);
   expect(source.snapshot.byKey.get('VirtualService/default/web')?.status).toBeUndefined();

@@ -7,7 +7,7 @@ import type { ApiServer, KubernetesObject, WatchEvent } from '../api-server.ts';
 import { DiscoveredNamespaces } from './discovered-namespaces.ts';
 
 const [namespaces, services] = [resourceOf('Namespace'), resourceOf('Service')];
-const settle = () => new Promise<void>((resolve) => setTimeout(resolve, 5));
+const waitForReaders = () => new Promise<void>((resolve) => setTimeout(resolve, 5));
 const members = [{ matchLabels: { mesh: 'yes' } }];
 
 const object = (
@@ -26,7 +26,7 @@ const object = (
 });
 
 /** Namespaces `bank` (in the mesh) and `mallory`, with one Service each. */
-async function given() {
+async function startInformers() {
   const emit = new Map<string, (event: WatchEvent) => void>();
   const all = [object('web', 'bank'), object('web', 'mallory'), object('api', 'mallory')];
   const lists: (string | undefined)[] = [];
@@ -55,9 +55,9 @@ async function given() {
     },
   });
   discovered.follow();
-  const reported: string[] = [];
+  const reportedEvents: string[] = [];
   informers.addReader(services, (changes) => {
-    for (const { event, key } of changes) reported.push(`${event} ${key}`);
+    for (const { event, key } of changes) reportedEvents.push(`${event} ${key}`);
   });
   const actor = startRoot(informers.machine(), {
     id: 'api-server-0',
@@ -76,21 +76,21 @@ async function given() {
     for (const one of initial[name] ?? []) emitEvents({ type: 'ADDED', object: one });
     emitEvents({ type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: '2', annotations: end } } });
   }
-  await expect.poll(() => reported.length).toBe(3);
-  reported.splice(0);
-  const kept = (): string[] => [...informers.storeOf(services).entries()].map(([key]) => key);
+  await expect.poll(() => reportedEvents.length).toBe(3);
+  reportedEvents.splice(0);
+  const keptKeys = (): string[] => [...informers.storeOf(services).entries()].map(([key]) => key);
   const emitOf = (resource: typeof services) => emit.get(nameOf(resource))!;
-  return { discovered, informers, reported, kept, lists, emitOf, stop: () => actor.stop() };
+  return { discovered, informers, reported: reportedEvents, kept: keptKeys, lists, emitOf, stop: () => actor.stop() };
 }
 
 it('objects of a namespace are removed when it leaves the mesh, ignored while it is outside, and read again when it rejoins', async () => {
-  const { discovered, reported, kept, lists, emitOf, stop } = await given();
+  const { discovered, reported, kept, lists, emitOf, stop } = await startInformers();
   expect(kept()).toEqual(['bank/web', 'mallory/web', 'mallory/api']);
   discovered.select(members);
   expect([kept(), reported]).toEqual([['bank/web'], ['delete mallory/web', 'delete mallory/api']]);
   emitOf(services)({ type: 'ADDED', object: object('late', 'mallory', undefined, '3') });
   emitOf(services)({ type: 'MODIFIED', object: object('web', 'bank', undefined, '4') });
-  await settle();
+  await waitForReaders();
   expect(kept()).toEqual(['bank/web']);
   reported.splice(0);
   emitOf(namespaces)({ type: 'MODIFIED', object: object('mallory', undefined, { mesh: 'yes' }, '5') });
@@ -101,7 +101,7 @@ it('objects of a namespace are removed when it leaves the mesh, ignored while it
 });
 
 it('every namespace belongs to the mesh if there are no selectors', async () => {
-  const { discovered, kept, lists, stop } = await given();
+  const { discovered, kept, lists, stop } = await startInformers();
   discovered.select([]);
   expect([kept().length, lists]).toEqual([3, []]);
   stop();

@@ -22,10 +22,10 @@ const secret = (
 });
 
 /** A cluster with these Secrets. With `held`, the test completes each read. */
-function given({ held = false } = {}) {
+function createCluster({ held = false } = {}) {
   const objects = new Map<string, KubernetesObject>();
   const reads: string[] = [];
-  const waiting: { readonly key: string; readonly complete: () => void }[] = [];
+  const pendingReads: { readonly key: string; readonly complete: () => void }[] = [];
   let failure: ApiError | undefined;
   const server: Pick<ApiServer, 'list'> = {
     async list(_, { namespace, fieldSelector = '' }, __, onItem) {
@@ -33,12 +33,12 @@ function given({ held = false } = {}) {
       reads.push(key);
       if (failure !== undefined) throw failure;
       const object = objects.get(key);
-      if (held) await new Promise<void>((resolve) => void waiting.push({ key, complete: resolve }));
+      if (held) await new Promise<void>((resolve) => void pendingReads.push({ key, complete: resolve }));
       if (object !== undefined) onItem?.(object);
       return { items: [], resourceVersion: '9' };
     },
   };
-  const refused: string[] = [];
+  const refusals: string[] = [];
   const store = new ObjectStore({ keeps: (key) => referenced.keeps('Secret', key), isOnDemand: true });
   const informed: StoreReader[] = [];
   const referenced: ReferencedObjects = new ReferencedObjects({
@@ -51,12 +51,12 @@ function given({ held = false } = {}) {
     fault: (error) => {
       throw error;
     },
-    refused: (kind, key, reason) => void refused.push(`${kind} ${key} ${reason}`),
+    refused: (kind, key, reason) => void refusals.push(`${kind} ${key} ${reason}`),
   });
   referenced.follow(['Secret']);
-  const reported: string[] = [];
+  const reportedEvents: string[] = [];
   referenced.addReader('Secret', (changes) => {
-    for (const { event, key } of changes) reported.push(`${event} ${key}`);
+    for (const { event, key } of changes) reportedEvents.push(`${event} ${key}`);
   });
   /** Changes an object in the simulated API server and sends its event. */
   const event = (type: 'ADDED' | 'MODIFIED' | 'DELETED', object: KubernetesObject): void => {
@@ -67,7 +67,7 @@ function given({ held = false } = {}) {
     for (const reader of informed) void reader(store.apply({ type, object: { metadata } }));
   };
   return {
-    ...{ objects, reads, waiting, refused, store, referenced, reported, event },
+    ...{ objects, reads, waiting: pendingReads, refused: refusals, store, referenced, reported: reportedEvents, event },
     fail: (error: ApiError | undefined) => {
       failure = error;
     },
@@ -81,18 +81,18 @@ function given({ held = false } = {}) {
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
-const settle = () => vi.advanceTimersByTimeAsync(0);
+const runPending = () => vi.advanceTimersByTimeAsync(0);
 
 describe('a referenced object', () => {
   it('is read by name, and again when it changes, while other objects are neither read nor stored', async () => {
-    const { event, refer, referenced, reads, reported, store } = given();
+    const { event, refer, referenced, reads, reported, store } = createCluster();
     for (const name of ['web', 'other']) event('ADDED', secret(name));
     expect([reads, store.size]).toEqual([[], 0]);
     refer('Gateway', 'web');
     await referenced.attempted();
     event('MODIFIED', secret('other', '2'));
     event('MODIFIED', secret('web', '3'));
-    await settle();
+    await runPending();
     expect(referenced.get('Secret', 'bank/web')?.metadata.resourceVersion).toBe('3');
     expect(referenced.get('Secret', 'bank/other')).toBeUndefined();
     expect(reads).toEqual(['bank/web', 'bank/web']);
@@ -101,32 +101,32 @@ describe('a referenced object', () => {
   });
 
   it('is added and removed when it is created and deleted later', async () => {
-    const { event, refer, referenced, reported } = given();
+    const { event, refer, referenced, reported } = createCluster();
     refer('Gateway', 'web');
     await referenced.attempted();
     event('ADDED', secret('web'));
-    await settle();
+    await runPending();
     event('DELETED', secret('web', '2'));
-    await settle();
+    await runPending();
     expect(reported).toEqual(['add bank/web', 'delete bank/web']);
     expect(referenced.get('Secret', 'bank/web')).toBeUndefined();
   });
 
   it('is not stored if it is deleted while it is read', async () => {
-    const { event, refer, referenced, waiting, objects } = given({ held: true });
+    const { event, refer, referenced, waiting, objects } = createCluster({ held: true });
     objects.set('bank/web', secret('web'));
     refer('Gateway', 'web');
-    await settle();
+    await runPending();
     event('DELETED', secret('web', '2'));
     waiting.shift()!.complete();
-    await settle();
+    await runPending();
     waiting.shift()!.complete();
-    await settle();
+    await runPending();
     expect(referenced.get('Secret', 'bank/web')).toBeUndefined();
   });
 
   it('is removed with the next full set if it was deleted while the watch was interrupted', async () => {
-    const { objects, refer, referenced, store, reported } = given();
+    const { objects, refer, referenced, store, reported } = createCluster();
     objects.set('bank/web', secret('web'));
     refer('Gateway', 'web');
     await referenced.attempted();
@@ -136,7 +136,7 @@ describe('a referenced object', () => {
   });
 
   it('is removed with its last reference', async () => {
-    const { event, refer, referenced, reported, reads } = given();
+    const { event, refer, referenced, reported, reads } = createCluster();
     event('ADDED', secret('web'));
     refer('one', 'web');
     refer('two', 'web');
@@ -146,18 +146,18 @@ describe('a referenced object', () => {
     refer('two');
     expect(reported).toEqual(['add bank/web', 'delete bank/web']);
     event('MODIFIED', secret('web', '2'));
-    await settle();
+    await runPending();
     expect(reads).toEqual(['bank/web']);
   });
 
   it('keeps its last state if it cannot be read, and is retried after a delay', async () => {
-    const { event, refer, referenced, fail } = given();
+    const { event, refer, referenced, fail } = createCluster();
     event('ADDED', secret('web'));
     refer('one', 'web');
     await referenced.attempted();
     fail(new ApiError({ kind: 'timeout', message: 'no answer' }));
     event('MODIFIED', secret('web', '2'));
-    await settle();
+    await runPending();
     expect(referenced.get('Secret', 'bank/web')?.metadata.resourceVersion).toBe('1');
     fail(undefined);
     await vi.advanceTimersByTimeAsync(1_000);
@@ -165,33 +165,33 @@ describe('a referenced object', () => {
   });
 
   it('counts as attempted if it cannot be read, so that startup does not wait for it', async () => {
-    const { refer, referenced, fail } = given();
+    const { refer, referenced, fail } = createCluster();
     fail(new ApiError({ kind: 'timeout', message: 'no answer' }));
     refer('one', 'web');
     await expect(referenced.attempted()).resolves.toBeUndefined();
   });
 
   it('counts as absent only if the API server reports this, regardless of earlier failures', async () => {
-    const { event, refer, referenced, fail } = given();
-    const reading = (name: string) => referenced.readingOf({ kind: 'Secret', namespace: 'bank', name });
-    expect(reading('web')).toBe('unread');
+    const { event, refer, referenced, fail } = createCluster();
+    const readingOf = (name: string) => referenced.readingOf({ kind: 'Secret', namespace: 'bank', name });
+    expect(readingOf('web')).toBe('unread');
     fail(new ApiError({ kind: 'timeout', message: 'no answer' }));
     refer('one', 'web', 'large');
-    await settle();
-    expect(reading('web')).toBe('unread');
+    await runPending();
+    expect(readingOf('web')).toBe('unread');
     fail(undefined);
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(reading('web')).toBe('absent');
+    expect(readingOf('web')).toBe('absent');
     event('ADDED', secret('web'));
     event('ADDED', secret('large', '1', { 'ca.crt': 'x'.repeat(maxReferencedObjectBytes) }));
-    await settle();
-    expect([reading('web'), reading('large')]).toEqual(['present', 'refused']);
+    await runPending();
+    expect([readingOf('web'), readingOf('large')]).toEqual(['present', 'refused']);
     refer('one');
-    expect(reading('web')).toBe('unread');
+    expect(readingOf('web')).toBe('unread');
   });
 
   it('is requested only if its name is valid', async () => {
-    const { refer, reads, referenced } = given();
+    const { refer, reads, referenced } = createCluster();
     refer('one', 'web,metadata.name!=web', 'A b', '../x', 'web');
     await referenced.attempted();
     expect(reads).toEqual(['bank/web']);
@@ -200,18 +200,18 @@ describe('a referenced object', () => {
 
 describe('the limits of referenced objects', () => {
   it('reject an object above the maximum size, keep only its name, and are reported', async () => {
-    const { event, refer, referenced, refused } = given();
+    const { event, refer, referenced, refused } = createCluster();
     event('ADDED', secret('web', '1', { 'ca.crt': 'x'.repeat(maxReferencedObjectBytes) }));
     refer('one', 'web');
     await referenced.attempted();
-    const kept = referenced.get('Secret', 'bank/web')!;
-    expect(refusalOf(kept)).toContain(`the limit is ${maxReferencedObjectBytes}`);
-    expect(kept.data).toBeUndefined();
+    const keptSecret = referenced.get('Secret', 'bank/web')!;
+    expect(refusalOf(keptSecret)).toContain(`the limit is ${maxReferencedObjectBytes}`);
+    expect(keptSecret.data).toBeUndefined();
     expect(refused).toEqual([expect.stringContaining('Secret bank/web is too large')]);
   });
 
   it('apply to all objects of a namespace together, and to each namespace separately', async () => {
-    const { event, refer, referenced } = given();
+    const { event, refer, referenced } = createCluster();
     const data = { 'ca.crt': 'x'.repeat(maxReferencedObjectBytes - 1_000) };
     const names = Array.from(
       { length: maxReferencedNamespaceBytes / maxReferencedObjectBytes + 3 },
@@ -222,21 +222,21 @@ describe('the limits of referenced objects', () => {
     refer('one', ...names);
     referenced.refer('two', [{ kind: 'Secret', namespace: 'shop', name: 'web' }]);
     await referenced.attempted();
-    const kept = names.filter((name) => referenced.get('Secret', `bank/${name}`)?.data !== undefined);
-    expect(kept).toHaveLength(maxReferencedNamespaceBytes / maxReferencedObjectBytes);
+    const keptNames = names.filter((name) => referenced.get('Secret', `bank/${name}`)?.data !== undefined);
+    expect(keptNames).toHaveLength(maxReferencedNamespaceBytes / maxReferencedObjectBytes);
     expect(referenced.get('Secret', 'shop/web')?.data).toEqual(data);
   });
 
   it('restrict thousands of references in one namespace, which do not delay another namespace', async () => {
-    const { refer, referenced, reads, waiting, refused, objects } = given({ held: true });
+    const { refer, referenced, reads, waiting, refused, objects } = createCluster({ held: true });
     objects.set('shop/web', secret('web', '1', {}, 'shop'));
     refer('many', ...Array.from({ length: maxReferencesOfNamespace + 5 }, (_, at) => `s${at}`));
     referenced.refer('one', [{ kind: 'Secret', namespace: 'shop', name: 'web' }]);
-    await settle();
+    await runPending();
     expect(reads).toContain('shop/web');
     expect(reads.length).toBeLessThanOrEqual(8);
     waiting.find(({ key }) => key === 'shop/web')!.complete();
-    await settle();
+    await runPending();
     expect(referenced.get('Secret', 'shop/web')).toBeDefined();
     expect(refused).toHaveLength(5);
   });

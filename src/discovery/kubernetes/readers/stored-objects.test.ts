@@ -56,18 +56,18 @@ class Given {
 
   emit(kind: KindName, object: KubernetesObject, type: 'ADDED' | 'DELETED' = 'ADDED'): void {
     const resource = resourceOf(kind);
-    const whole = { apiVersion: kind === 'EndpointSlice' ? 'discovery.k8s.io/v1' : 'v1', kind, ...object };
-    const changes = this.#stores.get(nameOf(resource))!.apply({ type, object: whole });
+    const wholeObject = { apiVersion: kind === 'EndpointSlice' ? 'discovery.k8s.io/v1' : 'v1', kind, ...object };
+    const changes = this.#stores.get(nameOf(resource))!.apply({ type, object: wholeObject });
     for (const reader of this.#readers.get(nameOf(resource)) ?? []) void reader(changes);
   }
 
   read(): ObjectsReading {
-    const reading = atOnce(this.objects.reading((key) => this.held.get(key)));
-    for (const { key, current } of reading.changes) {
+    const objectsReading = atOnce(this.objects.reading((key) => this.held.get(key)));
+    for (const { key, current } of objectsReading.changes) {
       if (current === undefined) this.held.delete(key);
       else this.held.set(key, current);
     }
-    return reading;
+    return objectsReading;
   }
 }
 
@@ -90,140 +90,140 @@ const addressesOf = (config: Config | undefined): unknown =>
   );
 
 it('a registry reads only the changed object of 1,000, and is notified once until it reads', () => {
-  const given = new Given();
-  for (let index = 0; index < 1_000; index++) given.emit('EndpointSlice', slice(`s${index}`, '1', '10.0.0.1'));
-  expect(given.changed).toBe(1);
-  expect(given.read().changes).toHaveLength(1_000);
-  given.readCount = 0;
+  const registry = new Given();
+  for (let index = 0; index < 1_000; index++) registry.emit('EndpointSlice', slice(`s${index}`, '1', '10.0.0.1'));
+  expect(registry.changed).toBe(1);
+  expect(registry.read().changes).toHaveLength(1_000);
+  registry.readCount = 0;
   vi.advanceTimersByTime(readingIntervalMs);
-  given.emit('EndpointSlice', slice('s7', '2', '10.0.0.2'));
-  given.emit('EndpointSlice', slice('s7', '3', '10.0.0.3'));
-  expect(given.changed).toBe(2);
-  const { changes, problems } = given.read();
+  registry.emit('EndpointSlice', slice('s7', '2', '10.0.0.2'));
+  registry.emit('EndpointSlice', slice('s7', '3', '10.0.0.3'));
+  expect(registry.changed).toBe(2);
+  const { changes, problems } = registry.read();
   expect(changes.map(({ key, current }) => [key, addressesOf(current)])).toEqual([
     ['EndpointSlice/shop/s7', ['10.0.0.3']],
   ]);
-  expect([problems, given.readCount]).toEqual([[], 1]);
-  expect(given.read().changes).toEqual([]);
+  expect([problems, registry.readCount]).toEqual([[], 1]);
+  expect(registry.read().changes).toEqual([]);
 });
 
 it('a registry keeps the last valid version of an object, and reports an error with its field and its resolution', () => {
-  const given = new Given();
-  given.emit('EndpointSlice', slice('web', '1', '10.0.0.1'));
-  given.read();
-  given.emit('EndpointSlice', invalidSlice('web', '2'));
-  const { changes, problems } = given.read();
+  const registry = new Given();
+  registry.emit('EndpointSlice', slice('web', '1', '10.0.0.1'));
+  registry.read();
+  registry.emit('EndpointSlice', invalidSlice('web', '2'));
+  const { changes, problems } = registry.read();
   expect(changes).toEqual([]);
   expect(problems).toMatchObject([
     { severity: 'error', place: { source: 'k8s://services' }, object: 'EndpointSlice shop/web' },
   ]);
   expect(problems[0]!.field).toMatch(/^ports/);
-  expect(given.refused.map(({ kind, key, errors }) => [kind, key, errors.length])).toEqual([
+  expect(registry.refused.map(({ kind, key, errors }) => [kind, key, errors.length])).toEqual([
     ['EndpointSlice', 'shop/web', problems.length],
   ]);
   // A recreated registry also gets the last valid version.
-  expect(atOnce(given.objects.all()).map(addressesOf)).toEqual([['10.0.0.1']]);
-  given.emit('EndpointSlice', slice('web', '3', '10.0.0.3'));
-  expect(given.read()).toMatchObject({ recovered: ['k8s://services: EndpointSlice shop/web'], problems: [] });
-  expect(given.refused.at(-1)).toMatchObject({ key: 'shop/web', errors: [] });
-  expect(addressesOf(given.held.get('EndpointSlice/shop/web'))).toEqual(['10.0.0.3']);
+  expect(atOnce(registry.objects.all()).map(addressesOf)).toEqual([['10.0.0.1']]);
+  registry.emit('EndpointSlice', slice('web', '3', '10.0.0.3'));
+  expect(registry.read()).toMatchObject({ recovered: ['k8s://services: EndpointSlice shop/web'], problems: [] });
+  expect(registry.refused.at(-1)).toMatchObject({ key: 'shop/web', errors: [] });
+  expect(addressesOf(registry.held.get('EndpointSlice/shop/web'))).toEqual(['10.0.0.3']);
 });
 
 it('a registry never receives an object that was never valid, and deletes an invalid object that was valid before', () => {
-  const given = new Given();
-  given.emit('EndpointSlice', invalidSlice('never', '1'));
-  given.emit('EndpointSlice', slice('once', '1', '10.0.0.1'));
-  given.read();
-  given.emit('EndpointSlice', invalidSlice('once', '2'));
-  given.read();
-  expect([...given.held.keys()]).toEqual(['EndpointSlice/shop/once']);
-  expect(given.objects.get('EndpointSlice/shop/never')).toBeUndefined();
-  given.emit('EndpointSlice', invalidSlice('once', '2'), 'DELETED');
-  expect(given.read().changes).toEqual([{ key: 'EndpointSlice/shop/once', current: undefined }]);
-  expect(atOnce(given.objects.all())).toEqual([]);
+  const registry = new Given();
+  registry.emit('EndpointSlice', invalidSlice('never', '1'));
+  registry.emit('EndpointSlice', slice('once', '1', '10.0.0.1'));
+  registry.read();
+  registry.emit('EndpointSlice', invalidSlice('once', '2'));
+  registry.read();
+  expect([...registry.held.keys()]).toEqual(['EndpointSlice/shop/once']);
+  expect(registry.objects.get('EndpointSlice/shop/never')).toBeUndefined();
+  registry.emit('EndpointSlice', invalidSlice('once', '2'), 'DELETED');
+  expect(registry.read().changes).toEqual([{ key: 'EndpointSlice/shop/once', current: undefined }]);
+  expect(atOnce(registry.objects.all())).toEqual([]);
 });
 
 it('a registry rejects a Pod with 100,000 labels, keeps its last version, and reports a limited number of problems', () => {
-  const given = new Given(undefined, 2_000_000);
+  const registry = new Given(undefined, 2_000_000);
   const pod = (version: string, labels: Record<string, string>): KubernetesObject => ({
     metadata: { ...metadata('web', version), labels },
     ...{ spec: { nodeName: 'n1' }, status: { phase: 'Running', podIP: '10.0.0.1' } },
   });
-  given.emit('Pod', pod('1', { app: 'web' }));
-  given.read();
+  registry.emit('Pod', pod('1', { app: 'web' }));
+  registry.read();
   const labels = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`l${index}`, 'x']));
-  given.emit('Pod', pod('2', labels));
-  const { changes, problems } = given.read();
+  registry.emit('Pod', pod('2', labels));
+  const { changes, problems } = registry.read();
   expect([changes, problems.length]).toEqual([[], 1]);
   expect(problems[0]).toMatchObject({ object: 'Pod shop/web', code: 'LIMIT_EXCEEDED' });
-  expect(given.held.get('Pod/shop/web')!.labels).toEqual({ app: 'web' });
+  expect(registry.held.get('Pod/shop/web')!.labels).toEqual({ app: 'web' });
 });
 
 it('a registry reads a change together with only some of many changes in another namespace', () => {
-  const given = new Given(0);
-  given.read();
+  const registry = new Given(0);
+  registry.read();
   vi.advanceTimersByTime(readingIntervalMs);
   for (let index = 0; index < 50; index++)
-    given.emit('EndpointSlice', slice(`flood-${index}`, '1', '10.0.0.1', 'mallory'));
-  given.emit('EndpointSlice', slice('late', '1', '10.0.0.2', 'bank'));
-  given.changed = 0;
-  given.read();
-  expect([...given.held.keys()].sort()).toEqual(['EndpointSlice/bank/late', 'EndpointSlice/mallory/flood-0']);
-  expect(given.changed).toBe(1);
-  for (let count = 0; count < 49; count++) given.read();
-  expect([given.held.size, given.changed]).toEqual([51, 49]);
+    registry.emit('EndpointSlice', slice(`flood-${index}`, '1', '10.0.0.1', 'mallory'));
+  registry.emit('EndpointSlice', slice('late', '1', '10.0.0.2', 'bank'));
+  registry.changed = 0;
+  registry.read();
+  expect([...registry.held.keys()].sort()).toEqual(['EndpointSlice/bank/late', 'EndpointSlice/mallory/flood-0']);
+  expect(registry.changed).toBe(1);
+  for (let count = 0; count < 49; count++) registry.read();
+  expect([registry.held.size, registry.changed]).toEqual([51, 49]);
 });
 
 it('a registry reads an object again if the object changes during the read', () => {
-  const given = new Given();
-  given.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
-  given.emit('EndpointSlice', slice('two', '1', '10.0.0.1'));
-  const reading = given.objects.reading(() => undefined);
-  reading.next();
-  given.emit('EndpointSlice', slice('one', '2', '10.0.0.2'));
-  given.emit('EndpointSlice', slice('two', '2', '10.0.0.2'));
-  const previous = given.changed;
-  const first = atOnce(reading);
+  const registry = new Given();
+  registry.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
+  registry.emit('EndpointSlice', slice('two', '1', '10.0.0.1'));
+  const objectsReading = registry.objects.reading(() => undefined);
+  objectsReading.next();
+  registry.emit('EndpointSlice', slice('one', '2', '10.0.0.2'));
+  registry.emit('EndpointSlice', slice('two', '2', '10.0.0.2'));
+  const previous = registry.changed;
+  const first = atOnce(objectsReading);
   expect(first.changes.map(({ current }) => addressesOf(current))).toEqual([['10.0.0.1'], ['10.0.0.2']]);
-  expect(given.changed).toBeGreaterThanOrEqual(previous);
-  expect(given.changed).toBe(2);
-  expect(given.read().changes.map(({ key, current }) => [key, addressesOf(current)])).toEqual([
+  expect(registry.changed).toBeGreaterThanOrEqual(previous);
+  expect(registry.changed).toBe(2);
+  expect(registry.read().changes.map(({ key, current }) => [key, addressesOf(current)])).toEqual([
     ['EndpointSlice/shop/one', ['10.0.0.2']],
   ]);
 });
 
 it('a registry is notified immediately of a single change, and reads frequent changes together', () => {
-  const given = new Given();
-  given.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
-  given.read();
+  const registry = new Given();
+  registry.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
+  registry.read();
   vi.advanceTimersByTime(readingIntervalMs);
-  given.changed = 0;
-  given.emit('EndpointSlice', slice('one', '2', '10.0.0.2'));
-  expect(given.changed).toBe(1);
-  given.read();
+  registry.changed = 0;
+  registry.emit('EndpointSlice', slice('one', '2', '10.0.0.2'));
+  expect(registry.changed).toBe(1);
+  registry.read();
   let readings = 0;
   // Takes 220 ms, so that changes remain for the last read.
   for (let event = 0; event < 110; event++) {
-    given.emit('EndpointSlice', slice(`s${event % 7}`, `${event + 3}`, `10.0.1.${event}`));
+    registry.emit('EndpointSlice', slice(`s${event % 7}`, `${event + 3}`, `10.0.1.${event}`));
     vi.advanceTimersByTime(2);
-    if (given.changed > readings + 1) {
+    if (registry.changed > readings + 1) {
       readings++;
-      given.read();
+      registry.read();
     }
   }
   expect(readings).toBe(Math.floor(220 / readingIntervalMs));
   vi.advanceTimersByTime(readingIntervalMs);
-  expect(given.changed).toBe(readings + 2);
-  given.read();
-  expect(addressesOf(given.held.get('EndpointSlice/shop/s4'))).toEqual(['10.0.1.109']);
+  expect(registry.changed).toBe(readings + 2);
+  registry.read();
+  expect(addressesOf(registry.held.get('EndpointSlice/shop/s4'))).toEqual(['10.0.1.109']);
 });
 
 it('a registry is not notified of a change that it has already read', () => {
-  const given = new Given();
-  given.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
-  given.read();
-  given.emit('EndpointSlice', slice('one', '2', '10.0.0.2'));
-  expect(given.read().changes).toHaveLength(1);
+  const registry = new Given();
+  registry.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
+  registry.read();
+  registry.emit('EndpointSlice', slice('one', '2', '10.0.0.2'));
+  expect(registry.read().changes).toHaveLength(1);
   vi.advanceTimersByTime(10 * readingIntervalMs);
-  expect(given.changed).toBe(1);
+  expect(registry.changed).toBe(1);
 });

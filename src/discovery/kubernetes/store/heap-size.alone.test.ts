@@ -18,8 +18,8 @@ it.each(Object.keys(shapes))('the estimated size of %s is between 2/3 and 2 time
   const previous = process.memoryUsage().heapUsed;
   const values = texts.map((text) => JSON.parse(text.toString('utf8')) as unknown);
   await collectGarbage();
-  const grown = process.memoryUsage().heapUsed - previous;
+  const heapGrowth = process.memoryUsage().heapUsed - previous;
   const estimated = values.reduce<number>((sum, value) => sum + heapBytesOf(value), 0);
-  expect(estimated / grown).toBeGreaterThan(0.66);
-  expect(estimated / grown).toBeLessThan(2);
+  expect(estimated / heapGrowth).toBeGreaterThan(0.66);
+  expect(estimated / heapGrowth).toBeLessThan(2);
 });

@@ -26,13 +26,13 @@ function push(parser: JsonLines | ListItems, text: string, pieceBytes = 10_000):
   for (let at = 0; at < bytes.length; at += pieceBytes) parser.push(bytes.subarray(at, at + pieceBytes));
 }
 
-function ofWatch(object: object, type = 'ADDED'): { type: string; object: Record<string, unknown> } {
+function watchEventOf(object: object, type = 'ADDED'): { type: string; object: Record<string, unknown> } {
   const lines: unknown[] = [];
   push(new JsonLines((line) => lines.push(line)), `${JSON.stringify({ type, object })}\n`);
   return lines[0] as never;
 }
 
-function ofList(object: object): Record<string, unknown> {
+function listItemOf(object: object): Record<string, unknown> {
   const items: unknown[] = [];
   const list = JSON.stringify({ kind: 'List', metadata: { resourceVersion: '9' }, items: [objectOf({}), object] });
   push(new ListItems((item) => items.push(item)), list);
@@ -42,9 +42,9 @@ function ofList(object: object): Record<string, unknown> {
 describe('the scan of a large object', () => {
   it('rejects an object with too many distinct names without parsing it, and keeps its metadata and the reason', () => {
     const object = objectOf({ spec: { environmentVariables: map(maxDistinctTexts + 10) } });
-    const event = ofWatch(object, 'MODIFIED');
+    const event = watchEventOf(object, 'MODIFIED');
     expect(event).toMatchObject({ type: 'MODIFIED', object: { kind: 'ProxyConfig', metadata } });
-    for (const one of [event.object, ofList(object)]) {
+    for (const one of [event.object, listItemOf(object)]) {
       expect(one).not.toHaveProperty('spec');
       expect(one.metadata).toEqual(metadata);
       expect(excessOf(one)).toContain(`the limit is ${maxDistinctTexts}`);
@@ -54,25 +54,25 @@ describe('the scan of a large object', () => {
 
   it('counts lists, maps, names of labels and short strings in lists', () => {
     const texts = Array.from({ length: maxDistinctTexts + 10 }, (_, i) => `n${i}`);
-    const ofTexts = ofWatch(objectOf({ spec: { exportTo: texts } })).object;
-    expect(excessOf(ofTexts)).toContain('short strings');
+    const scannedTexts = watchEventOf(objectOf({ spec: { exportTo: texts } })).object;
+    expect(excessOf(scannedTexts)).toContain('short strings');
     const labels = map(maxDistinctTexts + 10);
-    const ofLabels = ofWatch(objectOf({ metadata: { ...metadata, labels } })).object;
-    const { labels: _, ...rest } = metadata;
-    expect([excessOf(ofLabels) !== undefined, ofLabels.metadata]).toEqual([true, rest]);
+    const scannedLabels = watchEventOf(objectOf({ metadata: { ...metadata, labels } })).object;
+    const { labels: _, ...otherMetadata } = metadata;
+    expect([excessOf(scannedLabels) !== undefined, scannedLabels.metadata]).toEqual([true, otherMetadata]);
     const lists = Array.from({ length: maxContainers + 1 }, () => []);
-    expect(excessOf(ofList(objectOf({ spec: { lists } })))).toContain('lists and maps');
+    expect(excessOf(listItemOf(objectOf({ spec: { lists } })))).toContain('lists and maps');
   });
 
   it('rejects an object even if the hashes of 22 names collide under one of the random multipliers', () => {
     const bytes = Buffer.from(JSON.stringify({ object: { spec: map(maxDistinctTexts + 10) } }));
-    const [weak, usual] = [13_737_671 / 2 ** 31, 0.3];
-    for (const drawn of [
-      [weak, usual],
-      [usual, weak],
+    const [weak, usualSeed] = [13_737_671 / 2 ** 31, 0.3];
+    for (const seeds of [
+      [weak, usualSeed],
+      [usualSeed, weak],
     ] as const) {
       const random = vi.spyOn(Math, 'random');
-      for (const value of drawn) random.mockReturnValueOnce(value);
+      for (const value of seeds) random.mockReturnValueOnce(value);
       const scan = new ObjectScan(1);
       random.mockRestore();
       scan.push(bytes);
@@ -86,7 +86,7 @@ describe('the scan of a large object', () => {
       labels: { version: `v${i}`, text: 'a\\"b{[,:' },
     }));
     const object = objectOf({ spec: { items, long: 'x'.repeat(100_000), 'a"b': map(4_096) } });
-    for (const one of [ofWatch(object).object, ofList(object)]) {
+    for (const one of [watchEventOf(object).object, listItemOf(object)]) {
       expect(one).toEqual(object);
       expect(excessOf(one)).toBeUndefined();
     }
@@ -95,16 +95,16 @@ describe('the scan of a large object', () => {
   it('accepts any number of repeated names and long strings', () => {
     const rules = Array.from({ length: 20_000 }, (_, i) => ({ from: [{ source: `spiffe://td/ns/a/sa/${i}` }] }));
     const object = objectOf({ spec: { rules } });
-    expect(ofWatch(object).object).toEqual(object);
+    expect(watchEventOf(object).object).toEqual(object);
   });
 
   it('restarts its counts for the next object', () => {
     const lines: { object: object }[] = [];
     const parser = new JsonLines((line) => lines.push(line as never));
-    const large = { type: 'ADDED', object: objectOf({ spec: map(maxDistinctTexts + 10) }) };
-    const good = { type: 'ADDED', object: objectOf({ spec: { text: 'x'.repeat(100_000) } }) };
-    push(parser, `${JSON.stringify(large)}\n${JSON.stringify(good)}\n`);
+    const largeEvent = { type: 'ADDED', object: objectOf({ spec: map(maxDistinctTexts + 10) }) };
+    const goodEvent = { type: 'ADDED', object: objectOf({ spec: { text: 'x'.repeat(100_000) } }) };
+    push(parser, `${JSON.stringify(largeEvent)}\n${JSON.stringify(goodEvent)}\n`);
     expect(lines.map(({ object }) => excessOf(object) !== undefined)).toEqual([true, false]);
-    expect(lines[1]).toEqual(good);
+    expect(lines[1]).toEqual(goodEvent);
   });
 });

@@ -6,7 +6,7 @@ import { type ObjectChange, ObjectStore, refusalOf } from './object-store.ts';
 const object = (name: string, resourceVersion: string, uid = `uid-${name}`): KubernetesObject => ({
   metadata: { name, namespace: 'shop', uid, resourceVersion },
 });
-const given = (...objects: KubernetesObject[]): ObjectStore => {
+const storeWith = (...objects: KubernetesObject[]): ObjectStore => {
   const store = new ObjectStore();
   for (const one of objects) store.collect(one);
   store.replace();
@@ -16,7 +16,7 @@ const eventTexts = (changes: readonly ObjectChange[]): string[] => changes.map((
 
 describe('a full set of objects', () => {
   it('is not visible until it is complete', () => {
-    const store = given(object('a', '1'));
+    const store = storeWith(object('a', '1'));
     store.beginSet();
     store.collect(object('b', '2'));
     expect([store.size, store.get('shop/b')]).toEqual([1, undefined]);
@@ -33,27 +33,27 @@ describe('a full set of objects', () => {
   });
 
   it('reports only the differences', () => {
-    const store = given(object('a', '1'), object('b', '2'));
+    const store = storeWith(object('a', '1'), object('b', '2'));
     store.collect(object('a', '1'));
     store.collect(object('b', '3'));
     expect(eventTexts(store.replace())).toEqual(['update shop/b']);
   });
 
   it('applies even if it is older, because the server can have been restored from a backup', () => {
-    const store = given(object('a', '9'));
+    const store = storeWith(object('a', '9'));
     store.collect(object('a', '3'));
     expect(eventTexts(store.replace())).toEqual(['update shop/a']);
     expect(store.get('shop/a')?.metadata.resourceVersion).toBe('3');
   });
 
   it('reports a recreated object as deletion and addition', () => {
-    const store = given(object('a', '1', 'old'));
+    const store = storeWith(object('a', '1', 'old'));
     store.collect(object('a', '5', 'new'));
     expect(eventTexts(store.replace())).toEqual(['delete shop/a', 'add shop/a']);
   });
 
   it('removes all objects if it is empty', () => {
-    const store = given(object('a', '1'));
+    const store = storeWith(object('a', '1'));
     expect(eventTexts(store.clear())).toEqual(['delete shop/a']);
     expect(store.size).toBe(0);
   });
@@ -61,19 +61,19 @@ describe('a full set of objects', () => {
 
 describe('a watch event', () => {
   it('is ignored if it is older than the stored object, comparing versions as numbers', () => {
-    const store = given(object('a', '10'));
+    const store = storeWith(object('a', '10'));
     expect(store.apply({ type: 'MODIFIED', object: object('a', '9') })).toEqual([]);
     expect(store.apply({ type: 'DELETED', object: object('a', '9') })).toEqual([]);
     expect(eventTexts(store.apply({ type: 'MODIFIED', object: object('a', '11') }))).toEqual(['update shop/a']);
   });
 
   it('is ignored if it repeats the stored version', () => {
-    const store = given(object('a', '10'));
+    const store = storeWith(object('a', '10'));
     expect(store.apply({ type: 'ADDED', object: object('a', '10') })).toEqual([]);
   });
 
   it('is reported as deletion and addition if the object was recreated', () => {
-    const store = given(object('a', '10', 'old'));
+    const store = storeWith(object('a', '10', 'old'));
     expect(eventTexts(store.apply({ type: 'MODIFIED', object: object('a', '12', 'new') }))).toEqual([
       'delete shop/a',
       'add shop/a',
@@ -81,7 +81,7 @@ describe('a watch event', () => {
   });
 
   it('does not delete an object that replaced the deleted one', () => {
-    const store = given(object('a', '12', 'new'));
+    const store = storeWith(object('a', '12', 'new'));
     expect(store.apply({ type: 'DELETED', object: object('a', '11', 'old') })).toEqual([]);
     expect(store.size).toBe(1);
   });
@@ -91,7 +91,7 @@ describe('a watch event', () => {
   });
 
   it('contains the previous object', () => {
-    const store = given(object('a', '1'));
+    const store = storeWith(object('a', '1'));
     expect(store.apply({ type: 'DELETED', object: object('a', '2') })).toEqual([
       { event: 'delete', key: 'shop/a', previous: object('a', '1') },
     ]);
@@ -105,26 +105,31 @@ it('a cluster-scoped object has a key without a namespace', () => {
 });
 
 describe('the size limit of a namespace', () => {
-  const large = (name: string, version = '1', namespace = 'mallory'): KubernetesObject => ({
+  const largeObject = (name: string, version = '1', namespace = 'mallory'): KubernetesObject => ({
     ...{ apiVersion: 'v1', kind: 'Service', spec: { text: 'x'.repeat(1_000) } },
     metadata: { name, namespace, uid: `uid-${name}`, resourceVersion: version },
   });
-  const limited = (maxBytes = 10_000) => {
-    const refused: string[] = [];
+  const createLimitedStore = (maxBytes = 10_000) => {
+    const refusals: string[] = [];
     const shares = new NamespaceShares(maxBytes);
-    const store = new ObjectStore({ shares, refused: (key, reason) => void refused.push(`${key} ${reason}`) });
-    return { store, shares, refused, put: (object: KubernetesObject) => store.apply({ type: 'ADDED', object }) };
+    const store = new ObjectStore({ shares, refused: (key, reason) => void refusals.push(`${key} ${reason}`) });
+    return {
+      store,
+      shares,
+      refused: refusals,
+      put: (object: KubernetesObject) => store.apply({ type: 'ADDED', object }),
+    };
   };
-  const isKept = (object: KubernetesObject | undefined): boolean =>
+  const isKeptCompletely = (object: KubernetesObject | undefined): boolean =>
     object !== undefined && refusalOf(object) === undefined;
 
   it('rejects further objects, keeps only their names, and does not affect other namespaces', () => {
-    const { store, refused, put } = limited();
-    for (let at = 0; at < 20; at++) put(large(`s${at}`));
-    put(large('web', '1', 'bank'));
-    const kept = [...store.values()].filter(isKept).map(({ metadata }) => metadata.name);
-    expect(kept).toHaveLength(7 + 1);
-    expect(isKept(store.get('bank/web'))).toBe(true);
+    const { store, refused, put } = createLimitedStore();
+    for (let at = 0; at < 20; at++) put(largeObject(`s${at}`));
+    put(largeObject('web', '1', 'bank'));
+    const keptNames = [...store.values()].filter(isKeptCompletely).map(({ metadata }) => metadata.name);
+    expect(keptNames).toHaveLength(7 + 1);
+    expect(isKeptCompletely(store.get('bank/web'))).toBe(true);
     expect(store.get('mallory/s19')).toMatchObject({ kind: 'Service', metadata: { name: 's19' } });
     expect(store.get('mallory/s19')).not.toHaveProperty('spec');
     expect(refused).toHaveLength(13);
@@ -133,36 +138,36 @@ describe('the size limit of a namespace', () => {
   });
 
   it('applies to a full set that replaces the previous one', () => {
-    const { store, shares, put } = limited();
-    for (let at = 0; at < 8; at++) put(large(`s${at}`));
+    const { store, shares, put } = createLimitedStore();
+    for (let at = 0; at < 8; at++) put(largeObject(`s${at}`));
     store.beginSet();
-    for (let at = 8; at < 30; at++) store.collect(large(`s${at}`));
+    for (let at = 8; at < 30; at++) store.collect(largeObject(`s${at}`));
     store.replace();
-    expect([...store.values()].filter(isKept)).toHaveLength(7);
+    expect([...store.values()].filter(isKeptCompletely)).toHaveLength(7);
     expect(shares.bytesOf('mallory')).toBeGreaterThan(8_000);
     store.clear();
     expect(shares.bytesOf('mallory')).toBe(0);
   });
 
   it('admits rejected objects when others are deleted', () => {
-    const { store, shares, put } = limited();
-    for (let at = 0; at < 20; at++) put(large(`s${at}`));
-    for (let at = 0; at < 20; at++) store.apply({ type: 'DELETED', object: large(`s${at}`, '2') });
+    const { store, shares, put } = createLimitedStore();
+    for (let at = 0; at < 20; at++) put(largeObject(`s${at}`));
+    for (let at = 0; at < 20; at++) store.apply({ type: 'DELETED', object: largeObject(`s${at}`, '2') });
     expect([shares.bytesOf('mallory'), store.size, store.refused.size]).toEqual([0, 0, 0]);
   });
 
   it('includes the last valid version of a rejected object, because that version still applies', () => {
-    const { store, shares, put } = limited();
-    put(large('s0'));
+    const { store, shares, put } = createLimitedStore();
+    put(largeObject('s0'));
     const previous = shares.bytesOf('mallory');
-    store.apply({ type: 'MODIFIED', object: { ...large('s0', '2'), spec: { text: 'x'.repeat(20_000) } } });
-    expect(isKept(store.get('mallory/s0'))).toBe(false);
+    store.apply({ type: 'MODIFIED', object: { ...largeObject('s0', '2'), spec: { text: 'x'.repeat(20_000) } } });
+    expect(isKeptCompletely(store.get('mallory/s0'))).toBe(false);
     expect(shares.bytesOf('mallory')).toBe(previous);
   });
 
   it('limits also the stored names of rejected objects, and only counts the rest', () => {
-    const { store, put } = limited(100);
-    for (let at = 0; at < 1_000; at++) put(large(`s${at}`));
+    const { store, put } = createLimitedStore(100);
+    for (let at = 0; at < 1_000; at++) put(largeObject(`s${at}`));
     expect(store.size).toBe(maxNamedRefusals);
     expect(store.refused.get('mallory')).toBe(1_000);
   });

@@ -13,12 +13,12 @@ const object = (name: string, version = '1'): KubernetesObject => ({
 });
 
 /** A namespace with `count` objects and space for seven. */
-function given(count: number) {
+function createNamespace(count: number) {
   const server = new Map(Array.from({ length: count }, (_, at) => [`s${at}`, object(`s${at}`)]));
   const store = new ObjectStore({ shares: new NamespaceShares(10_000) });
   for (const one of server.values()) store.apply({ type: 'ADDED', object: one });
   const lists: string[] = [];
-  const reported: string[] = [];
+  const reportedKeys: string[] = [];
   const faults = { failing: false, before: (): void => {} };
   const refills = new Refills([
     {
@@ -31,7 +31,7 @@ function given(count: number) {
         for (const one of all) onItem(one);
       },
       notifyReaders: (changes) => {
-        for (const { event, key } of changes) reported.push(`${event} ${key}`);
+        for (const { event, key } of changes) reportedKeys.push(`${event} ${key}`);
       },
     },
   ]);
@@ -42,38 +42,38 @@ function given(count: number) {
     }
     refills.check();
   };
-  const kept = (): string[] =>
+  const keptNames = (): string[] =>
     [...store.values()].filter((one) => refusalOf(one) === undefined).map(({ metadata }) => metadata.name);
-  return { store, lists, reported, faults, remove, kept };
+  return { store, lists, reported: reportedKeys, faults, remove, kept: keptNames };
 }
-const settle = () => vi.advanceTimersByTimeAsync(0);
+const runPending = () => vi.advanceTimersByTimeAsync(0);
 
 it('rejected objects are accepted without a change when others are deleted', async () => {
-  const { remove, kept, reported, store } = given(9);
+  const { remove, kept, reported, store } = createNamespace(9);
   expect(kept()).toEqual(['s0', 's1', 's2', 's3', 's4', 's5', 's6']);
   remove('s0', 's1', 's2', 's3');
-  await settle();
+  await runPending();
   expect(kept()).toEqual(['s4', 's5', 's6', 's7', 's8']);
   expect(reported).toEqual(['update bank/s7', 'update bank/s8']);
   expect(store.refused.size).toBe(0);
 });
 
 it('objects are not listed again while the namespace is nearly full or if no object was rejected', async () => {
-  const full = given(9);
-  full.remove('s0');
-  const small = given(3);
-  small.remove('s0');
-  await settle();
-  expect([full.lists, small.lists]).toEqual([[], []]);
+  const fullNamespace = createNamespace(9);
+  fullNamespace.remove('s0');
+  const smallNamespace = createNamespace(3);
+  smallNamespace.remove('s0');
+  await runPending();
+  expect([fullNamespace.lists, smallNamespace.lists]).toEqual([[], []]);
 });
 
 it('objects are listed at most once in 30 s after frequent changes, and a failed list is repeated after 30 s', async () => {
-  const { remove, lists, faults, kept } = given(12);
+  const { remove, lists, faults, kept } = createNamespace(12);
   faults.failing = true;
   remove('s0', 's1', 's2', 's3');
-  await settle();
+  await runPending();
   remove('s4');
-  await settle();
+  await runPending();
   expect(lists).toEqual(['bank']);
   faults.failing = false;
   await vi.advanceTimersByTimeAsync(minRefillIntervalMs);
@@ -82,12 +82,12 @@ it('objects are listed at most once in 30 s after frequent changes, and a failed
 });
 
 it('objects that are deleted during the list remain deleted', async () => {
-  const { remove, faults, kept } = given(9);
+  const { remove, faults, kept } = createNamespace(9);
   faults.before = () => {
     faults.before = () => {};
     remove('s8');
   };
   remove('s0', 's1', 's2', 's3');
-  await settle();
+  await runPending();
   expect(kept()).toEqual(['s4', 's5', 's6', 's7']);
 });

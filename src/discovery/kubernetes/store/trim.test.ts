@@ -67,9 +67,9 @@ const withPorts = (value: unknown): unknown =>
 
 describe('trimming an object', () => {
   it('keeps the fields of a Pod that are used', () => {
-    const small = trimmed(pod, resourceOf('Pod'), new SharedTexts());
-    expect(decoded('Pod', small)).toEqual(withPorts(decoded('Pod', pod)));
-    expect(small).toEqual({
+    const trimmedPod = trimmed(pod, resourceOf('Pod'), new SharedTexts());
+    expect(decoded('Pod', trimmedPod)).toEqual(withPorts(decoded('Pod', pod)));
+    expect(trimmedPod).toEqual({
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: {
@@ -91,12 +91,12 @@ describe('trimming an object', () => {
 
   it('keeps of init containers only those that run continuously', () => {
     const wait = { name: 'wait', ports: [{ name: 'http', containerPort: 1 }] };
-    const small = trimmed(
+    const trimmedObject = trimmed(
       { ...pod, spec: { containers: [], initContainers: [wait] } },
       resourceOf('Pod'),
       new SharedTexts(),
     );
-    expect(small.spec).toEqual({ containers: [] });
+    expect(trimmedObject.spec).toEqual({ containers: [] });
   });
 
   it('keeps the addresses and labels of a Node', () => {
@@ -104,9 +104,9 @@ describe('trimming an object', () => {
       metadata: { name: 'n1', labels: { zone: 'a' } },
       status: { addresses: [{ type: 'InternalIP', address: '10.0.0.1' }], images: [{}] },
     };
-    const small = trimmed(node, resourceOf('Node'), new SharedTexts());
-    expect(decoded('Node', small)).toEqual(decoded('Node', node));
-    expect(JSON.stringify(small)).not.toContain('images');
+    const trimmedNode = trimmed(node, resourceOf('Node'), new SharedTexts());
+    expect(decoded('Node', trimmedNode)).toEqual(decoded('Node', node));
+    expect(JSON.stringify(trimmedNode)).not.toContain('images');
   });
 
   it('keeps the fields of a Service and an EndpointSlice that are used', () => {
@@ -137,9 +137,9 @@ describe('trimming an object', () => {
       ],
     };
     for (const [kind, object] of [['Service', service] as const, ['EndpointSlice', slice] as const]) {
-      const small = trimmed(object, resourceOf(kind), new SharedTexts());
-      expect(decoded(kind, small)).toEqual(decoded(kind, object));
-      expect(JSON.stringify(small).length).toBeLessThan(700);
+      const trimmedObject = trimmed(object, resourceOf(kind), new SharedTexts());
+      expect(decoded(kind, trimmedObject)).toEqual(decoded(kind, object));
+      expect(JSON.stringify(trimmedObject).length).toBeLessThan(700);
     }
     expect(trimmed(service, resourceOf('Service'), new SharedTexts()).metadata.annotations).toEqual({
       'networking.istio.io/exportTo': '.',
@@ -155,8 +155,8 @@ describe('trimming an object', () => {
 
   it('keeps all metadata of an object that is selected by name, except managed fields', () => {
     const { metadata } = trimmed(pod, resourceOf('Pod'), new SharedTexts(), { keepsData: true });
-    const { managedFields: _, ...rest } = pod.metadata;
-    expect(metadata).toEqual(rest);
+    const { managedFields: _, ...otherMetadata } = pod.metadata;
+    expect(metadata).toEqual(otherMetadata);
   });
 
   it('keeps the credential keys of Secrets and ConfigMaps, and the mesh settings', () => {
@@ -210,32 +210,32 @@ describe('trimming an object', () => {
   });
 
   it('shares the labels and ports of similar pods', () => {
-    const shared = new SharedTexts();
+    const sharedTexts = new SharedTexts();
     const copy = (name: string) =>
-      trimmed({ ...structuredClone(pod), metadata: { ...pod.metadata, name } }, resourceOf('Pod'), shared);
+      trimmed({ ...structuredClone(pod), metadata: { ...pod.metadata, name } }, resourceOf('Pod'), sharedTexts);
     const [one, other] = [copy('a'), copy('b')];
     expect(one.metadata.labels).toBe(other.metadata.labels);
     expect((one.spec as { containers: unknown }).containers).toBe((other.spec as { containers: unknown }).containers);
   });
 
   it('shares repeated strings, and clears the shared strings when there are too many', () => {
-    const shared = new SharedTexts(2);
+    const sharedTexts = new SharedTexts(2);
     const one = Buffer.from('a longer text').toString();
-    expect(shared.shareText(one)).toBe(shared.shareText(Buffer.from('a longer text').toString()));
-    expect(shared.shareValue({ a: [1] })).toBe(shared.shareValue({ a: [1] }));
-    expect(shared.shareValue({ a: [1] })).not.toBe(shared.shareValue({ a: [2] }));
-    for (const a of [3, 4, 5, 6]) expect(shared.shareValue({ a })).toEqual({ a });
-    for (const text of ['a', 'b', 'c', 'd']) expect(shared.shareText(text)).toBe(text);
-    expect(shared.size).toBeLessThanOrEqual(2);
+    expect(sharedTexts.shareText(one)).toBe(sharedTexts.shareText(Buffer.from('a longer text').toString()));
+    expect(sharedTexts.shareValue({ a: [1] })).toBe(sharedTexts.shareValue({ a: [1] }));
+    expect(sharedTexts.shareValue({ a: [1] })).not.toBe(sharedTexts.shareValue({ a: [2] }));
+    for (const a of [3, 4, 5, 6]) expect(sharedTexts.shareValue({ a })).toEqual({ a });
+    for (const text of ['a', 'b', 'c', 'd']) expect(sharedTexts.shareText(text)).toBe(text);
+    expect(sharedTexts.size).toBeLessThanOrEqual(2);
   });
 
   it('limits the total size of shared strings', () => {
-    const shared = new SharedTexts(20_000, 100_000);
+    const sharedTexts = new SharedTexts(20_000, 100_000);
     for (let at = 0; at < 2_000; at++) {
-      shared.shareText(`${at}${'x'.repeat(900)}`);
-      shared.shareValue({ at, text: 'x'.repeat(900) });
-      expect(shared.characters).toBeLessThanOrEqual(100_000);
+      sharedTexts.shareText(`${at}${'x'.repeat(900)}`);
+      sharedTexts.shareValue({ at, text: 'x'.repeat(900) });
+      expect(sharedTexts.characters).toBeLessThanOrEqual(100_000);
     }
-    expect(shared.size).toBeGreaterThan(50);
+    expect(sharedTexts.size).toBeGreaterThan(50);
   });
 });

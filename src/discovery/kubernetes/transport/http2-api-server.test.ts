@@ -21,26 +21,26 @@ import { Http2ApiServer } from './http2-api-server.ts';
 import { maxObjectBytes } from './json-lines.ts';
 
 const services = resourceOf('Service');
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 const watchFor = { resourceVersion: '1', timeoutSeconds: 60 };
 
-async function given(respond: RespondToRequest, options?: ScriptedOptions): Promise<ScriptedApiServer> {
+async function startServer(respond: RespondToRequest, options?: ScriptedOptions): Promise<ScriptedApiServer> {
   const server = await scriptedApiServer(respond, options);
   onTestFinished(() => server.close());
   return server;
 }
 
-const service = (name: string, more: object = {}) => ({
+const service = (name: string, extraFields: object = {}) => ({
   ...{ apiVersion: 'v1', kind: 'Service' },
   metadata: { name, namespace: 'shop', resourceVersion: '7', managedFields: [{ manager: 'kubectl' }] },
   spec: { clusterIP: '10.0.0.1' },
-  ...more,
+  ...extraFields,
 });
 const line = (type: string, object: object): string => `${JSON.stringify({ type, object })}\n`;
 
 describe('a list', () => {
   it('is requested in pages and returned trimmed, with the version for the watch', async () => {
-    const { client, paths } = await given((stream) =>
+    const { client, paths } = await startServer((stream) =>
       respondJson(stream, {
         kind: 'ServiceList',
         metadata: { resourceVersion: '42', continue: 'next' },
@@ -48,7 +48,7 @@ describe('a list', () => {
       }),
     );
     const options = { limit: 2, continue: 'more', fieldSelector: 'metadata.name!=x', labelSelector: 'a=b' };
-    const page = await client.list(services, options, never);
+    const page = await client.list(services, options, neverAborted);
     expect(page).toMatchObject({ resourceVersion: '42', continue: 'next' });
     expect(page.items.map(({ kind, apiVersion, metadata }) => [kind, apiVersion, metadata.name])).toEqual([
       ['Service', 'v1', 'a'],
@@ -62,13 +62,17 @@ describe('a list', () => {
 
   it('can be limited to a namespace or to metadata, under the base path of the server', async () => {
     const requests: Record<string, unknown>[] = [];
-    const { access, paths } = await given((stream, _path, headers) => {
+    const { access, paths } = await startServer((stream, _path, headers) => {
       requests.push({ ...headers });
       respondJson(stream, { metadata: { resourceVersion: '1' }, items: [service('a')] });
     });
-    const below = new Http2ApiServer({ ...access, server: new URL('/k8s/clusters/c-1/', access.server) });
-    onTestFinished(() => below.close());
-    const page = await below.list(services, { namespace: 'shop', metadataOnly: true, resourceVersion: '0' }, never);
+    const prefixedServer = new Http2ApiServer({ ...access, server: new URL('/k8s/clusters/c-1/', access.server) });
+    onTestFinished(() => prefixedServer.close());
+    const page = await prefixedServer.list(
+      services,
+      { namespace: 'shop', metadataOnly: true, resourceVersion: '0' },
+      neverAborted,
+    );
     expect(paths).toEqual(['/k8s/clusters/c-1/api/v1/namespaces/shop/services?resourceVersion=0']);
     expect(requests[0]).toMatchObject({
       accept: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json',
@@ -129,25 +133,27 @@ describe('a list', () => {
       { kind: 'invalid' },
     ],
   ] as const)('fails if the response is %s', async (_, code, body, headers, failure) => {
-    const { client } = await given((stream) => respondJson(stream, body, { ':status': code, ...headers }));
-    expect(await failureOf(client.list(services, {}, never))).toMatchObject(failure);
+    const { client } = await startServer((stream) => respondJson(stream, body, { ':status': code, ...headers }));
+    expect(await failureOf(client.list(services, {}, neverAborted))).toMatchObject(failure);
   });
 
   it('fails with the status of an error response even if the body does not end', async () => {
-    const { client } = await given((stream) => {
+    const { client } = await startServer((stream) => {
       stream.respond({ ':status': 500, 'content-type': 'application/json' });
-      const more = (): void => {
+      const writeUntilFull = (): void => {
         while (!stream.destroyed && stream.write('x'.repeat(16_384)));
       };
-      stream.on('drain', more);
-      more();
+      stream.on('drain', writeUntilFull);
+      writeUntilFull();
     });
-    expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'status', code: 500 });
+    expect(await failureOf(client.list(services, {}, neverAborted))).toMatchObject({ kind: 'status', code: 500 });
   });
 
   it('does not repeat its content in errors, because it can be a Secret', async () => {
-    const { client } = await given((stream) => respondJson(stream, '{"metadata": {}, "items": [{"a": hunter2}]}'));
-    expect(JSON.stringify(await failureOf(client.list(services, {}, never)))).not.toContain('hunter2');
+    const { client } = await startServer((stream) =>
+      respondJson(stream, '{"metadata": {}, "items": [{"a": hunter2}]}'),
+    );
+    expect(JSON.stringify(await failureOf(client.list(services, {}, neverAborted)))).not.toContain('hunter2');
   });
 });
 
@@ -163,7 +169,7 @@ describe('a watch', () => {
       line('ADDED', { ...service('y'), kind: 'Pod' }),
       line('DELETED', service('ä')),
     ].join('');
-    const { client, paths } = await given((stream) => {
+    const { client, paths } = await startServer((stream) => {
       stream.respond(jsonHeaders);
       const bytes = Buffer.from(text);
       for (let at = 0; at < bytes.length; at += 7) stream.write(bytes.subarray(at, at + 7));
@@ -174,7 +180,7 @@ describe('a watch', () => {
       services,
       { resourceVersion: '5', sendInitialEvents: true, timeoutSeconds: 300 },
       (event) => events.push(event),
-      never,
+      neverAborted,
     );
     expect(end).toEqual({ events: 3, skipped: 2 });
     expect(events.map((event) => [event.type, endsInitialEvents(event)])).toEqual([
@@ -189,12 +195,12 @@ describe('a watch', () => {
   });
 
   it('ends with an ERROR event and reports no event after it', async () => {
-    const { client } = await given((stream) => {
+    const { client } = await startServer((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ERROR', { kind: 'Status', code: 410, reason: 'Expired' }) + line('ADDED', service('a')));
     });
     const events: WatchEvent[] = [];
-    expect(await client.watch(services, watchFor, (event) => events.push(event), never)).toEqual({
+    expect(await client.watch(services, watchFor, (event) => events.push(event), neverAborted)).toEqual({
       events: 1,
       skipped: 0,
     });
@@ -202,7 +208,7 @@ describe('a watch', () => {
   });
 
   it('reports no event after it is aborted, even from the same chunk', async () => {
-    const { client } = await given((stream) => {
+    const { client } = await startServer((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')) + line('ADDED', service('b')));
     });
@@ -222,8 +228,8 @@ describe('a watch', () => {
   });
 
   it('fails with 404 if the response body reports an unknown kind', async () => {
-    const { client } = await given((stream) => respondJson(stream, '404 page not found\n'));
-    const failure = await failureOf(client.watch(services, watchFor, () => {}, never));
+    const { client } = await startServer((stream) => respondJson(stream, '404 page not found\n'));
+    const failure = await failureOf(client.watch(services, watchFor, () => {}, neverAborted));
     expect(failure).toMatchObject({ kind: 'status', code: 404 });
   });
 
@@ -244,39 +250,41 @@ describe('a watch', () => {
     ],
     ['an incomplete last line', (): string => '{"type": "ADD', 'closed'],
   ])('fails if the server sends %s', async (_, text, kind) => {
-    const { client } = await given((stream) => respondJson(stream, text()));
-    const failure = await failureOf(client.watch(services, watchFor, () => {}, never));
+    const { client } = await startServer((stream) => respondJson(stream, text()));
+    const failure = await failureOf(client.watch(services, watchFor, () => {}, neverAborted));
     expect(failure).toMatchObject({ kind });
     expect(failure.message).not.toContain('hunter2');
   });
 
   it('can be silent until its timeout, and is ended by the client if the server does not end it', async () => {
-    const { client } = await given((stream) => stream.respond(jsonHeaders), {
+    const { client } = await startServer((stream) => stream.respond(jsonHeaders), {
       limits: { idleMs: 20, responseMs: 2_000, watchGraceMs: 100 },
     });
-    expect(await client.watch(services, { resourceVersion: '1', timeoutSeconds: 0 }, () => {}, never)).toEqual({
+    expect(await client.watch(services, { resourceVersion: '1', timeoutSeconds: 0 }, () => {}, neverAborted)).toEqual({
       events: 0,
       skipped: 0,
     });
   });
 
   it('fails if an incomplete line is not continued', async () => {
-    const { client } = await given(
+    const { client } = await startServer(
       (stream) => {
         stream.respond(jsonHeaders);
         stream.write('{"type": ');
       },
       { limits: { idleMs: 50 } },
     );
-    expect(await failureOf(client.watch(services, watchFor, () => {}, never))).toMatchObject({ kind: 'timeout' });
+    expect(await failureOf(client.watch(services, watchFor, () => {}, neverAborted))).toMatchObject({
+      kind: 'timeout',
+    });
   });
 
   it('fails if the connection breaks', async () => {
-    const { client, sessions } = await given((stream) => {
+    const { client, sessions } = await startServer((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')));
     });
-    const watch = client.watch(services, watchFor, () => sessions[0]!.socket.destroy(), never);
+    const watch = client.watch(services, watchFor, () => sessions[0]!.socket.destroy(), neverAborted);
     expect(await failureOf(watch)).toMatchObject({ kind: 'closed' });
   });
 });
@@ -286,16 +294,16 @@ describe('connections to an API server', () => {
     respondJson(stream, { metadata: { resourceVersion: '1' }, items: [] });
 
   it('are shared by watches and lists, and separate for other requests', async () => {
-    const { client, connections } = await given((stream, path) =>
+    const { client, connections } = await startServer((stream, path) =>
       path.includes('watch') ? stream.respond(jsonHeaders) : listOf(stream),
     );
     const stop = new AbortController();
     const watches = Array.from({ length: 30 }, () => client.watch(services, watchFor, () => {}, stop.signal));
-    await Promise.all(Array.from({ length: 10 }, () => client.list(services, {}, never)));
+    await Promise.all(Array.from({ length: 10 }, () => client.list(services, {}, neverAborted)));
     expect(connections()).toBe(1);
     await Promise.all(
       Array.from({ length: 10 }, () =>
-        client.request({ method: 'GET', resource: leases, namespace: 'a', name: 'b' }, never),
+        client.request({ method: 'GET', resource: leases, namespace: 'a', name: 'b' }, neverAborted),
       ),
     );
     expect(connections()).toBe(2);
@@ -304,100 +312,102 @@ describe('connections to an API server', () => {
   });
 
   it('increase in number up to a limit if the server allows few streams on each', async () => {
-    const { client, connections } = await given((stream) => stream.respond(jsonHeaders), { maxConcurrentStreams: 2 });
+    const { client, connections } = await startServer((stream) => stream.respond(jsonHeaders), {
+      maxConcurrentStreams: 2,
+    });
     const stop = new AbortController();
     const watches = Array.from({ length: 16 }, () => client.watch(services, watchFor, () => {}, stop.signal));
     for (const watch of watches) watch.catch(() => {});
     await eventually('all run', () => connections() === 8);
-    expect(await failureOf(client.watch(services, watchFor, () => {}, never))).toMatchObject({ kind: 'closed' });
+    expect(await failureOf(client.watch(services, watchFor, () => {}, neverAborted))).toMatchObject({ kind: 'closed' });
     stop.abort();
   });
 
   it('accept no new requests after a GOAWAY, and finish their streams', async () => {
     let watched: Parameters<RespondToRequest>[0] | undefined;
-    const { client, connections, sessions } = await given((stream, path) => {
+    const { client, connections, sessions } = await startServer((stream, path) => {
       if (!path.includes('watch')) return listOf(stream);
       watched = stream;
       stream.respond(jsonHeaders);
     });
     const events: string[] = [];
-    const watch = client.watch(services, watchFor, ({ type }) => events.push(type), never);
+    const watch = client.watch(services, watchFor, ({ type }) => events.push(type), neverAborted);
     await eventually('the watch runs', () => watched !== undefined);
     sessions[0]!.goaway(0);
     await eventually('another connection is used', async () => {
-      await client.list(services, {}, never);
+      await client.list(services, {}, neverAborted);
       return connections() === 2;
     });
     watched!.write(line('ADDED', service('a')));
     await eventually('the old one still tells', () => events.length === 1);
     watched!.end();
     expect(await watch).toEqual({ events: 1, skipped: 0 });
-    await client.list(services, {}, never);
+    await client.list(services, {}, neverAborted);
     expect(connections()).toBe(2);
   });
 
   it('are replaced for a retry if they refuse a request before processing it', async () => {
-    const refused = new Set<unknown>();
-    const { client, paths } = await given((stream) => {
-      if (refused.size === 2) return listOf(stream);
-      refused.add(stream.session);
+    const refusedSessions = new Set<unknown>();
+    const { client, paths } = await startServer((stream) => {
+      if (refusedSessions.size === 2) return listOf(stream);
+      refusedSessions.add(stream.session);
       stream.close(7);
     });
-    expect((await client.list(services, {}, never)).resourceVersion).toBe('1');
-    expect([paths.length, refused.size]).toEqual([3, 2]);
+    expect((await client.list(services, {}, neverAborted)).resourceVersion).toBe('1');
+    expect([paths.length, refusedSessions.size]).toEqual([3, 2]);
   });
 
   it('fail with "going away" after three refused attempts', async () => {
-    const { client, paths } = await given((stream) => stream.close(7));
+    const { client, paths } = await startServer((stream) => stream.close(7));
     let permits = 0;
     const write = { method: 'POST', resource: leases, namespace: 'a', body: {}, permit: () => ++permits > 0 } as const;
-    expect(await failureOf(client.request(write, never))).toMatchObject({ kind: 'going away' });
+    expect(await failureOf(client.request(write, neverAborted))).toMatchObject({ kind: 'going away' });
     // The permit is called for each send.
     expect([paths.length, permits]).toEqual([3, 3]);
   });
 
   it('cause no retry if they break during a response', async () => {
-    const { client, paths } = await given((stream) => {
+    const { client, paths } = await startServer((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')), () => stream.destroy(new Error('broken')));
     });
-    expect(await failureOf(client.watch(services, watchFor, () => {}, never))).toMatchObject({ kind: 'closed' });
+    expect(await failureOf(client.watch(services, watchFor, () => {}, neverAborted))).toMatchObject({ kind: 'closed' });
     expect(paths).toHaveLength(1);
   });
 
   it('respond to pings, and are replaced on reconnect', async () => {
-    const { client, connections } = await given((stream) => stream.respond(jsonHeaders));
-    expect(await client.ping(never)).toBeGreaterThan(0);
-    const watch = client.watch(services, watchFor, () => {}, never);
-    await client.ping(never);
+    const { client, connections } = await startServer((stream) => stream.respond(jsonHeaders));
+    expect(await client.ping(neverAborted)).toBeGreaterThan(0);
+    const watch = client.watch(services, watchFor, () => {}, neverAborted);
+    await client.ping(neverAborted);
     client.reconnect();
     expect(await failureOf(watch)).toMatchObject({ kind: 'closed' });
-    await client.ping(never);
+    await client.ping(neverAborted);
     expect(connections()).toBe(2);
   });
 
   it('fail after a timeout if they do not respond to a ping', async () => {
-    const { access, client: direct } = await given((stream) => stream.respond(jsonHeaders));
+    const { access, client: direct } = await startServer((stream) => stream.respond(jsonHeaders));
     const { url, stall } = await faultyProxy(access.server);
     const client = new Http2ApiServer({ ...access, server: url }, { pingMs: 200 });
     onTestFinished(() => client.close());
-    await direct.ping(never);
-    await client.ping(never);
+    await direct.ping(neverAborted);
+    await client.ping(neverAborted);
     stall();
-    expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
+    expect(await failureOf(client.ping(neverAborted))).toMatchObject({ kind: 'timeout' });
     client.reconnect();
-    expect(await client.ping(never)).toBeGreaterThan(0);
+    expect(await client.ping(neverAborted)).toBeGreaterThan(0);
   });
 
   it('do not block callers if they are replaced while they open', async () => {
-    const { access, client: direct } = await given((stream) => listOf(stream));
-    await direct.ping(never);
+    const { access, client: direct } = await startServer((stream) => listOf(stream));
+    await direct.ping(neverAborted);
     let requestCount = 0;
     // The first connection never gets its CA certificate.
     const tls = (signal: AbortSignal) => (requestCount++ === 0 ? new Promise<never>(() => {}) : access.tls(signal));
     const client = new Http2ApiServer({ ...access, tls });
     onTestFinished(() => client.close());
-    const [list, ping] = [client.list(services, {}, never), client.ping(never)];
+    const [list, ping] = [client.list(services, {}, neverAborted), client.ping(neverAborted)];
     await eventually('it is being made', () => requestCount === 1);
     client.reconnect();
     expect((await list).resourceVersion).toBe('1');
@@ -406,12 +416,15 @@ describe('connections to an API server', () => {
   });
 
   it('time out if no credentials are received', async () => {
-    const { client } = await given(listOf, { access: { tls: () => new Promise(() => {}) }, limits: { connectMs: 50 } });
-    expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
+    const { client } = await startServer(listOf, {
+      access: { tls: () => new Promise(() => {}) },
+      limits: { connectMs: 50 },
+    });
+    expect(await failureOf(client.ping(neverAborted))).toMatchObject({ kind: 'timeout' });
   });
 
   it('report unfinished streams as closed if the connection ends after a GOAWAY', async () => {
-    const { client, sessions } = await given((stream) => {
+    const { client, sessions } = await startServer((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')));
     });
@@ -422,7 +435,7 @@ describe('connections to an API server', () => {
         sessions[0]!.goaway(0);
         setTimeout(() => sessions[0]!.socket.destroy(), 20);
       },
-      never,
+      neverAborted,
     );
     expect(await failureOf(watch)).toMatchObject({ kind: 'closed' });
   });
@@ -430,52 +443,52 @@ describe('connections to an API server', () => {
   it('fail as unreachable or with a timeout if they are not accepted', async () => {
     const { client, access, close } = await scriptedApiServer(() => {});
     await close();
-    expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'aborted' });
+    expect(await failureOf(client.list(services, {}, neverAborted))).toMatchObject({ kind: 'aborted' });
     const other = new Http2ApiServer(access);
     onTestFinished(() => other.close());
-    expect(await failureOf(other.list(services, {}, never))).toMatchObject({ kind: 'unreachable' });
-    expect(await failureOf(other.ping(never))).toMatchObject({ kind: 'unreachable' });
-    const silent = createPlainServer((socket) => socket.on('error', () => {}));
-    silent.listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    onTestFinished(() => void silent.close());
-    const server = new URL(`https://127.0.0.1:${(silent.address() as AddressInfo).port}`);
+    expect(await failureOf(other.list(services, {}, neverAborted))).toMatchObject({ kind: 'unreachable' });
+    expect(await failureOf(other.ping(neverAborted))).toMatchObject({ kind: 'unreachable' });
+    const silentServer = createPlainServer((socket) => socket.on('error', () => {}));
+    silentServer.listen(0, '127.0.0.1');
+    await once(silentServer, 'listening');
+    onTestFinished(() => void silentServer.close());
+    const server = new URL(`https://127.0.0.1:${(silentServer.address() as AddressInfo).port}`);
     const patient = new Http2ApiServer({ ...access, server }, { connectMs: 100 });
     onTestFinished(() => patient.close());
-    expect(await failureOf(patient.list(services, {}, never))).toMatchObject({ kind: 'timeout' });
+    expect(await failureOf(patient.list(services, {}, neverAborted))).toMatchObject({ kind: 'timeout' });
   });
 
   it('are not opened to a server with another CA or name', async () => {
-    const { client } = await given(() => {}, { names: ['kubernetes.default.svc'] });
-    expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'unreachable' });
-    const other = await given(() => {}, { access: { tls: async () => ({}) } });
-    expect(await failureOf(other.client.list(services, {}, never))).toMatchObject({ kind: 'unreachable' });
+    const { client } = await startServer(() => {}, { names: ['kubernetes.default.svc'] });
+    expect(await failureOf(client.list(services, {}, neverAborted))).toMatchObject({ kind: 'unreachable' });
+    const other = await startServer(() => {}, { access: { tls: async () => ({}) } });
+    expect(await failureOf(other.client.list(services, {}, neverAborted))).toMatchObject({ kind: 'unreachable' });
   });
 
   it('end with their client, which then opens no new ones', async () => {
-    const { client, sessions } = await given((stream) => stream.respond(jsonHeaders));
-    const watch = client.watch(services, watchFor, () => {}, never);
+    const { client, sessions } = await startServer((stream) => stream.respond(jsonHeaders));
+    const watch = client.watch(services, watchFor, () => {}, neverAborted);
     await eventually('it runs', () => sessions.length === 1);
     client.close();
     expect(await failureOf(watch)).toMatchObject({ kind: 'aborted' });
     await eventually('the connection is gone', () => sessions.length === 0);
-    expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'aborted' });
+    expect(await failureOf(client.ping(neverAborted))).toMatchObject({ kind: 'aborted' });
   });
 });
 
 describe('a request to an API server', () => {
   it('contains the content type of its body, and a timeout for the server', async () => {
-    const seen: unknown[] = [];
-    const { client } = await given((stream, path, headers) => {
+    const seenRequests: unknown[] = [];
+    const { client } = await startServer((stream, path, headers) => {
       let body = '';
       stream.on('data', (chunk) => (body += chunk));
       stream.on('end', () => {
-        seen.push([headers[':method'], path, headers['content-type'], JSON.parse(body)]);
+        seenRequests.push([headers[':method'], path, headers['content-type'], JSON.parse(body)]);
         respondJson(stream, service('a'));
       });
     });
     const base = { resource: leases, namespace: 'shop', name: 'a/b', timeoutMs: 4_000 };
-    await client.request({ ...base, method: 'PUT', body: { spec: 1 } }, never);
+    await client.request({ ...base, method: 'PUT', body: { spec: 1 } }, neverAborted);
     await client.request(
       {
         ...base,
@@ -485,23 +498,23 @@ describe('a request to an API server', () => {
         query: { fieldManager: 'x' },
         body: { spec: 2 },
       },
-      never,
+      neverAborted,
     );
     const path = '/apis/coordination.k8s.io/v1/namespaces/shop/leases/a%2Fb';
-    expect(seen).toEqual([
+    expect(seenRequests).toEqual([
       ['PUT', `${path}?timeout=4s`, 'application/json', { spec: 1 }],
       ['PATCH', `${path}/status?timeout=4s&fieldManager=x`, 'application/apply-patch+yaml', { spec: 2 }],
     ]);
   });
 
   it('is not sent if its permit is denied at the time of sending', async () => {
-    const { client, paths } = await given((stream) => respondJson(stream, service('a')));
+    const { client, paths } = await startServer((stream) => respondJson(stream, service('a')));
     let requestCount = 0;
     const permit = (): boolean => {
       requestCount++;
       return false;
     };
-    const write = client.request({ method: 'POST', resource: leases, namespace: 'a', body: {}, permit }, never);
+    const write = client.request({ method: 'POST', resource: leases, namespace: 'a', body: {}, permit }, neverAborted);
     // The permit is not called until a connection is open, because the term may end before that.
     expect(requestCount).toBe(0);
     expect(await failureOf(write)).toMatchObject({ kind: 'aborted' });
@@ -509,67 +522,77 @@ describe('a request to an API server', () => {
   });
 
   it('fails after a timeout without a response, and immediately when aborted', async () => {
-    const { client } = await given(() => {});
+    const { client } = await startServer(() => {});
     const get = { method: 'GET', resource: leases, namespace: 'a', name: 'b' } as const;
-    expect(await failureOf(client.request({ ...get, timeoutMs: 100 }, never))).toMatchObject({ kind: 'timeout' });
+    expect(await failureOf(client.request({ ...get, timeoutMs: 100 }, neverAborted))).toMatchObject({
+      kind: 'timeout',
+    });
     expect(await failureOf(client.request(get, AbortSignal.abort()))).toMatchObject({ kind: 'aborted' });
   });
 
   it('closes its connection for later requests if it receives no response', async () => {
-    const { access, connections } = await given((stream) => respondJson(stream, service('a')));
+    const { access, connections } = await startServer((stream) => respondJson(stream, service('a')));
     const { url, swallow } = await faultyProxy(access.server);
     const client = new Http2ApiServer({ ...access, server: url });
     onTestFinished(() => client.close());
     const get = { method: 'GET', resource: leases, namespace: 'a', name: 'b' } as const;
-    await client.request(get, never);
+    await client.request(get, neverAborted);
     swallow();
-    expect(await failureOf(client.request({ ...get, timeoutMs: 100 }, never))).toMatchObject({ kind: 'timeout' });
-    expect((await client.request(get, never)).metadata.name).toBe('a');
+    expect(await failureOf(client.request({ ...get, timeoutMs: 100 }, neverAborted))).toMatchObject({
+      kind: 'timeout',
+    });
+    expect((await client.request(get, neverAborted)).metadata.name).toBe('a');
     expect(connections()).toBe(2);
   });
 
   it('times out if the response is slow', async () => {
-    const { client } = await given((stream) => {
+    const { client } = await startServer((stream) => {
       stream.respond(jsonHeaders);
       const timer = setInterval(() => stream.write(' '), 10);
       stream.on('close', () => clearInterval(timer));
     });
     const get = { method: 'GET', resource: leases, namespace: 'a', name: 'b', timeoutMs: 150 } as const;
-    expect(await failureOf(client.request(get, never))).toMatchObject({ kind: 'timeout' });
+    expect(await failureOf(client.request(get, neverAborted))).toMatchObject({ kind: 'timeout' });
   });
 
   it('causes credentials to be read again if it receives 401', async () => {
-    const { client, access } = await given((stream) => respondJson(stream, {}, { ':status': 401 }));
-    expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'status', code: 401 });
-    expect(await failureOf(client.request({ method: 'GET', resource: leases, name: 'a' }, never))).toMatchObject({
-      code: 401,
-    });
+    const { client, access } = await startServer((stream) => respondJson(stream, {}, { ':status': 401 }));
+    expect(await failureOf(client.list(services, {}, neverAborted))).toMatchObject({ kind: 'status', code: 401 });
+    expect(await failureOf(client.request({ method: 'GET', resource: leases, name: 'a' }, neverAborted))).toMatchObject(
+      {
+        code: 401,
+      },
+    );
     expect(access.refusals).toBe(2);
   });
 
   it('uses a new connection with the newest certificate if the old certificate is rejected', async () => {
     const authority = createAuthority('of clients');
-    let issued = authority.issue(['old']);
-    const tls = async () => ({ ...(await server.access.tls(never)), cert: issued.certificate, key: issued.privateKey });
-    const server = await given((stream) => {
+    let clientCertificate = authority.issue(['old']);
+    const tls = async () => ({
+      ...(await server.access.tls(neverAborted)),
+      cert: clientCertificate.certificate,
+      key: clientCertificate.privateKey,
+    });
+    const server = await startServer((stream) => {
       const { subjectaltname = '' } = (stream.session!.socket as TLSSocket).getPeerCertificate();
       if (subjectaltname.includes('old')) respondJson(stream, {}, { ':status': 401 });
       else respondJson(stream, { metadata: { resourceVersion: '1' }, items: [] });
     });
     const client = new Http2ApiServer({ ...server.access, tls });
     onTestFinished(() => client.close());
-    const list = () => client.list(services, {}, never);
+    const list = () => client.list(services, {}, neverAborted);
     expect(await failureOf(list())).toMatchObject({ code: 401 });
-    issued = authority.issue(['new']);
-    const outcome = { isListed: false };
+    clientCertificate = authority.issue(['new']);
+    const listState = { isListed: false };
     await eventually('it is listed', async () => {
       await list().then(
         () => {
-          outcome.isListed = true;
+          listState.isListed = true;
         },
         () => {},
       );
-      return outcome.isListed;
+      return listState.isListed;
     });
     expect(server.connections()).toBe(2);
   });
@@ -579,15 +602,19 @@ describe('a request to an API server', () => {
     ['the key of another certificate', { cert: createAuthority().certificate, key: createAuthority().privateKey }],
     ['an invalid CA certificate', { ca: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----' }],
   ])('fails with a credentials error for %s', async (_, material) => {
-    const { client } = await given(() => {}, { access: { tls: async () => material } });
+    const { client } = await startServer(() => {}, { access: { tls: async () => material } });
     const get = { method: 'GET', resource: leases, name: 'a' } as const;
-    for (const operation of [client.list(services, {}, never), client.ping(never), client.request(get, never)]) {
+    for (const operation of [
+      client.list(services, {}, neverAborted),
+      client.ping(neverAborted),
+      client.request(get, neverAborted),
+    ]) {
       expect(['credentials', 'unreachable']).toContain((await failureOf(operation)).kind);
     }
   });
 
   it('ends when it is aborted while waiting for credentials', async () => {
-    const { client } = await given(() => {}, { access: { headers: () => new Promise(() => {}) } });
+    const { client } = await startServer(() => {}, { access: { headers: () => new Promise(() => {}) } });
     const stop = new AbortController();
     const list = client.list(services, {}, stop.signal);
     await sleep(5);

@@ -19,13 +19,13 @@ it('a connection without the required client certificate fails with the TLS aler
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const opened = Http2Connection.open(
+  const opening = Http2Connection.open(
     url,
     { ca: authority.certificate, servername: 'localhost' },
     60_000,
     new AbortController().signal,
   );
-  await expect(opened).rejects.toMatchObject({
+  await expect(opening).rejects.toMatchObject({
     failure: { kind: 'unreachable', message: expect.stringMatching(/alert certificate required/) },
   });
 });

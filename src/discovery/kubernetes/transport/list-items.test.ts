@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { JsonLines } from './json-lines.ts';
 import { ListItems } from './list-items.ts';
 
-function itemsOf(text: string, piece: number, maxBytes?: number): { items: unknown[]; rest: unknown } {
+function itemsOf(text: string, chunkSize: number, maxBytes?: number): { items: unknown[]; rest: unknown } {
   const items: unknown[] = [];
   const reader = new ListItems((item) => items.push(item), maxBytes);
   const bytes = Buffer.from(text);
-  for (let at = 0; at < bytes.length; at += piece) reader.push(bytes.subarray(at, at + piece));
+  for (let at = 0; at < bytes.length; at += chunkSize) reader.push(bytes.subarray(at, at + chunkSize));
   expect(reader.isMidway).toBe(false);
   return { items, rest: reader.end() };
 }
@@ -16,10 +16,10 @@ describe('items of a list', () => {
   it('equal those of a complete parse for any JSON, however it is split', () => {
     const list = fc.record({ items: fc.array(fc.dictionary(fc.string(), fc.jsonValue())), metadata: fc.jsonValue() });
     fc.assert(
-      fc.property(list, fc.integer({ min: 1, max: 40 }), fc.nat(2), ({ items, metadata }, piece, space) => {
+      fc.property(list, fc.integer({ min: 1, max: 40 }), fc.nat(2), ({ items, metadata }, chunkSize, space) => {
         const text = JSON.stringify({ metadata, items, kind: 'List' }, null, space);
-        const whole = JSON.parse(text);
-        expect(itemsOf(text, piece)).toEqual({ items: whole.items, rest: { ...whole, items: [] } });
+        const parsedList = JSON.parse(text);
+        expect(itemsOf(text, chunkSize)).toEqual({ items: parsedList.items, rest: { ...parsedList, items: [] } });
       }),
       { numRuns: 100 },
     );
@@ -44,9 +44,9 @@ describe('items of a list', () => {
 
 describe('a chunk of a list', () => {
   it('is not read after it was passed on, because its memory can be reused', () => {
-    const got: unknown[] = [];
-    const lines = new JsonLines((line) => got.push(line));
-    const list = new ListItems((item) => got.push(item));
+    const receivedItems: unknown[] = [];
+    const lines = new JsonLines((line) => receivedItems.push(line));
+    const list = new ListItems((item) => receivedItems.push(item));
     for (const [reader, text] of [
       [lines, '{"a": "a long text"}\n'],
       [list, '{"items": [{"b": "another long text"}]}'],
@@ -57,19 +57,19 @@ describe('a chunk of a list', () => {
         chunk.fill(0);
       }
     }
-    expect(got).toEqual([{ a: 'a long text' }, { b: 'another long text' }]);
+    expect(receivedItems).toEqual([{ a: 'a long text' }, { b: 'another long text' }]);
   });
 });
 
 describe('lines of a watch', () => {
   it('contain one value each, however they are split, and an incomplete last line is ignored', () => {
     fc.assert(
-      fc.property(fc.array(fc.jsonValue()), fc.integer({ min: 1, max: 40 }), (values, piece) => {
-        const got: unknown[] = [];
-        const lines = new JsonLines((line) => got.push(line));
+      fc.property(fc.array(fc.jsonValue()), fc.integer({ min: 1, max: 40 }), (values, chunkSize) => {
+        const receivedItems: unknown[] = [];
+        const lines = new JsonLines((line) => receivedItems.push(line));
         const bytes = Buffer.from(`${values.map((value) => `${JSON.stringify(value)}\n`).join('\n')}{"half`);
-        for (let at = 0; at < bytes.length; at += piece) lines.push(bytes.subarray(at, at + piece));
-        expect(got).toEqual(values.map((value) => JSON.parse(JSON.stringify(value))));
+        for (let at = 0; at < bytes.length; at += chunkSize) lines.push(bytes.subarray(at, at + chunkSize));
+        expect(receivedItems).toEqual(values.map((value) => JSON.parse(JSON.stringify(value))));
         expect(lines.isMidway).toBe(true);
       }),
       { numRuns: 200 },
@@ -79,9 +79,9 @@ describe('lines of a watch', () => {
   it('have a size limit, whether they are received in one or many chunks', () => {
     const lines = (): JsonLines => new JsonLines(() => {}, 100);
     expect(() => lines().push(Buffer.from(`"${'x'.repeat(200)}"\n`))).toThrow('exceeds 100 bytes');
-    const slow = lines();
+    const slowLines = lines();
     expect(() => {
-      for (;;) slow.push(Buffer.from('xxxxxxxxxx'));
+      for (;;) slowLines.push(Buffer.from('xxxxxxxxxx'));
     }).toThrow('exceeds 100 bytes');
   });
 });

@@ -46,8 +46,8 @@ it('the certificates page lists certificates of the authority, ports and Secrets
   expect(certificates.map(({ expires }) => expires)).toEqual(certificates.map(({ expires }) => expires).sort());
   let text = '';
   const from = `127.0.0.1:${plane.port('http.listening')}`;
-  await certificatesCommand((printed) => {
-    text += printed;
+  await certificatesCommand((chunk) => {
+    text += chunk;
   }).parseAsync(['--from', from], { from: 'user' });
   expect(text).toMatch(/^known: 1 authority, 1 server, 1 secret; the next to expire:\n/);
   expect(text).toMatch(/Z {2}in \d+ d {2}secret +shop\/front tls\.crt +renewed by the owner of the Secret\n/);

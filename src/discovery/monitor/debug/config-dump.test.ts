@@ -12,7 +12,7 @@ import type { ConnectionView } from '../../xds/ads-observer.ts';
 import { configDump, dumpOfType, withoutKeys } from './config-dump.ts';
 
 /** A connected proxy of the example mesh. */
-function connected(role: 'sidecar' | 'router', metadata: object): { node: MeshNode; connection: ConnectionView } {
+function connectedProxy(role: 'sidecar' | 'router', metadata: object): { node: MeshNode; connection: ConnectionView } {
   const folder = join(packageRoot(), 'examples/mesh');
   const plane = givenPlane(
     readdirSync(folder)
@@ -42,7 +42,7 @@ describe('configDump', () => {
     ],
     ['a sidecar with interception', 'sidecar', { INTERCEPTION_MODE: 'REDIRECT', LABELS: { app: 'other' } }],
   ] as const)('contains each resource that was sent to %s', (_, role, metadata) => {
-    const { node, connection } = connected(role, metadata);
+    const { node, connection } = connectedProxy(role, metadata);
     const dump = configDump(connection, node, new URLSearchParams('include_eds')) as {
       configs: Record<string, object[]>[];
     };
@@ -56,7 +56,7 @@ describe('configDump', () => {
   });
 
   it('contains only requested types', () => {
-    const { node, connection } = connected('router', {});
+    const { node, connection } = connectedProxy('router', {});
     const typesOf = (query: string): string[] =>
       (configDump(connection, node, new URLSearchParams(query)) as { configs: { '@type': string }[] }).configs.map(
         (config) => config['@type'].replace(/.*\.|ConfigDump/g, ''),
@@ -78,12 +78,12 @@ describe('configDump', () => {
       { case: 'sessionTicketKeys', value: { keys: [inline(hidden)] } },
       { case: 'validationContext', value: { trustedCa: inline('ROOT') } },
     ] as const;
-    const shown = types.map((type) => {
-      const packed = anyPack(SecretSchema, create(SecretSchema, { name: 'a', type: type as never }));
-      return Buffer.from(withoutKeys(packed).value).toString();
+    const secretTexts = types.map((type) => {
+      const packedSecret = anyPack(SecretSchema, create(SecretSchema, { name: 'a', type: type as never }));
+      return Buffer.from(withoutKeys(packedSecret).value).toString();
     });
-    expect(shown.join()).not.toContain(hidden);
-    expect(shown[0]).toContain('CERT');
-    expect(shown[3]).toContain('ROOT');
+    expect(secretTexts.join()).not.toContain(hidden);
+    expect(secretTexts[0]).toContain('CERT');
+    expect(secretTexts[3]).toContain('ROOT');
   });
 });

@@ -43,8 +43,8 @@ type: kubernetes.io/tls
 data: {tls.key: ${hidden}, tls.crt: ${hidden}}
 `;
 
-function plane(more = ''): GivenPlane {
-  const connectedPlane = givenPlane(mesh + more);
+function plane(extraYaml = ''): GivenPlane {
+  const connectedPlane = givenPlane(mesh + extraYaml);
   const identity = {
     id: web,
     cluster: 'web',
@@ -68,7 +68,7 @@ function plane(more = ''): GivenPlane {
 
 const operator = { headers: { authorization: 'Bearer of-this-run' } };
 
-const open: DebugAccess = {
+const operatorAccess: DebugAccess = {
   token: { hasToken: ({ headers }) => headers.authorization === operator.headers.authorization },
   localNeedsToken: false,
   checksNamespace: true,
@@ -81,17 +81,17 @@ const fromHere = { remoteAddress: '127.0.0.1', localAddress: '127.0.0.1' };
 async function request(
   sources: GivenPlane,
   path: string,
-  more: { peer?: object; headers?: Record<string, string>; access?: DebugAccess; method?: string } = {},
+  options: { peer?: object; headers?: Record<string, string>; access?: DebugAccess; method?: string } = {},
 ): Promise<HttpReply> {
   const url = new URL(path, 'http://localhost');
-  const reply = await respondToDebugRequest(sources, more.access ?? open, {
-    method: more.method ?? 'GET',
+  const reply = await respondToDebugRequest(sources, options.access ?? operatorAccess, {
+    method: options.method ?? 'GET',
     path: url.pathname,
     query: url.searchParams,
     local: true,
-    headers: { host: 'localhost:15014', ...more.headers },
+    headers: { host: 'localhost:15014', ...options.headers },
     body: async () => '',
-    peer: more.peer ?? fromHere,
+    peer: options.peer ?? fromHere,
   });
   if (reply === undefined) throw new Error(`no page ${path}`);
   return reply;
@@ -220,11 +220,11 @@ describe('debug pages', () => {
     const post = async (path: string, at = sources) => await request(at, path, { method: 'POST', ...operator });
     expect(await post('/debug/adsz?push=true')).toMatchObject({ body: 'Pushed to 1 servers\n' });
     expect(await post('/debug/cachez?clear=true')).toMatchObject({ body: 'Cache cleared\n' });
-    const cut = '/debug/force_disconnect?proxyID=web-0.shop';
-    expect((await post(cut)).status).toBe(404);
+    const disconnectPath = '/debug/force_disconnect?proxyID=web-0.shop';
+    expect((await post(disconnectPath)).status).toBe(404);
     expect(sources.actions).toEqual(['push']);
     const unsafe = { ...sources, unsafeAdmin: true };
-    expect(await post(cut, unsafe)).toMatchObject({ status: 200, body: 'OK\n' });
+    expect(await post(disconnectPath, unsafe)).toMatchObject({ status: 200, body: 'OK\n' });
     expect(sources.actions).toEqual(['push', `disconnect ${web}-1`]);
   });
 
@@ -239,10 +239,10 @@ describe('debug pages', () => {
           status: 405,
           headers: { allow: 'POST' },
         });
-    const words = ['push', 'clear', 'order', 'force', 'reset', 'level', 'drain']
-      .map((word) => `${word}=true`)
+    const actions = ['push', 'clear', 'order', 'force', 'reset', 'level', 'drain']
+      .map((action) => `${action}=true`)
       .join('&');
-    for (const { path } of debugPages) await request(sources, `/debug/${path}?proxyID=web-0.shop&${words}`);
+    for (const { path } of debugPages) await request(sources, `/debug/${path}?proxyID=web-0.shop&${actions}`);
     expect(sources.actions).toEqual([]);
     expect(sources.cache.size).toBe(size);
   });
@@ -277,7 +277,7 @@ describe('the connection view', () => {
 
   it('shows the Envoy version of a proxy and the features that this version lacks', async () => {
     const envoys = [undefined, { version: [1, 40, 0], hasV8: true }, { version: [1, 35, 2], hasV8: false }];
-    const shown = await Promise.all(
+    const envoyViews = await Promise.all(
       envoys.map(async (envoy) => {
         const sources = givenPlane(mesh);
         sources.connect(
@@ -287,8 +287,8 @@ describe('the connection view', () => {
         return (await body<Record<string, unknown>[]>(sources, '/debug/proxyz'))[0]!;
       }),
     );
-    expect(shown.map(({ envoy }) => envoy)).toEqual([undefined, '1.40.0', '1.35.2']);
-    expect(shown.map(({ envoyProblem }) => envoyProblem)).toEqual([
+    expect(envoyViews.map(({ envoy }) => envoy)).toEqual([undefined, '1.40.0', '1.35.2']);
+    expect(envoyViews.map(({ envoyProblem }) => envoyProblem)).toEqual([
       undefined,
       undefined,
       expect.stringMatching(/^Envoy 1\.35\.2 is older than .* built without envoy\.wasm\.runtime\.v8/),
@@ -308,15 +308,15 @@ kind: VirtualService
 metadata: { name: echo, namespace: shop }
 spec: { hosts: [echo.test], http: [{ mirror: { host: echo.test }, route: [{ destination: { host: echo.test } }] }] }
 `;
-    const shown = async (more: string) => {
-      const sources = givenPlane(mesh + more);
+    const proxylessView = async (extraYaml: string) => {
+      const sources = givenPlane(mesh + extraYaml);
       sources.connect({ id: web, cluster: 'web', metadata: { NAMESPACE: 'shop', GENERATOR: 'grpc' } } as never, []);
       const [client] = sources.resources.nodesOf(web);
       client!.get(routeType, ['outbound|7070||echo.test']);
       return (await body<{ limitations?: string[] }[]>(sources, '/debug/proxyz'))[0]!.limitations;
     };
-    expect(await shown(route)).toEqual(['VirtualService shop/echo spec.http[0]: mirroring is ignored']);
-    expect(await shown(route.replace('mirror: { host: echo.test }, ', ''))).toBeUndefined();
+    expect(await proxylessView(route)).toEqual(['VirtualService shop/echo spec.http[0]: mirroring is ignored']);
+    expect(await proxylessView(route.replace('mirror: { host: echo.test }, ', ''))).toBeUndefined();
   });
 
   it('distinguishes a rejected latest response from an earlier one', async () => {
@@ -354,17 +354,20 @@ describe('access to debug pages', () => {
   });
 
   it('is rejected on each page for a local user without the token if DEBUG_ENDPOINT_AUTH_LOCALHOST is set', async () => {
-    const access = { ...open, localNeedsToken: true };
+    const access = { ...operatorAccess, localNeedsToken: true };
     for (const page of ['/debug/configz', '/debug/syncz', '/debug', '/v1/registration']) {
       expect((await request(plane(), page, { access })).status).toBe(401);
       expect((await request(plane(), page, { access, ...operator })).status).toBe(200);
     }
   });
 
-  const elsewhere = { remoteAddress: '10.0.0.7', localAddress: '10.0.0.1' };
-  const known = (namespace: string | undefined): DebugAccess => ({ ...open, namespaceOf: async () => namespace });
+  const remotePeer = { remoteAddress: '10.0.0.7', localAddress: '10.0.0.1' };
+  const accessOf = (namespace: string | undefined): DebugAccess => ({
+    ...operatorAccess,
+    namespaceOf: async () => namespace,
+  });
   const statusOf = async (page: string, access: DebugAccess): Promise<number> =>
-    (await request(plane(), page, { peer: elsewhere, access })).status;
+    (await request(plane(), page, { peer: remotePeer, access })).status;
 
   it('is allowed from this host, but not from pages of web sites or through HTTP proxies', async () => {
     expect((await request(plane(), '/debug/configz')).status).toBe(200);
@@ -378,13 +381,13 @@ describe('access to debug pages', () => {
   });
 
   it('is rejected from other hosts without authentication', async () => {
-    expect(await statusOf('/debug/configz', open)).toBe(401);
-    expect(await statusOf('/debug/configz', known(undefined))).toBe(401);
-    expect(await statusOf('/v1/registration', open)).toBe(401);
+    expect(await statusOf('/debug/configz', operatorAccess)).toBe(401);
+    expect(await statusOf('/debug/configz', accessOf(undefined))).toBe(401);
+    expect(await statusOf('/v1/registration', operatorAccess)).toBe(401);
   });
 
   it('is authenticated from other hosts like xDS streams', async () => {
-    const byToken: Authenticator = {
+    const tokenAuthenticator: Authenticator = {
       name: 'token',
       authenticate: ({ metadata }) => {
         const [token] = metadata('authorization');
@@ -392,28 +395,28 @@ describe('access to debug pages', () => {
         return { identities: ['not a workload', `spiffe://cluster.local/ns/${token.split(' ')[1]}/sa/default`] };
       },
     };
-    const access = { ...open, namespaceOf: callerNamespace([byToken]) };
+    const access = { ...operatorAccess, namespaceOf: callerNamespace([tokenAuthenticator]) };
     const statusWith = async (headers: Record<string, string>): Promise<number> =>
-      (await request(plane(), '/debug/configz', { peer: elsewhere, access, headers })).status;
+      (await request(plane(), '/debug/configz', { peer: remotePeer, access, headers })).status;
     expect(await statusWith({ authorization: 'Bearer istio-system' })).toBe(200);
     expect(await statusWith({ authorization: 'Bearer shop' })).toBe(403);
     expect(await statusWith({})).toBe(401);
-    expect(await statusOf('/debug/configz', { ...open, namespaceOf: callerNamespace([]) })).toBe(401);
+    expect(await statusOf('/debug/configz', { ...operatorAccess, namespaceOf: callerNamespace([]) })).toBe(401);
   });
 
   it('is unlimited from the root namespace and allowed namespaces', async () => {
     for (const namespace of ['istio-system', 'ops'])
-      expect(await statusOf('/debug/configz', known(namespace))).toBe(200);
-    expect(await statusOf('/debug/configz', { ...known('shop'), checksNamespace: false })).toBe(200);
+      expect(await statusOf('/debug/configz', accessOf(namespace))).toBe(200);
+    expect(await statusOf('/debug/configz', { ...accessOf('shop'), checksNamespace: false })).toBe(200);
   });
 
   it('is limited from other namespaces to three pages about their own proxies', async () => {
     for (const page of ['configz', 'syncz', 'proxyz', 'cachez?clear=true', 'adsz?push=true']) {
-      expect(await statusOf(`/debug/${page}`, known('shop')), page).toBe(403);
+      expect(await statusOf(`/debug/${page}`, accessOf('shop')), page).toBe(403);
     }
-    expect(await statusOf('/v1/registration', known('shop'))).toBe(403);
-    expect(await statusOf('/debug/config_dump?proxyID=web-0.shop', known('shop'))).toBe(200);
-    expect(await statusOf('/debug/edsz?proxyID=web-0.shop', known('shop'))).toBe(200);
-    expect(await statusOf('/debug/config_dump?proxyID=web-0.shop', known('other'))).toBe(403);
+    expect(await statusOf('/v1/registration', accessOf('shop'))).toBe(403);
+    expect(await statusOf('/debug/config_dump?proxyID=web-0.shop', accessOf('shop'))).toBe(200);
+    expect(await statusOf('/debug/edsz?proxyID=web-0.shop', accessOf('shop'))).toBe(200);
+    expect(await statusOf('/debug/config_dump?proxyID=web-0.shop', accessOf('other'))).toBe(403);
   });
 });

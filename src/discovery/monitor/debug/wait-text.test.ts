@@ -6,7 +6,7 @@ import type { ProxyDescription } from './proxy-description.ts';
 import { proxiesPage } from './proxy-html.ts';
 import { describeWait } from './wait-text.ts';
 
-const kept = (fields: Partial<KeptWait>): KeptWait => ({
+const keptWait = (fields: Partial<KeptWait>): KeptWait => ({
   ...{ kind: 'kept', name: 'a', state: 'named', unacknowledged: [], drains: false, maxMs: undefined },
   ...fields,
 });
@@ -24,25 +24,31 @@ describe('describeWait', () => {
     [warming({ state: 'rejected' }), 'rejected by the proxy'],
     [warming({ state: 'updating' }), 'the proxy uses the previous form'],
     [warming({ needs: 'assignment' }), 'usable when its endpoints are sent'],
-    [kept({ namedBy: { typeUrl: routeType, name: 'r' } }), 'kept while route.v3.RouteConfiguration r names it'],
-    [kept({ namedBy: 'held resource' }), 'kept while a resource that is held back names it'],
-    [kept({ namedBy: 'previous stream' }), 'kept while the proxy may use listeners and routes of its previous'],
-    [kept({ state: 'unacknowledged', unacknowledged: [routeType] }), 'until the proxy acknowledges route.v3.Route'],
-    [kept({ state: 'lingering', maxMs: 9_950, drains: false }), 'removed in at most 10 s: requests that chose a route'],
-    [kept({ state: 'lingering', maxMs: 55_000, drains: true }), 'removed in at most 55 s: connections of a replaced'],
-    [kept({ state: 'removable', maxMs: 0 }), 'removed with the next response'],
+    [keptWait({ namedBy: { typeUrl: routeType, name: 'r' } }), 'kept while route.v3.RouteConfiguration r names it'],
+    [keptWait({ namedBy: 'held resource' }), 'kept while a resource that is held back names it'],
+    [keptWait({ namedBy: 'previous stream' }), 'kept while the proxy may use listeners and routes of its previous'],
+    [keptWait({ state: 'unacknowledged', unacknowledged: [routeType] }), 'until the proxy acknowledges route.v3.Route'],
+    [
+      keptWait({ state: 'lingering', maxMs: 9_950, drains: false }),
+      'removed in at most 10 s: requests that chose a route',
+    ],
+    [
+      keptWait({ state: 'lingering', maxMs: 55_000, drains: true }),
+      'removed in at most 55 s: connections of a replaced',
+    ],
+    [keptWait({ state: 'removable', maxMs: 0 }), 'removed with the next response'],
     [
       { kind: 'kept', name: 'r', state: 'subscribed' },
       'no configured listener uses it, kept until the proxy unsubscribes',
     ],
     [{ kind: 'given up', name: 'a', fetchMs: 15_000 }, 'sent with a time limit of 15 s'],
-  ])('describes the wait %j', (wait, why) => {
-    expect(describeWait(wait).why).toContain(why);
+  ])('describes the wait %j', (wait, reason) => {
+    expect(describeWait(wait).why).toContain(reason);
   });
 });
 
 test('the connection view and explain list 20 retained clusters of a proxy and count the others', () => {
-  const waits = Array.from({ length: 25 }, (_, index) => describeWait(kept({ name: `<c${index}>` })));
+  const waits = Array.from({ length: 25 }, (_, index) => describeWait(keptWait({ name: `<c${index}>` })));
   const type = {
     type: 'cluster.v3.Cluster',
     typeUrl: '',

@@ -53,8 +53,8 @@ async function resources(typeUrl: string, names: string[], namespace = 'istio-sy
   if ('code' in reply) throw new Error(reply.reason);
   return reply.resources.map(({ name, sotwFrame }) => {
     // Field 2 of a DiscoveryResponse.
-    const [any] = fromBinary(DiscoveryResponseSchema, sotwFrame).resources;
-    return { name, typeUrl: any!.typeUrl, value: any!.value };
+    const [anyResource] = fromBinary(DiscoveryResponseSchema, sotwFrame).resources;
+    return { name, typeUrl: anyResource!.typeUrl, value: anyResource!.value };
   });
 }
 
@@ -117,8 +117,8 @@ describe('debug pages over xDS', () => {
   });
 
   it('dump the configuration of a proxy by section', async () => {
-    const parts = await resources(configDumpType, ['web-0.shop']);
-    expect(parts.map(({ typeUrl }) => typeUrl.replace(/.*\./, ''))).toContain('EndpointsConfigDump');
+    const sections = await resources(configDumpType, ['web-0.shop']);
+    expect(sections.map(({ typeUrl }) => typeUrl.replace(/.*\./, ''))).toContain('EndpointsConfigDump');
     expect(await request(configDumpType, [], 'istio-system')).toMatchObject({ reason: expect.stringContaining('one') });
   });
 

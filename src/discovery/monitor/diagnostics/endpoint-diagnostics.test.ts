@@ -27,7 +27,7 @@ metadata: { name: web, namespace: ${namespace} }
 spec: { host: "${host}", trafficPolicy: { tls: { mode: ${mode} } } }
 ---`;
 
-function found(metric: string, yaml: string, network = 'n1', addresses = '10.9.0.1'): string[] {
+function messagesOf(metric: string, yaml: string, network = 'n1', addresses = '10.9.0.1'): string[] {
   const plane = givenPlane(yaml);
   plane.connect(
     {
@@ -40,7 +40,7 @@ function found(metric: string, yaml: string, network = 'n1', addresses = '10.9.0
   const status = diagnosticsOf(plane.state, plane.resources.nodes);
   return Object.entries(status[metric]!).map(([key, { message }]) => `${key}: ${message}`);
 }
-const acrossNetworks = (yaml: string, network?: string) => found('pilot_plaintext_across_networks', yaml, network);
+const acrossNetworks = (yaml: string, network?: string) => messagesOf('pilot_plaintext_across_networks', yaml, network);
 
 it('endpoint diagnostics report endpoints of another network that are withheld because a rule disables TLS', () => {
   expect(acrossNetworks(entry + gateway + rule('web.test', 'DISABLE'))).toEqual([
@@ -76,17 +76,19 @@ kind: ServiceEntry
 metadata: { name: vm, namespace: shop }
 spec: { hosts: [vm.test], resolution: STATIC, ports: [{ number: 80, name: http, protocol: HTTP }], workloadSelector: { labels: { app: vm } } }
 ---`;
-  expect(found('pilot_host_name_endpoints', vm)).toEqual([expect.stringMatching(/^shop\/vm.test: .*vm.internal:80/)]);
-  expect(found('pilot_host_name_endpoints', vm.replace('STATIC', 'DNS'))).toEqual([]);
+  expect(messagesOf('pilot_host_name_endpoints', vm)).toEqual([
+    expect.stringMatching(/^shop\/vm.test: .*vm.internal:80/),
+  ]);
+  expect(messagesOf('pilot_host_name_endpoints', vm.replace('STATIC', 'DNS'))).toEqual([]);
 });
 
 it('endpoint diagnostics report workloads without an address or a known gateway for their network', () => {
-  const far = entry.replace('{ address: 10.0.0.9, network: n2,', '{ network: n2,');
-  expect(found('pilot_endpoints_without_address', far)).toEqual([
+  const farEntry = entry.replace('{ address: 10.0.0.9, network: n2,', '{ network: n2,');
+  expect(messagesOf('pilot_endpoints_without_address', farEntry)).toEqual([
     expect.stringMatching(/^shop\/web.test: .*an endpoint of network n2/),
   ]);
-  expect(found('pilot_endpoints_without_address', far + gateway)).toEqual([]);
-  expect(found('pilot_endpoints_without_address', far.replace('STATIC', 'DNS') + gateway)).toHaveLength(1);
+  expect(messagesOf('pilot_endpoints_without_address', farEntry + gateway)).toEqual([]);
+  expect(messagesOf('pilot_endpoints_without_address', farEntry.replace('STATIC', 'DNS') + gateway)).toHaveLength(1);
 });
 
 it.each([
@@ -98,14 +100,14 @@ it.each([
   ['unix:///run/app.sock', 'fd00::9', []],
 ])(
   'endpoint diagnostics report defaultEndpoint %s of a workload with addresses %s as %s',
-  (endpoint, addresses, used) => {
+  (endpoint, addresses, usedAddress) => {
     const sidecar = `
 apiVersion: networking.istio.io/v1
 kind: Sidecar
 metadata: { name: own, namespace: shop }
 spec: { ingress: [{ port: { number: 9080, name: http, protocol: HTTP }, defaultEndpoint: "${endpoint}" }] }`;
-    const reports = found('pilot_default_endpoints_replaced', sidecar, 'n1', addresses);
-    expect(reports).toEqual(used.map((one) => expect.stringContaining(`${one} is used instead of ${endpoint}`)));
+    const reports = messagesOf('pilot_default_endpoints_replaced', sidecar, 'n1', addresses);
+    expect(reports).toEqual(usedAddress.map((one) => expect.stringContaining(`${one} is used instead of ${endpoint}`)));
   },
 );
 

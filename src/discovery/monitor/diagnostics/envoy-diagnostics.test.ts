@@ -29,7 +29,7 @@ interface Given {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
-function found(...nodes: readonly Given[]) {
+function diagnosticsFor(...nodes: readonly Given[]) {
   const proxies = nodes.map((node) => {
     const proxy = givenProxy({ namespace: 'shop', ...node });
     return { proxy, shape: shapeOf(proxy, context), context };
@@ -39,11 +39,14 @@ function found(...nodes: readonly Given[]) {
   return { unsupported, withheld };
 }
 
-const old: EnvoyBuild = { version: [1, 36, 2], hasV8: true };
+const oldBuild: EnvoyBuild = { version: [1, 36, 2], hasV8: true };
 
 describe('push_status for features that an Envoy version lacks', () => {
   it('names each object whose Wasm code is withheld because of the version, with the number of proxies', () => {
-    const { withheld, unsupported } = found({ ip: '10.0.0.1', envoy: old }, { ip: '10.0.0.2', envoy: old });
+    const { withheld, unsupported } = diagnosticsFor(
+      { ip: '10.0.0.1', envoy: oldBuild },
+      { ip: '10.0.0.2', envoy: oldBuild },
+    );
     expect(unsupported).toEqual({});
     expect(withheld).toEqual({
       'WasmPlugin shop/counts 1.36.2': {
@@ -56,7 +59,7 @@ describe('push_status for features that an Envoy version lacks', () => {
   });
 
   it('names an EnvoyFilter only if its Wasm patch matches the proxy', () => {
-    const { withheld } = found({ ip: '10.0.0.1', envoy: old, metadata: { RUNS: 'this' } });
+    const { withheld } = diagnosticsFor({ ip: '10.0.0.1', envoy: oldBuild, metadata: { RUNS: 'this' } });
     expect(Object.keys(withheld!)).toEqual(['WasmPlugin shop/counts 1.36.2', 'EnvoyFilter shop/own 1.36.2']);
   });
 
@@ -65,7 +68,7 @@ describe('push_status for features that an Envoy version lacks', () => {
       ip: `10.0.0.${i + 1}`,
       envoy: { version: [1, minor, 0], hasV8: true } as const,
     }));
-    expect(found(...nodes).unsupported).toEqual({
+    expect(diagnosticsFor(...nodes).unsupported).toEqual({
       '1.35.0': {
         message: expect.stringMatching(/^2 proxies, such as sidecar~10\.0\.0\.1~.*: Envoy 1\.35\.0 is older/),
       },
@@ -74,9 +77,11 @@ describe('push_status for features that an Envoy version lacks', () => {
   });
 
   it('is empty if a proxy supports Wasm or its Envoy version is unknown', () => {
-    expect(found({ ip: '10.0.0.1' }, { ip: '10.0.0.2', envoy: { version: [1, 40, 0], hasV8: true } })).toEqual({
-      unsupported: {},
-      withheld: {},
-    });
+    expect(diagnosticsFor({ ip: '10.0.0.1' }, { ip: '10.0.0.2', envoy: { version: [1, 40, 0], hasV8: true } })).toEqual(
+      {
+        unsupported: {},
+        withheld: {},
+      },
+    );
   });
 });

@@ -20,8 +20,8 @@ function secret(name: string, stringData: object): string {
   return stringify({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'edge' }, stringData });
 }
 
-const tls = (host: string, mode: string, more: string): string =>
-  `{ port: { number: 443, name: ${host}, protocol: HTTPS }, hosts: [${host}.test], tls: { mode: ${mode}${more} } }`;
+const tls = (host: string, mode: string, extraTls: string): string =>
+  `{ port: { number: 443, name: ${host}, protocol: HTTPS }, hosts: [${host}.test], tls: { mode: ${mode}${extraTls} } }`;
 
 const plane = givenPlane(
   [
@@ -52,11 +52,11 @@ for (const ip of ['10.9.0.1', '10.9.0.2']) {
 
 describe('gateway diagnostics', () => {
   const status = diagnosticsOf(plane.state, plane.resources.nodes);
-  const found = (metric: string): string[] =>
+  const messagesOf = (metric: string): string[] =>
     Object.entries(status[metric] ?? {}).map(([key, { message }]) => `${key} | ${message}`);
 
   it('report servers that conflict with others or need a feature that the proxy lacks', () => {
-    expect(found('pilot_gateway_servers_rejected')).toEqual([
+    expect(messagesOf('pilot_gateway_servers_rejected')).toEqual([
       'Gateway/edge/late server tcp | port 80 is used by a http server of edge/web',
       expect.stringMatching(/^Gateway\/edge\/late server mesh \| ISTIO_MUTUAL requires workload certificates/),
     ]);
@@ -74,9 +74,9 @@ describe('gateway diagnostics', () => {
   });
 
   it('report servers whose wildcard hosts include hosts of stricter servers', () => {
-    const wide = tls('wide', 'SIMPLE', ', credentialName: web').replace('[wide.test]', '["*.test"]');
+    const wildcardServer = tls('wide', 'SIMPLE', ', credentialName: web').replace('[wide.test]', '["*.test"]');
     const overlapping = givenPlane(
-      [gateway('g1', wide), gateway('g2', tls('x', 'MUTUAL', ', credentialName: web'))].join('---\n'),
+      [gateway('g1', wildcardServer), gateway('g2', tls('x', 'MUTUAL', ', credentialName: web'))].join('---\n'),
     );
     expect(diagnosticsOf(overlapping.state, []).pilot_gateway_servers_overlap).toEqual({
       'Gateway/edge/g1 server wide': {
@@ -87,7 +87,7 @@ describe('gateway diagnostics', () => {
   });
 
   it('report missing and invalid certificates', () => {
-    expect(found('pilot_sds_certificate_errors_total')).toEqual([
+    expect(messagesOf('pilot_sds_certificate_errors_total')).toEqual([
       expect.stringMatching(/kubernetes:\/\/absent: there is no Secret edge\/absent$/),
       expect.stringMatching(/kubernetes:\/\/absent-cacert: there is no Secret edge\/absent$/),
       expect.stringMatching(/kubernetes:\/\/password: Secret edge\/password has no entries tls\.crt and tls\.key/),
@@ -95,7 +95,7 @@ describe('gateway diagnostics', () => {
   });
 
   it('report BackendTLSPolicies that cannot be applied', () => {
-    expect(found('pilot_backend_tls_policy_problems')).toEqual([
+    expect(messagesOf('pilot_backend_tls_policy_problems')).toEqual([
       expect.stringMatching(
         /^BackendTLSPolicy\/edge\/tls \| wellKnownCACertificates must be System, got "a\.test\/b": requests get 503$/,
       ),

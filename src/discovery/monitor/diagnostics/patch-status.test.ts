@@ -5,22 +5,22 @@ import { patchCounts, patchReports } from './patch-status.ts';
 it('the patch status contains the patch results of each EnvoyFilter, with the reason', () => {
   const timeout = (port: number) =>
     `{applyTo: CLUSTER, match: {cluster: {portNumber: ${port}}}, patch: {operation: MERGE, value: {connect_timeout: 1s}}}`;
-  const taken = '{applyTo: CLUSTER, patch: {operation: ADD, value: {name: BlackHoleCluster}}}';
+  const failingPatch = '{applyTo: CLUSTER, patch: {operation: ADD, value: {name: BlackHoleCluster}}}';
   const bootstrap = '{applyTo: BOOTSTRAP, patch: {operation: MERGE, value: {}}}';
-  const patched = new PatchedMesh({ patches: [timeout(80), timeout(5432), timeout(1), taken, bootstrap] });
-  const filters = patched.mesh.configs.EnvoyFilter;
-  const about = { name: 'shop/filter', patch: 'CLUSTER' };
+  const patchedMesh = new PatchedMesh({ patches: [timeout(80), timeout(5432), timeout(1), failingPatch, bootstrap] });
+  const filters = patchedMesh.mesh.configs.EnvoyFilter;
+  const patchFields = { name: 'shop/filter', patch: 'CLUSTER' };
   const unasked = [{ name: 'shop/filter', patch: 'BOOTSTRAP', result: 'waiting', count: 1 }];
-  expect(filters.flatMap(patchCounts)).toEqual([{ ...about, result: 'waiting', count: 4 }, ...unasked]);
-  patched.resources('clusters', nodes.client);
+  expect(filters.flatMap(patchCounts)).toEqual([{ ...patchFields, result: 'waiting', count: 4 }, ...unasked]);
+  patchedMesh.resources('clusters', nodes.client);
   expect(filters.flatMap(patchCounts)).toEqual([
-    { ...about, result: 'applied', count: 2 },
-    { ...about, result: 'waiting', count: 1 },
-    { ...about, result: 'errored', count: 1 },
+    { ...patchFields, result: 'applied', count: 2 },
+    { ...patchFields, result: 'waiting', count: 1 },
+    { ...patchFields, result: 'errored', count: 1 },
     ...unasked,
   ]);
   expect(patchReports(filters)[3]).toEqual({
-    ...about,
+    ...patchFields,
     field: 'configPatches[3]',
     result: 'errored',
     problem: 'there is already a cluster BlackHoleCluster',

@@ -39,24 +39,24 @@ function connectGateway(plane: GivenPlane, name = 'edge'): void {
   );
 }
 
-function connected(yaml: string): GivenPlane {
+function connectedPlane(yaml: string): GivenPlane {
   const plane = givenPlane(yaml);
   connectGateway(plane);
   return plane;
 }
 
 /** Connected proxies for which credentials have this state. */
-function reading(plane: GivenPlane, known: CredentialReading): ServedProxy[] {
+function proxiesReading(plane: GivenPlane, credentialState: CredentialReading): ServedProxy[] {
   return [...plane.resources.nodes].map(({ proxy, shape, context }) => ({
     ...{ proxy, shape, context },
-    credentialReading: () => known,
+    credentialReading: () => credentialState,
   }));
 }
 
 /** Status texts, as if all objects were in a cluster. */
 function statusTexts(plane: GivenPlane, proxies: Iterable<ServedProxy>, isOnlyReplica = true): string[] {
-  const byKey = { get: (key: string) => ({ kind: key.slice(0, key.indexOf('/')), generation: 1 }) } as never;
-  const warnings = atOnce(objectWarnings(diagnosticsOf(plane.state, proxies), { byKey }, isOnlyReplica));
+  const objectsByKey = { get: (key: string) => ({ kind: key.slice(0, key.indexOf('/')), generation: 1 }) } as never;
+  const warnings = atOnce(objectWarnings(diagnosticsOf(plane.state, proxies), { byKey: objectsByKey }, isOnlyReplica));
   return [...warnings].map(([key, { reason, text }]) => `${key} ${reason}: ${text}`);
 }
 
@@ -65,7 +65,7 @@ const codesOf = (plane: GivenPlane, proxies: Iterable<ServedProxy>): string[] =>
 
 describe('the warning CREDENTIAL_NOT_FOUND', () => {
   it('is in the status of a Gateway whose namespace lacks the Secret', () => {
-    const plane = connected(gateway('edge', 'absent'));
+    const plane = connectedPlane(gateway('edge', 'absent'));
     expect(statusTexts(plane, plane.resources.nodes)).toEqual([
       expect.stringMatching(
         /^Gateway\/edge\/web CredentialNotFound: spec\.servers\[0\]\.tls\.credentialName: .*Secret edge\/absent/,
@@ -75,23 +75,23 @@ describe('the warning CREDENTIAL_NOT_FOUND', () => {
 
   it.each(['web', 'keys/web'])('does not reveal to a Gateway of another namespace whether Secret %s exists', (name) => {
     const granted = grant('edge');
-    const without = connected(gateway('tenant', name) + granted);
-    const present = connected(gateway('tenant', name) + granted + secret('edge', 'web') + secret('keys', 'web'));
-    expect(codesOf(without, without.resources.nodes)).toEqual(['CREDENTIAL_NOT_FOUND']);
+    const withoutSecrets = connectedPlane(gateway('tenant', name) + granted);
+    const present = connectedPlane(gateway('tenant', name) + granted + secret('edge', 'web') + secret('keys', 'web'));
+    expect(codesOf(withoutSecrets, withoutSecrets.resources.nodes)).toEqual(['CREDENTIAL_NOT_FOUND']);
     // Invalid content is not revealed either.
     expect(diagnosticsOf(present.state, present.resources.nodes).pilot_sds_certificate_errors_total).not.toEqual({});
-    expect(statusTexts(without, without.resources.nodes)).toEqual([]);
+    expect(statusTexts(withoutSecrets, withoutSecrets.resources.nodes)).toEqual([]);
     expect(statusTexts(present, present.resources.nodes)).toEqual([]);
   });
 
   it('is in the status of a Gateway in another namespace that has a grant for the Secret', () => {
-    const plane = connected(gateway('tenant', 'keys/web') + grant('edge') + grant('tenant'));
+    const plane = connectedPlane(gateway('tenant', 'keys/web') + grant('edge') + grant('tenant'));
     expect(statusTexts(plane, plane.resources.nodes)).toEqual([expect.stringContaining('Secret keys/web')]);
   });
 
   it('is not reported for a Secret of another namespace without a grant, even if it does not exist', () => {
-    const plane = connected(gateway('edge', 'keys/web'));
-    const present = connected(gateway('edge', 'keys/web') + secret('keys', 'web'));
+    const plane = connectedPlane(gateway('edge', 'keys/web'));
+    const present = connectedPlane(gateway('edge', 'keys/web') + secret('keys', 'web'));
     const texts = statusTexts(plane, plane.resources.nodes);
     expect(texts).toEqual([expect.stringMatching(/^Gateway\/edge\/web CredentialNotServed: .*ReferenceGrant/)]);
     expect(statusTexts(present, present.resources.nodes)).toEqual(texts);
@@ -99,24 +99,24 @@ describe('the warning CREDENTIAL_NOT_FOUND', () => {
 
   it.each(['unread', 'present'] as const)(
     'is not reported for a Secret that is %s but not in the push context',
-    (known) => {
-      const plane = connected(gateway('edge', 'absent'));
-      expect(statusTexts(plane, reading(plane, known))).toEqual([]);
-      expect(codesOf(plane, reading(plane, 'absent'))).toEqual(['CREDENTIAL_NOT_FOUND']);
+    (credentialState) => {
+      const plane = connectedPlane(gateway('edge', 'absent'));
+      expect(statusTexts(plane, proxiesReading(plane, credentialState))).toEqual([]);
+      expect(codesOf(plane, proxiesReading(plane, 'absent'))).toEqual(['CREDENTIAL_NOT_FOUND']);
     },
   );
 
   it('is not reported for a Secret above a size limit, which has its own status', () => {
-    const plane = connected(gateway('edge', 'large'));
-    expect(statusTexts(plane, reading(plane, 'refused'))).toEqual([
+    const plane = connectedPlane(gateway('edge', 'large'));
+    expect(statusTexts(plane, proxiesReading(plane, 'refused'))).toEqual([
       expect.stringMatching(/^Gateway\/edge\/web CredentialNotServed: .*exceeds a limit/),
     ]);
   });
 
   it('is replaced by a permission warning if the client must not access the Secret', () => {
-    const plane = connected(gateway('edge', 'absent'));
-    expect(codesOf(plane, reading(plane, 'denied'))).toEqual([]);
-    expect(statusTexts(plane, reading(plane, 'denied'))).toEqual([
+    const plane = connectedPlane(gateway('edge', 'absent'));
+    expect(codesOf(plane, proxiesReading(plane, 'denied'))).toEqual([]);
+    expect(statusTexts(plane, proxiesReading(plane, 'denied'))).toEqual([
       expect.stringMatching(/^Gateway\/edge\/web CredentialNotServed: .*list Secrets in namespace edge/),
     ]);
   });
@@ -144,7 +144,7 @@ spec: {selector: {istio: ${name}}, servers: [{port: {number: ${port}, name: http
   };
 
   it('is reported after a proxy that the patch selects is served', () => {
-    const plane = connected(http('edge', 8080) + filter(9999));
+    const plane = connectedPlane(http('edge', 8080) + filter(9999));
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
     serve(plane);
     expect(statusTexts(plane, plane.resources.nodes)).toEqual([
@@ -155,29 +155,33 @@ spec: {selector: {istio: ${name}}, servers: [{port: {number: ${port}, name: http
   });
 
   it('is not reported while the patch applies to one of the selected proxies', () => {
-    const plane = connected(http('edge', 8080) + http('other', 9090) + filter(9090));
+    const plane = connectedPlane(http('edge', 8080) + http('other', 9090) + filter(9090));
     connectGateway(plane, 'other');
     serve(plane);
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
   });
 
   it('is not reported while a selected proxy is served from an older push context', () => {
-    const plane = connected(http('edge', 8080) + filter(9999));
+    const plane = connectedPlane(http('edge', 8080) + filter(9999));
     serve(plane);
     expect(codesOf(plane, plane.resources.nodes)).toEqual(['PATCH_NOT_APPLIED']);
-    const older = Object.create(plane.state.context!) as PushContext;
-    const waiting = [...plane.resources.nodes].map(({ proxy, shape }) => ({ proxy, shape, context: older }));
-    expect(codesOf(plane, waiting)).toEqual([]);
+    const olderContext = Object.create(plane.state.context!) as PushContext;
+    const outdatedProxies = [...plane.resources.nodes].map(({ proxy, shape }) => ({
+      proxy,
+      shape,
+      context: olderContext,
+    }));
+    expect(codesOf(plane, outdatedProxies)).toEqual([]);
   });
 
   it('is not reported if the patch selects no connected proxy', () => {
-    const plane = connected(http('edge', 8080) + filter(9999, ', proxy: {metadata: {zone: a}}'));
+    const plane = connectedPlane(http('edge', 8080) + filter(9999, ', proxy: {metadata: {zone: a}}'));
     serve(plane);
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
   });
 
   it('is not in the status while another replica can have applied the patch', () => {
-    const plane = connected(http('edge', 8080) + filter(9999));
+    const plane = connectedPlane(http('edge', 8080) + filter(9999));
     serve(plane);
     expect(statusTexts(plane, plane.resources.nodes, false)).toEqual([]);
     expect(codesOf(plane, plane.resources.nodes)).toEqual(['PATCH_NOT_APPLIED']);
@@ -194,12 +198,12 @@ describe('the warning GRPC_NOT_SUPPORTED', () => {
     ...{ hosts: [host], location: 'MESH_INTERNAL', resolution: 'STATIC', endpoints: [{ address: '10.0.0.7' }] },
     ports: [{ number: 7070, name: 'grpc', protocol: 'GRPC' }],
   });
-  const http = (more: object): string =>
-    object('VirtualService', { hosts: [host], http: [{ route: [{ destination: { host } }], ...more }] });
+  const http = (extraFields: object): string =>
+    object('VirtualService', { hosts: [host], http: [{ route: [{ destination: { host } }], ...extraFields }] });
   const rule = (trafficPolicy: object): string => object('DestinationRule', { host, trafficPolicy });
 
   /** @param isGrpc whether the client is proxyless; otherwise a sidecar requests the same resources */
-  function used(yaml: string, names: Readonly<Record<string, string>>, isGrpc = true): GivenPlane {
+  function planeRequesting(yaml: string, names: Readonly<Record<string, string>>, isGrpc = true): GivenPlane {
     const plane = givenPlane(entry + yaml);
     const id = 'sidecar~10.0.0.7~web.shop~shop.svc.cluster.local';
     plane.connect({ id, cluster: 'web', metadata: { NAMESPACE: 'shop', ...(isGrpc && { GENERATOR: 'grpc' }) } }, []);
@@ -236,7 +240,7 @@ describe('the warning GRPC_NOT_SUPPORTED', () => {
   ])(
     'is in the status of a %s while a connected proxyless client ignores a part of that object',
     (_, yaml, names, text) => {
-      const plane = used(yaml, names);
+      const plane = planeRequesting(yaml, names);
       expect(statusTexts(plane, plane.resources.nodes, false)).toEqual([expect.stringMatching(`^${text}`)]);
       expect(statusTexts(plane, [])).toEqual([]);
     },
@@ -244,14 +248,14 @@ describe('the warning GRPC_NOT_SUPPORTED', () => {
 
   it('is not reported for sidecars or for resources that the client does not request', () => {
     const yaml = http({ mirror: { host } });
-    const sidecar = used(yaml, { [routeType]: cluster }, false);
+    const sidecar = planeRequesting(yaml, { [routeType]: cluster }, false);
     expect(codesOf(sidecar, sidecar.resources.nodes)).toEqual([]);
-    const other = used(yaml, { [clusterType]: cluster });
+    const other = planeRequesting(yaml, { [clusterType]: cluster });
     expect(codesOf(other, other.resources.nodes)).toEqual([]);
   });
 
   it('is not reported after the client unsubscribes', () => {
-    const plane = used(http({ mirror: { host } }), { [routeType]: cluster });
+    const plane = planeRequesting(http({ mirror: { host } }), { [routeType]: cluster });
     let names = [cluster];
     for (const node of plane.resources.nodes) node.watched(() => ({ [routeType]: { names } }) as never);
     expect(codesOf(plane, plane.resources.nodes)).toEqual(['GRPC_NOT_SUPPORTED']);
@@ -261,11 +265,11 @@ describe('the warning GRPC_NOT_SUPPORTED', () => {
 
   it('is limited if a client requests many resources, and the limit is reported', () => {
     const route = (index: number) => ({ route: [{ destination: { host } }], mirror: { host }, name: `r${index}` });
-    const many = object('VirtualService', {
+    const manyRoutes = object('VirtualService', {
       hosts: [host],
       http: Array.from({ length: 40 }, (_, index) => ({ match: [{ uri: { exact: `/${index}` } }], ...route(index) })),
     });
-    const plane = used(many, { [routeType]: cluster });
+    const plane = planeRequesting(manyRoutes, { [routeType]: cluster });
     const [node] = plane.resources.nodes;
     expect(node!.grpcLimitations).toHaveLength(32);
     expect(node!.limitations.join()).toMatch(/; and at least 27 more$/);

@@ -8,7 +8,7 @@ import { MeshState } from '../../push/contexts/mesh-state.ts';
 import { asKubernetesObject } from '../debug/kubernetes-object.ts';
 import { diagnosticsOf } from './push-status.ts';
 
-const refused = `apiVersion: security.istio.io/v1
+const rejectedPolicy = `apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
 metadata: { name: web, namespace: shop }
 spec: { action: deny }
@@ -20,7 +20,7 @@ it('push_status contains restrictions that deny all requests, and unreadable fil
   const settings = new SettingsFiles(() => {});
   const directory = new MeshConfigs({ mesh: () => settings.mesh, domain: 'cluster.local' });
   const state = new MeshState({ settings, meshConfigs: directory, domain: 'cluster.local', clusterId: 'c' });
-  writeFileSync(join(root, 'a.yaml'), refused);
+  writeFileSync(join(root, 'a.yaml'), rejectedPolicy);
   writeFileSync(join(root, 'b.yaml'), '{{ .Values.policy }');
   await directory.read([root]);
   state.computeServices();

@@ -21,7 +21,7 @@ it.each([
   ['exportTo: ["."],', 'newer', 'first'],
 ])(
   'push_status names which of two VirtualServices with the same host applies: %s the %s',
-  async (exportTo, which, other) => {
+  async (exportTo, appliedService, other) => {
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-shared-'));
     onTestFinished(() => rmSync(root, { recursive: true }));
     const settings = new SettingsFiles(() => {});
@@ -33,7 +33,7 @@ it.each([
     state.publishContext({ forced: true, changed: [] });
     expect(diagnosticsOf(state, []).pilot_vservice_dup_domain).toEqual({
       'a.test': {
-        message: `shop/first and shop/second: the ${which} one applies to clients of shop`,
+        message: `shop/first and shop/second: the ${appliedService} one applies to clients of shop`,
         objects: [`VirtualService/shop/${other}`],
       },
     });

@@ -6,14 +6,14 @@ import { maxServiceClusters, maxSubsets, maxWildcardSubsets } from '../../../mod
 import { buildClusters } from '../../../networking/clusters/build.ts';
 import { diagnosticsOf } from './push-status.ts';
 
-const listOf = <T>(length: number, make: (index: number) => T): T[] =>
-  Array.from({ length }, (_, index) => make(index));
+const listOf = <T>(length: number, build: (index: number) => T): T[] =>
+  Array.from({ length }, (_, index) => build(index));
 
-const written = (kind: string, name: string, spec: object): string =>
+const objectText = (kind: string, name: string, spec: object): string =>
   `${JSON.stringify({ apiVersion: 'networking.istio.io/v1', kind, metadata: { name, namespace: 'mallory' }, spec })}\n---\n`;
 
 const entry = (ports: number): string =>
-  written('ServiceEntry', 'a', {
+  objectText('ServiceEntry', 'a', {
     hosts: ['a.test'],
     ports: listOf(ports, (index) => ({ number: 80 + index, name: `p${index}`, protocol: 'HTTP' })),
     resolution: 'STATIC',
@@ -22,7 +22,7 @@ const entry = (ports: number): string =>
 
 const rules = (count: number, subsets: number, host = 'a.test'): string =>
   listOf(count, (rule) =>
-    written('DestinationRule', `d${String(rule).padStart(2, '0')}`, {
+    objectText('DestinationRule', `d${String(rule).padStart(2, '0')}`, {
       host,
       subsets: listOf(subsets, (index) => ({ name: `s${rule}-${index}`, labels: { v: `${index}` } })),
     }),
@@ -37,8 +37,8 @@ function built(yaml: string): { clusters: string[]; status: Record<string, strin
   const { context } = givenMesh(yaml);
   const names = buildClusters(givenShape({ namespace: 'zoo' }), context).map(({ name }) => name);
   const ms = threadCpuMs() - start;
-  const found = diagnosticsOf(plane.state, plane.resources.nodes).pilot_destrule_subsets_beyond_limit ?? {};
-  const status = Object.fromEntries(Object.entries(found).map(([key, { message }]) => [key, message]));
+  const beyondLimit = diagnosticsOf(plane.state, plane.resources.nodes).pilot_destrule_subsets_beyond_limit ?? {};
+  const status = Object.fromEntries(Object.entries(beyondLimit).map(([key, { message }]) => [key, message]));
   return { clusters: names.filter((name) => name.endsWith('|a.test')), status, ms };
 }
 

@@ -24,9 +24,9 @@ it('push_status lists each policy that applies to no connected proxy, with its s
   );
   const id = 'sidecar~10.9.0.1~web.shop~shop.svc.cluster.local';
   plane.connect({ id, cluster: 'web', metadata: { NAMESPACE: 'shop', LABELS: { app: 'web' } } }, []);
-  const found = diagnosticsOf(plane.state, plane.resources.nodes).pilot_policies_without_workload ?? {};
+  const withoutWorkload = diagnosticsOf(plane.state, plane.resources.nodes).pilot_policies_without_workload ?? {};
   expect(
-    Object.entries(found)
+    Object.entries(withoutWorkload)
       .map(([key, { message }]) => `${key}: ${message.split(',')[0]}`)
       .sort(),
   ).toEqual([

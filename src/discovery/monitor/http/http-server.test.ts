@@ -6,15 +6,15 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type HttpHandler, type HttpRequest, HttpServers } from './http-server.ts';
 
 const anyPort = { host: '127.0.0.1', port: 0 };
-const opened: HttpServers[] = [];
+const openedServers: HttpServers[] = [];
 
 afterEach(() => {
-  for (const servers of opened.splice(0)) servers.cut();
+  for (const servers of openedServers.splice(0)) servers.cut();
 });
 
 async function serve(handler: HttpHandler, count = 1): Promise<{ servers: HttpServers; urls: string[] }> {
   const servers = new HttpServers(handler);
-  opened.push(servers);
+  openedServers.push(servers);
   const addresses = await servers.open(Array.from({ length: count }, () => anyPort));
   return { servers, urls: addresses.map(({ port }) => `http://127.0.0.1:${port}`) };
 }
@@ -57,19 +57,19 @@ describe('HttpServers', () => {
   });
 
   it('finish active requests when they close, and accept no new ones', async () => {
-    const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const [requestStarted, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const { servers, urls } = await serve(async () => {
-      begun.resolve();
+      requestStarted.resolve();
       await released.promise;
       return { status: 200, body: 'late' };
     });
-    const running = fetch(urls[0]!).then((response) => response.text());
-    await begun.promise;
-    const closed = servers.close();
+    const activeRequest = fetch(urls[0]!).then((response) => response.text());
+    await requestStarted.promise;
+    const closing = servers.close();
     await expect(fetch(urls[0]!)).rejects.toThrow();
     released.resolve();
-    expect(await running).toBe('late');
-    await closed;
+    expect(await activeRequest).toBe('late');
+    await closing;
   });
 
   it('do not wait for an open stream when they close, and leave it open', async () => {
@@ -77,9 +77,9 @@ describe('HttpServers', () => {
     const { servers, urls } = await serve(({ path }) =>
       path === '/stream'
         ? {
-            stream: (taken) => {
-              response = taken;
-              taken.write('a');
+            stream: (streamResponse) => {
+              response = streamResponse;
+              streamResponse.write('a');
             },
           }
         : { status: 200, body: '' },
@@ -94,11 +94,11 @@ describe('HttpServers', () => {
 
   it('open no ports if one is in use, and name that port', async () => {
     const { urls } = await serve(() => ({ status: 200, body: '' }));
-    const taken = Number(new URL(urls[0]!).port);
+    const takenPort = Number(new URL(urls[0]!).port);
     const servers = new HttpServers(() => ({ status: 200, body: '' }));
-    await expect(servers.open([anyPort, { host: '127.0.0.1', port: taken }])).rejects.toMatchObject({
+    await expect(servers.open([anyPort, { host: '127.0.0.1', port: takenPort }])).rejects.toMatchObject({
       code: 'PORT_IN_USE',
-      fields: { path: `127.0.0.1:${taken}` },
+      fields: { path: `127.0.0.1:${takenPort}` },
       hint: expect.stringContaining('choose another address'),
     });
   });

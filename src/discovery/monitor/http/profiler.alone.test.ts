@@ -5,10 +5,10 @@ import { Profiler } from '../../../runtime/profiler.ts';
 import { DebuggerAccess } from '../../../runtime/trace/debugger-access.ts';
 import { HttpServers } from './http-server.ts';
 
-const opened: { servers: HttpServers; profiler: Profiler }[] = [];
+const openedProfilers: { servers: HttpServers; profiler: Profiler }[] = [];
 
 afterEach(() => {
-  for (const { servers, profiler } of opened.splice(0)) {
+  for (const { servers, profiler } of openedProfilers.splice(0)) {
     profiler.end();
     servers.cut();
   }
@@ -21,7 +21,7 @@ async function serve(): Promise<{ url: string; profiler: Profiler; servers: Http
     connectionStates: () => ['streaming', 'streaming', 'draining'],
   });
   const servers = new HttpServers((httpRequest) => profiler.respond(httpRequest));
-  opened.push({ servers, profiler });
+  openedProfilers.push({ servers, profiler });
   const [address] = await servers.open([{ host: '127.0.0.1', port: 0 }]);
   return { url: `http://127.0.0.1:${address!.port}/debug/pprof`, profiler, servers };
 }
@@ -88,18 +88,18 @@ describe('profiles', () => {
 
   it('are aborted when the client disconnects or the process exits', async () => {
     const { url, profiler } = await serve();
-    const left = request(`${url}/profile?seconds=100`).on('error', () => {});
-    left.on('response', () => left.destroy());
-    left.end();
+    const abandonedRequest = request(`${url}/profile?seconds=100`).on('error', () => {});
+    abandonedRequest.on('response', () => abandonedRequest.destroy());
+    abandonedRequest.end();
     await eventually('the next one may begin', async () => {
       const reply = await fetch(`${url}/profile?seconds=0.01`);
       await reply.text();
       return reply.status === 200;
     });
     // Headers arrive when the profile starts.
-    const waiting = await fetch(`${url}/profile?seconds=100`);
+    const waitingResponse = await fetch(`${url}/profile?seconds=100`);
     profiler.end();
-    await expect(waiting.text()).rejects.toThrow();
+    await expect(waitingResponse.text()).rejects.toThrow();
   });
 
   it('are available only to callers on this host with the token', () => {

@@ -11,15 +11,15 @@ async function samples(registry: Registry): Promise<Record<string, number>> {
 
 test('certificate metrics contain no expiry series without an authority', async () => {
   const registry = new Registry();
-  let ends: { root: Date; chain: Date } | undefined;
-  addCertificateMetrics(registry, { expiry: () => ends, issuance: new IssuanceCounts() });
+  let expiryDates: { root: Date; chain: Date } | undefined;
+  addCertificateMetrics(registry, { expiry: () => expiryDates, issuance: new IssuanceCounts() });
   expect(Object.keys(await samples(registry)).filter((name) => name.includes('expiry'))).toEqual([]);
   const chain = new Date(Math.floor(Date.now() / 1_000) * 1_000 + 3_600_000);
-  ends = { chain, root: new Date(Date.now() - 10_000) };
-  const found = await samples(registry);
-  expect(found.citadel_server_cert_chain_expiry_timestamp).toBe(chain.getTime() / 1_000);
-  expect(found.citadel_server_cert_chain_expiry_seconds).toBeGreaterThan(3_500);
-  expect(found.citadel_server_root_cert_expiry_seconds).toBeLessThanOrEqual(-10);
+  expiryDates = { chain, root: new Date(Date.now() - 10_000) };
+  const metricSamples = await samples(registry);
+  expect(metricSamples.citadel_server_cert_chain_expiry_timestamp).toBe(chain.getTime() / 1_000);
+  expect(metricSamples.citadel_server_cert_chain_expiry_seconds).toBeGreaterThan(3_500);
+  expect(metricSamples.citadel_server_root_cert_expiry_seconds).toBeLessThanOrEqual(-10);
 });
 
 test('certificate metrics count requests by outcome', async () => {

@@ -31,7 +31,7 @@ metadata: {name: two, namespace: shop}
 spec: {host: cart.example.com, subsets: [{name: v1}]}
 `;
 
-function given(): { metrics: DiscoveryMetrics; plane: GivenPlane; note: (record: object) => void } {
+function createMetrics(): { metrics: DiscoveryMetrics; plane: GivenPlane; note: (record: object) => void } {
   const plane = givenPlane(mesh);
   const metrics = new DiscoveryMetrics({
     version: '1.2.3',
@@ -55,13 +55,13 @@ async function lines(metrics: DiscoveryMetrics, name: RegExp): Promise<string[]>
   return body.split('\n').filter((line) => !line.startsWith('#') && name.test(line));
 }
 
-function request(from: string, configs: string[], reasons: object = { config: 1 }, forced = false): object {
-  return { kind: 'event', t: 0, from, to: 'push', event: { type: 'push.request', configs, reasons, forced } };
+function request(from: string, configs: string[], reasons: object = { config: 1 }, isForced = false): object {
+  return { kind: 'event', t: 0, from, to: 'push', event: { type: 'push.request', configs, reasons, forced: isForced } };
 }
 
 describe('metrics of xDS', () => {
   it("count responses, rejections and streams under Istio's names", async () => {
-    const { metrics } = given();
+    const { metrics } = createMetrics();
     metrics.responseSent(clusterType, { bytes: 20_000 });
     metrics.responseSent(clusterType, { bytes: 5 });
     metrics.messageSent('/pkg.Service/Stream');
@@ -100,7 +100,7 @@ describe('metrics of xDS', () => {
   });
 
   it('measure durations in seconds, with inclusive bucket bounds', async () => {
-    const { metrics } = given();
+    const { metrics } = createMetrics();
     metrics.generated(clusterType, 10);
     metrics.queueTime(50);
     metrics.converged(3_000);
@@ -119,7 +119,7 @@ describe('metrics of xDS', () => {
   });
 
   it('count rejected connections by reason', async () => {
-    const { metrics } = given();
+    const { metrics } = createMetrics();
     metrics.connectionRefused('address held off');
     metrics.addressHeldOff();
     expect(await lines(metrics, /^pilot_xds_(refused_connections|held)/)).toEqual([
@@ -129,7 +129,7 @@ describe('metrics of xDS', () => {
   });
 
   it('contain only the last rejection of each type by a connected proxy', async () => {
-    const { metrics } = given();
+    const { metrics } = createMetrics();
     metrics.responseRejected(clusterType, 'web', 'one');
     metrics.responseRejected(clusterType, 'web', 'two');
     metrics.responseRejected(clusterType, 'cart', 'x'.repeat(1_000));
@@ -143,12 +143,12 @@ describe('metrics of xDS', () => {
 
 describe('metrics of sources', () => {
   it('count added or changed services separately from removed ones', async () => {
-    const { metrics, plane, note } = given();
+    const { metrics, plane, note } = createMetrics();
     const reasons = { service: 2, endpoint: 1 };
-    const changed = ['ServiceEntry/shop/cart.example.com', 'Endpoints/shop/cart.example.com'];
-    note(request('service-registry', changed, reasons));
-    const withoutServices = { ...plane.state, registry: { services: [], endpoints: new Map() } };
-    Object.assign(plane.state, { registry: withoutServices.registry });
+    const changedKeys = ['ServiceEntry/shop/cart.example.com', 'Endpoints/shop/cart.example.com'];
+    note(request('service-registry', changedKeys, reasons));
+    const stateWithoutServices = { ...plane.state, registry: { services: [], endpoints: new Map() } };
+    Object.assign(plane.state, { registry: stateWithoutServices.registry });
     note(request('service-registry', ['ServiceEntry/shop/cart.example.com']));
     note(request('config-controller', ['VirtualService/shop/one', 'DestinationRule/shop/gone']));
     note(request('mesh-config', [], { global: 1 }, true));
@@ -165,7 +165,7 @@ describe('metrics of sources', () => {
   });
 
   it('count added, changed and removed objects, separately for the cluster', async () => {
-    const { metrics, note } = given();
+    const { metrics, note } = createMetrics();
     metrics.configsChanged([
       { key: 'Service/shop/cart', event: 'add' },
       { key: 'ServiceEntry/shop/cart', event: 'update' },
@@ -194,7 +194,7 @@ describe('metrics of sources', () => {
   });
 
   it('measure the time from the first change to the push context', async () => {
-    const { metrics, note } = given();
+    const { metrics, note } = createMetrics();
     note({ ...request('mesh-config', [], { global: 1 }, true), t: 1_000 });
     note({ ...request('mesh-config', [], { global: 1 }, true), t: 1_050 });
     note({ kind: 'spawn', t: 1_200, actor: 'push/context' });
@@ -207,7 +207,7 @@ describe('metrics of sources', () => {
 
 describe('metrics that are computed during a scrape', () => {
   it('contain versions, sizes and diagnostics for the last push', async () => {
-    const { metrics } = given();
+    const { metrics } = createMetrics();
     const expected =
       /^(pilot_(info|xds\{|services|virt|eds_no|vservice|destrule|no_ip|k8s_end)|istiod_managed|endpoint_no_pod)/;
     expect(await lines(metrics, expected)).toEqual([

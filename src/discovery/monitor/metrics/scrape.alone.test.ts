@@ -7,9 +7,9 @@ import { listenerType } from '../../../networking/index.ts';
 import { diagnosticSteps, diagnosticsOf } from '../diagnostics/push-status.ts';
 import { DiscoveryMetrics } from './metrics.ts';
 
-const [few, many] = [50, 400];
+const [smallCount, largeCount] = [50, 400];
 
-const times = <T>(size: number, make: (index: number) => T): T[] => Array.from({ length: size }, (_, i) => make(i));
+const times = <T>(size: number, build: (index: number) => T): T[] => Array.from({ length: size }, (_, i) => build(i));
 
 /** Creates a mesh of servers whose credentials and hosts are checked by diagnostics. */
 function meshOf(size: number): Config[] {
@@ -82,7 +82,7 @@ function metricsOf({ state, cache, resources }: GivenWorld): DiscoveryMetrics {
 describe('a scrape', () => {
   it('costs the same in a large mesh, and reports diagnostics for the last change', async () => {
     const costs: number[] = [];
-    for (const size of [few, many]) {
+    for (const size of [smallCount, largeCount]) {
       const metrics = metricsOf(worldOf(size));
       const { body } = await metrics.text();
       expect(body).toContain(`pilot_destrule_subsets 0`);
@@ -96,7 +96,7 @@ describe('a scrape', () => {
   });
 
   it('starts no scan if the mesh is unchanged, and waits for a scan after a change', async () => {
-    const world = worldOf(few);
+    const world = worldOf(smallCount);
     let scans = 0;
     const metrics = new DiscoveryMetrics({
       version: 'x',
@@ -122,7 +122,7 @@ describe('a changing mesh', () => {
   it('is scanned once per 5 s of changes, or immediately for a scrape', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
-    const { state, cache } = worldOf(few);
+    const { state, cache } = worldOf(smallCount);
     let scans = 0;
     const connectedVersions = (): string[] => {
       scans++;
@@ -149,7 +149,7 @@ describe('a changing mesh', () => {
 
 describe('a scrape during a scan of an outdated state', () => {
   it("waits only for the next scan, and reports that scan's diagnostics", async () => {
-    const { state, cache } = worldOf(few);
+    const { state, cache } = worldOf(smallCount);
     let scans = 0;
     let pendingScrape: Promise<unknown> | undefined;
     const connectedVersions = (): string[] => {
@@ -168,10 +168,10 @@ describe('a scrape during a scan of an outdated state', () => {
 
 describe('a scan of the mesh', () => {
   it('can pause after each object', () => {
-    const { state, resources } = worldOf(many);
-    const pieces = [...diagnosticSteps(state, resources.nodes)].length;
+    const { state, resources } = worldOf(largeCount);
+    const pieceCount = [...diagnosticSteps(state, resources.nodes)].length;
     // Five diagnostics iterate over services, three over proxies, and others over routes, rules and policies.
-    expect(pieces).toBeGreaterThan(8 * many);
+    expect(pieceCount).toBeGreaterThan(8 * largeCount);
   });
 
   it('takes the same time per object in a large mesh as in a small one', () => {
@@ -179,7 +179,7 @@ describe('a scan of the mesh', () => {
       const { state, resources } = worldOf(size);
       return countedWork(() => void diagnosticsOf(state, resources.nodes));
     };
-    const { exponent, tooFast } = growthOfWork(work, few, many);
+    const { exponent, tooFast } = growthOfWork(work, smallCount, largeCount);
     expect(tooFast).toEqual([]);
     expect(exponent).toBeLessThan(1.2);
   });

@@ -7,18 +7,18 @@ afterEach(stopControlPlanes);
 
 type Caller = 'operator' | 'local user';
 
-async function given(env: NodeJS.ProcessEnv = {}) {
+async function startPlane(env: NodeJS.ProcessEnv = {}) {
   const plane = ControlPlane.starting({}, undefined, env);
   await plane.ready();
   const put = async (
     path: string,
     settings: unknown,
-    as: Caller = 'operator',
+    caller: Caller = 'operator',
     headers: Record<string, string> = {},
   ) => {
     const response = await fetch(`http://127.0.0.1:${plane.port('http.listening')}${path}`, {
       ...{ method: 'PUT', body: typeof settings === 'string' ? settings : JSON.stringify(settings) },
-      headers: { ...(as === 'operator' && plane.operator), ...headers },
+      headers: { ...(caller === 'operator' && plane.operator), ...headers },
     });
     return { status: response.status, text: await response.text() };
   };
@@ -30,7 +30,7 @@ async function given(env: NodeJS.ProcessEnv = {}) {
 const debugLines = (plane: ControlPlane): string[] => plane.lines.filter((line) => /\tdebug\tads\t/.test(line));
 
 it("the log level page lists scopes with their levels, and changes a scope's level with a log line", async () => {
-  const { plane, put, levelOf } = await given();
+  const { plane, put, levelOf } = await startPlane();
   const scopes = (await plane.get('/scopej/')).json() as { name: string }[];
   expect(scopes.find(({ name }) => name === 'ads')).toEqual({
     name: 'ads',
@@ -51,7 +51,7 @@ it("the log level page lists scopes with their levels, and changes a scope's lev
 });
 
 it('the log level page enables logs about the requests and responses of only one proxy', async () => {
-  const { plane, put } = await given();
+  const { plane, put } = await startPlane();
   const { id } = sidecar;
   expect(await put(`/scopej/ads?proxyID=${id}`, { output_level: 'debug' })).toMatchObject({ status: 202 });
   expect((await plane.get('/scopej/ads')).json()).toMatchObject({
@@ -73,20 +73,22 @@ it('the log level page enables logs about the requests and responses of only one
 });
 
 it("the log level page requires the debugger's token for a change unless local callers are permitted", async () => {
-  const { plane, put, levelOf } = await given();
+  const { plane, put, levelOf } = await startPlane();
   expect(await put('/scopej/ads', { output_level: 'debug' }, 'local user')).toMatchObject({ status: 401 });
   expect((await plane.get('/scopej/ads', { headers: {} })).status).toBe(200);
   expect(await levelOf('ads')).toBe('info');
-  const open = await given({ PILOT_LOG_LEVELS_FROM_LOCALHOST: 'true' });
-  expect(await open.put('/scopej/ads', { output_level: 'debug' }, 'local user')).toMatchObject({ status: 202 });
+  const openPlane = await startPlane({ PILOT_LOG_LEVELS_FROM_LOCALHOST: 'true' });
+  expect(await openPlane.put('/scopej/ads', { output_level: 'debug' }, 'local user')).toMatchObject({ status: 202 });
   // A request from a web site in a local browser is not one of a local caller.
   const site = { 'sec-fetch-site': 'cross-site' };
-  expect(await open.put('/scopej/ads', { output_level: 'none' }, 'local user', site)).toMatchObject({ status: 401 });
-  expect(await open.levelOf('ads')).toBe('debug');
+  expect(await openPlane.put('/scopej/ads', { output_level: 'none' }, 'local user', site)).toMatchObject({
+    status: 401,
+  });
+  expect(await openPlane.levelOf('ads')).toBe('debug');
 });
 
 it('the log level page rejects an invalid request without changes, and returns the reason', async () => {
-  const { plane, put, levelOf } = await given();
+  const { plane, put, levelOf } = await startPlane();
   const debug = { output_level: 'debug' };
   for (const [status, reason, path, settings] of [
     [404, 'unknown scope "adz"; scopes: ads, ', '/scopej/adz', debug],

@@ -8,36 +8,38 @@ import { AheadBuild } from './ahead-build.ts';
  * Number of parts in each piece.
  * @param msOfPart build time of a part
  */
-function partsByPiece(parts: readonly (PartToEncode | undefined)[], msOfPart = 0): number[] {
+function partsByPiece(partList: readonly (PartToEncode | undefined)[], msOfPart = 0): number[] {
   let requestedParts = 0;
-  const counted = (function* () {
-    for (const part of parts) {
+  const countedParts = (function* () {
+    for (const nextPart of partList) {
       requestedParts++;
-      yield part;
+      yield nextPart;
     }
   })();
   const now = (): number => requestedParts * msOfPart;
-  const build = new AheadBuild(counted, () => {}, now);
-  const pieces: number[] = [];
-  for (let more = true; more; ) {
+  const build = new AheadBuild(countedParts, () => {}, now);
+  const pieceSizes: number[] = [];
+  for (let hasMore = true; hasMore; ) {
     const previous = requestedParts;
-    more = build.buildPiece();
-    pieces.push(requestedParts - previous);
+    hasMore = build.buildPiece();
+    pieceSizes.push(requestedParts - previous);
   }
-  return pieces;
+  return pieceSizes;
 }
 
-const part = new Encodable(ClusterSchema, create(ClusterSchema));
+const encodablePart = new Encodable(ClusterSchema, create(ClusterSchema));
 
 it('AheadBuild builds a limited number of parts per piece', () => {
-  expect(partsByPiece(Array.from({ length: 20 }, () => part))).toEqual([8, 8, 4]);
+  expect(partsByPiece(Array.from({ length: 20 }, () => encodablePart))).toEqual([8, 8, 4]);
 });
 
 it('AheadBuild ends a piece when the source pauses, because the preceding work can be slow', () => {
-  expect(partsByPiece([undefined, undefined, part, part, undefined, part])).toEqual([1, 1, 3, 1]);
+  expect(partsByPiece([undefined, undefined, encodablePart, encodablePart, undefined, encodablePart])).toEqual([
+    1, 1, 3, 1,
+  ]);
 });
 
 it('AheadBuild builds fewer parts per piece if a part is slow', () => {
-  expect(partsByPiece([part, part, part], 3)).toEqual([1, 1, 1, 0]);
-  expect(partsByPiece([part, part, part, part], 1)).toEqual([3, 1]);
+  expect(partsByPiece([encodablePart, encodablePart, encodablePart], 3)).toEqual([1, 1, 1, 0]);
+  expect(partsByPiece([encodablePart, encodablePart, encodablePart, encodablePart], 1)).toEqual([3, 1]);
 });

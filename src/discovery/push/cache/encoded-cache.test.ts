@@ -39,7 +39,7 @@ class Secrets {
     this.cache = new EncodedCache({ maxEntries: 100, generators: new Map([[secretType, generator]]) });
   }
 
-  publish(contents: Readonly<Record<string, string>>, ...changed: readonly string[]): void {
+  publish(contents: Readonly<Record<string, string>>, ...changedKeys: readonly string[]): void {
     const previous = this.#context;
     this.#context = givenMesh('').context;
     this.#contents.set(this.#context, contents);
@@ -47,7 +47,7 @@ class Secrets {
       context: this.#context,
       previous,
       forced: previous === undefined,
-      changed: new Set(changed),
+      changed: new Set(changedKeys),
     });
   }
 
@@ -77,9 +77,9 @@ describe('EncodedCache for named resources', () => {
   });
 
   it('removes a resource from the list together with its object, and adds it when the object is created', () => {
-    const two = secrets.get().get('secret://two');
+    const secondSecret = secrets.get().get('secret://two');
     secrets.publish({ 'secret://two': '1' }, 'Secret/n/one');
-    expect([...secrets.get()]).toEqual([['secret://two', two]]);
+    expect([...secrets.get()]).toEqual([['secret://two', secondSecret]]);
     secrets.publish({ 'secret://two': '1', 'secret://three': '1' }, 'Secret/n/three');
     expect([...secrets.get().keys()]).toEqual(['secret://two', 'secret://three']);
   });
@@ -101,9 +101,9 @@ describe('EncodedCache for named resources', () => {
   });
 
   it('returns the same list if none of its resources differs', () => {
-    const earlier = secrets.get();
+    const earlierList = secrets.get();
     secrets.publish({ 'secret://one': '1', 'secret://one-cacert': '1', 'secret://two': '1' }, 'Secret/n/three');
-    expect(secrets.get()).toBe(earlier);
+    expect(secrets.get()).toBe(earlierList);
   });
 });
 
@@ -115,8 +115,8 @@ it('EncodedCache releases an unused list even if there are few lists', async () 
   const cache = new EncodedCache({ maxEntries: 100, generators: new Map([[secretType, generator]]) });
   const { context } = givenMesh('');
   cache.carryOver({ context, previous: undefined, forced: true, changed: new Set() });
-  const kept = ['kept'];
-  cache.get(context, secretType, shape, kept);
+  const keptNames = ['kept'];
+  cache.get(context, secretType, shape, keptNames);
   for (let i = 0; i < 50; i++) {
     const requestedNames = Array.from({ length: 100 }, (_, j) => `${i}-${j}`);
     cache.get(context, secretType, shape, requestedNames);
@@ -125,18 +125,18 @@ it('EncodedCache releases an unused list even if there are few lists', async () 
     await collectGarbage();
     return cache.sizes()[secretType]!.entries <= 101;
   });
-  expect(cache.get(context, secretType, shape, kept)?.has('kept')).toBe(true);
+  expect(cache.get(context, secretType, shape, keptNames)?.has('kept')).toBe(true);
 });
 
 describe('EncodedCache for a resource that cannot be encoded', () => {
-  const failed: string[] = [];
+  const failedNames: string[] = [];
   let contents: Record<string, string>;
   let cache: EncodedCache;
   let context: PushContext | undefined;
   const requestedNames = ['one', 'two'];
 
   beforeEach(() => {
-    failed.length = 0;
+    failedNames.length = 0;
     context = undefined;
     const build = (): EnvoyResource[] => Object.entries(contents).map(([name, content]) => secret(name, content));
     const generator = { named: { scope: 'named', build }, all: { scope: 'all', build } } as const;
@@ -151,7 +151,7 @@ describe('EncodedCache for a resource that cannot be encoded', () => {
         if (Buffer.from(bytes).includes('bad')) throw new RangeError('no such number');
         return encodeGenerated(resource);
       },
-      onUnencodable: ({ name }, error) => failed.push(`${name}: ${messageOf(error)}`),
+      onUnencodable: ({ name }, error) => failedNames.push(`${name}: ${messageOf(error)}`),
     });
   });
 
@@ -159,8 +159,8 @@ describe('EncodedCache for a resource that cannot be encoded', () => {
     contents = next;
     const previous = context;
     context = givenMesh('').context;
-    const changed = new Set(['Secret/n/one', 'Service/n/one']);
-    cache.carryOver({ context, previous, forced: previous === undefined, changed });
+    const changedKeys = new Set(['Secret/n/one', 'Service/n/one']);
+    cache.carryOver({ context, previous, forced: previous === undefined, changed: changedKeys });
   }
 
   it.each([
@@ -169,13 +169,13 @@ describe('EncodedCache for a resource that cannot be encoded', () => {
   ] as const)('omits the resource and reports this once: %s', (_, type, names) => {
     publish({ one: 'bad', two: 'good' });
     for (let i = 0; i < 3; i++) expect([...cache.get(context!, type, shape, names)!.keys()]).toEqual(['two']);
-    expect(failed).toEqual(['one: no such number']);
+    expect(failedNames).toEqual(['one: no such number']);
     publish({ one: 'good', two: 'good' });
-    const [one, two] = ['one', 'two'].map((name) => cache.get(context!, type, shape, names)!.get(name));
-    expect([one, two]).not.toContain(undefined);
+    const [one, secondResource] = ['one', 'two'].map((name) => cache.get(context!, type, shape, names)!.get(name));
+    expect([one, secondResource]).not.toContain(undefined);
     publish({ one: 'bad', two: 'other' });
     const now = cache.get(context!, type, shape, names)!;
     expect(now.get('one')).toBe(one);
-    expect(now.get('two')).not.toBe(two);
+    expect(now.get('two')).not.toBe(secondResource);
   });
 });

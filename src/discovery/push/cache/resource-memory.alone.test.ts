@@ -8,7 +8,7 @@ import { type Config, type ConfigKey, parseConfigKey } from '../../../model/conf
 import { routeType } from '../../../networking/index.ts';
 import { ResourceMemory } from './resource-memory.ts';
 
-const living = (refs: readonly WeakRef<object>[]): number => refs.filter((ref) => ref.deref() !== undefined).length;
+const liveCount = (refs: readonly WeakRef<object>[]): number => refs.filter((ref) => ref.deref() !== undefined).length;
 
 async function heapMb(): Promise<number> {
   await collectGarbage();
@@ -16,18 +16,18 @@ async function heapMb(): Promise<number> {
   return getHeapStatistics().used_heap_size / 1e6;
 }
 
-function thing(key: string): { dependsOn: ConfigKey[] } {
+function dependent(key: string): { dependsOn: ConfigKey[] } {
   return { dependsOn: [parseConfigKey(key)] };
 }
 
 /** Builds twenty values repeatedly from new inputs. */
-async function replaced(memory: ResourceMemory): Promise<readonly WeakRef<object>[]> {
+async function buildRepeatedly(cache: ResourceMemory): Promise<readonly WeakRef<object>[]> {
   const builtRefs: WeakRef<object>[] = [];
   for (let round = 0; round < 200; round++) {
     for (let key = 0; key < 20; key++) {
-      builtRefs.push(new WeakRef(memory.recall('RDS', `${key}`, [{}], () => thing(`VirtualService/n/${key}`))));
+      builtRefs.push(new WeakRef(cache.recall('RDS', `${key}`, [{}], () => dependent(`VirtualService/n/${key}`))));
     }
-    memory.forget([]);
+    cache.forget([]);
     await turn();
   }
   return builtRefs;
@@ -35,41 +35,42 @@ async function replaced(memory: ResourceMemory): Promise<readonly WeakRef<object
 
 test('ResourceMemory releases a replaced value, even after an eviction', async () => {
   const roomy = new ResourceMemory({ maxEntries: 1_000 });
-  const full = new ResourceMemory({ maxEntries: 1_000 });
-  for (let index = 0; index < 1_001; index++) full.recall('CDS', `${index}`, [], () => thing('ServiceEntry/n/gone'));
-  full.forget(['ServiceEntry/n/gone']);
-  for (const memory of [roomy, full]) {
-    const builtRefs = await replaced(memory);
+  const fullCache = new ResourceMemory({ maxEntries: 1_000 });
+  for (let index = 0; index < 1_001; index++)
+    fullCache.recall('CDS', `${index}`, [], () => dependent('ServiceEntry/n/gone'));
+  fullCache.forget(['ServiceEntry/n/gone']);
+  for (const cache of [roomy, fullCache]) {
+    const builtRefs = await buildRepeatedly(cache);
     await collectGarbage();
-    expect(living(builtRefs)).toBe(20);
-    expect(memory.size).toBe(20);
+    expect(liveCount(builtRefs)).toBe(20);
+    expect(cache.size).toBe(20);
   }
 });
 
 test('ResourceMemory releases an evicted value and its neighbors in the eviction queue', async () => {
-  const memory = new ResourceMemory({ maxEntries: 50 });
+  const cache = new ResourceMemory({ maxEntries: 50 });
   const builtRefs: WeakRef<object>[] = [];
   for (let key = 0; key < 5_000; key++) {
-    builtRefs.push(new WeakRef(memory.recall('EDS', `${key}`, [], () => thing('ServiceEntry/n/s'))));
+    builtRefs.push(new WeakRef(cache.recall('EDS', `${key}`, [], () => dependent('ServiceEntry/n/s'))));
     if (key % 500 === 0) await turn();
   }
-  memory.forget([]);
+  cache.forget([]);
   await collectGarbage();
-  expect(living(builtRefs)).toBe(50);
-  expect(living(builtRefs.slice(-50))).toBe(50);
+  expect(liveCount(builtRefs)).toBe(50);
+  expect(liveCount(builtRefs.slice(-50))).toBe(50);
 });
 
 test('ResourceMemory limits the number of evicted keys that it remembers, even if these are requested again', async () => {
-  const memory = new ResourceMemory({ maxEntries: 1_000 });
+  const cache = new ResourceMemory({ maxEntries: 1_000 });
   const rounds = (times: number): void => {
     for (let at = 0; at < times * 1_500; at++)
-      memory.recall('EDS', `${at % 1_500}`, [], () => thing('ServiceEntry/n/s'));
-    memory.forget([]);
+      cache.recall('EDS', `${at % 1_500}`, [], () => dependent('ServiceEntry/n/s'));
+    cache.forget([]);
   };
   rounds(20);
   const heapBefore = await heapMb();
   rounds(400);
-  expect(memory.counts.remade).toBeGreaterThan(500_000);
+  expect(cache.counts.remade).toBeGreaterThan(500_000);
   expect((await heapMb()) - heapBefore).toBeLessThan(1.5);
 });
 
@@ -98,18 +99,18 @@ test('EncodedCache keeps only the latest route configurations after 200 route ch
   const nodes = Array.from({ length: namespaces }, (_, index) =>
     world.connect(`10.9.0.${index}`, { namespace: `ns-${index}` }),
   );
-  const sent: WeakRef<object>[] = [];
+  const sentRefs: WeakRef<object>[] = [];
   for (let round = 0; round < 200; round++) {
     const change = world.put(route(round % 40, 10 + round));
     for (const node of nodes) {
       node.typesToPush(change, [routeType]);
-      sent.push(new WeakRef(node.get(routeType, ['8080'])!.resources.get('8080')!));
+      sentRefs.push(new WeakRef(node.get(routeType, ['8080'])!.resources.get('8080')!));
     }
     await turn();
   }
-  expect(living(sent)).toBeGreaterThan(0);
+  expect(liveCount(sentRefs)).toBeGreaterThan(0);
   await collectGarbage();
   await collectGarbage();
   // These are the values of the last and the previous context, and the bases of the latter.
-  expect(living(sent)).toBeLessThanOrEqual(3 * namespaces);
+  expect(liveCount(sentRefs)).toBeLessThanOrEqual(3 * namespaces);
 });

@@ -63,13 +63,13 @@ beforeEach(() => {
 describe('MeshState with 5,000 services in 300 namespaces', () => {
   it('computes services in short steps, and publishes them together', async () => {
     put(mesh);
-    const seen = new Set<string>();
+    const seenStates = new Set<string>();
     const observe = (): void => {
       const { registry } = state;
-      seen.add(`${registry.services.length} services, endpoints of ${[...registry.endpoints.keys()].length}`);
+      seenStates.add(`${registry.services.length} services, endpoints of ${[...registry.endpoints.keys()].length}`);
     };
     const first = await measuredTurns(() => state.computeServicesInTurns(), observe);
-    expect([...seen]).toEqual(['0 services, endpoints of 0', '5000 services, endpoints of 5000']);
+    expect([...seenStates]).toEqual(['0 services, endpoints of 0', '5000 services, endpoints of 5000']);
     expect(first.result).toMatchObject({ services, endpoints: 10 * services });
     // A step takes 10 ms and may include a garbage collection.
     expect(first.maxMs, JSON.stringify(first.maxMs)).toBeLessThan(first.sumMs / 4);
@@ -79,14 +79,14 @@ describe('MeshState with 5,000 services in 300 namespaces', () => {
     put(mesh);
     state.computeServices();
     const changes = put(changedEntries(services, 9));
-    const seen = new Set<number>();
-    const changed = await measuredTurns(
+    const seenCounts = new Set<number>();
+    const changedServices = await measuredTurns(
       () => state.computeServicesInTurns(changes),
-      () => seen.add(endpointsOf(0) + endpointsOf(services - 1)),
+      () => seenCounts.add(endpointsOf(0) + endpointsOf(services - 1)),
     );
-    expect([...seen]).toEqual([20, 18]);
-    expect(changed.result.changedEndpoints).toHaveLength(services);
-    expect(changed.maxMs, JSON.stringify(changed.maxMs)).toBeLessThan(changed.sumMs / 4);
+    expect([...seenCounts]).toEqual([20, 18]);
+    expect(changedServices.result.changedEndpoints).toHaveLength(services);
+    expect(changedServices.maxMs, JSON.stringify(changedServices.maxMs)).toBeLessThan(changedServices.sumMs / 4);
     const contexts = new Set<number | undefined>();
     const previous = state.context;
     const built = await measuredTurns(
@@ -110,9 +110,9 @@ describe('MeshState during the computation of services', () => {
   it('applies a further change of the same objects after the computation, without losing either change', async () => {
     put(mesh);
     state.computeServices();
-    const two = state.computeServicesInTurns(put(changedEntries(1_000, 2)));
+    const secondComputation = state.computeServicesInTurns(put(changedEntries(1_000, 2)));
     const three = state.computeServicesInTurns(put(changedEntries(500, 3)));
-    expect((await two).changedEndpoints).toHaveLength(1_000);
+    expect((await secondComputation).changedEndpoints).toHaveLength(1_000);
     // A computation reads the objects at its start.
     expect((await three).changedEndpoints).toHaveLength(0);
     expect([endpointsOf(0), endpointsOf(500), endpointsOf(1_000)]).toEqual([3, 2, 10]);
@@ -121,10 +121,10 @@ describe('MeshState during the computation of services', () => {
   it('completes an aborted computation together with the next one, which reports all changes', async () => {
     put(mesh);
     state.computeServices();
-    const given = new AbortController();
-    const unheard = state.computeServicesInTurns(put(changedEntries(1_000, 2)), undefined, given.signal);
+    const abortController = new AbortController();
+    const unheard = state.computeServicesInTurns(put(changedEntries(1_000, 2)), undefined, abortController.signal);
     const completed = state.computeServicesInTurns([]);
-    given.abort();
+    abortController.abort();
     await expect(unheard).rejects.toThrow('aborted');
     expect((await completed).changedEndpoints).toHaveLength(1_000);
     expect([endpointsOf(0), endpointsOf(1_000)]).toEqual([2, 10]);
@@ -136,12 +136,12 @@ describe('MeshState during the computation of services', () => {
     const changes = put(changedEntries(1_000, 2));
     const { directory } = world;
     const { snapshot } = directory;
-    const broken = new Map(snapshot.byKey);
-    broken.get = (key) => {
+    const brokenMap = new Map(snapshot.byKey);
+    brokenMap.get = (key) => {
       if (key.endsWith('/se-700')) throw new Error('no memory');
       return snapshot.byKey.get(key);
     };
-    directory.snapshot = Object.create(snapshot, { byKey: { value: broken } });
+    directory.snapshot = Object.create(snapshot, { byKey: { value: brokenMap } });
     await expect(state.computeServicesInTurns(changes)).rejects.toThrow('no memory');
     directory.snapshot = snapshot;
     expect((await state.computeServicesInTurns([])).services).toBe(services);

@@ -30,9 +30,9 @@ test('ContextHistory returns all changes between two contexts', () => {
 test('ContextHistory reports that changes are unknown if a context is too old', () => {
   const { history, contexts } = walked(3_000);
   expect(history.between(contexts[20]!, contexts[3_000]!)).toMatchObject({ forced: true });
-  const near = history.between(contexts[2_900]!, contexts[3_000]!);
-  expect(near?.forced).toBe(false);
-  expect([...near!.changed]).toEqual(Array.from({ length: 100 }, (_, i) => `key/${2_901 + i}`));
+  const recentChange = history.between(contexts[2_900]!, contexts[3_000]!);
+  expect(recentChange?.forced).toBe(false);
+  expect([...recentChange!.changed]).toEqual(Array.from({ length: 100 }, (_, i) => `key/${2_901 + i}`));
 });
 
 test('ContextHistory returns no changes for an unknown context', () => {
@@ -44,15 +44,15 @@ test('ContextHistory does not keep contexts in memory', async () => {
   const history = new ContextHistory();
   const first = {} as PushContext;
   let previous = first;
-  const seen: WeakRef<PushContext>[] = [];
+  const contextRefs: WeakRef<PushContext>[] = [];
   for (let i = 0; i < 100; i++) {
     const context = { version: `v${i}` } as PushContext;
     history.add({ context, previous, forced: false, changed: new Set() });
-    seen.push(new WeakRef(context));
+    contextRefs.push(new WeakRef(context));
     previous = context;
   }
   await collectGarbage();
-  expect(seen.filter((ref) => ref.deref() !== undefined).length).toBeLessThan(3);
+  expect(contextRefs.filter((ref) => ref.deref() !== undefined).length).toBeLessThan(3);
   expect(history.between(first, previous)).toBeDefined();
 });
 
@@ -65,7 +65,7 @@ test('a push context does not keep earlier contexts in memory, even if it reuses
     });
   const world = new GivenWorld([entry('web')], 0, []);
   const node = world.connect('10.0.0.1');
-  const seen: WeakRef<PushContext>[] = [];
+  const contextRefs: WeakRef<PushContext>[] = [];
   for (let i = 0; i < 20; i++) {
     const built = [
       entry(`web-${i}`),
@@ -76,11 +76,11 @@ test('a push context does not keep earlier contexts in memory, even if it reuses
     const change = world.put(built[i % built.length]!);
     node.typesToPush(change, []);
     node.context.policiesFor(node.shape);
-    seen.push(new WeakRef(world.state.context!));
+    contextRefs.push(new WeakRef(world.state.context!));
   }
   // References other than those of a context are temporary.
   await eventually('few are left', async () => {
     await collectGarbage();
-    return seen.filter((context) => context.deref() !== undefined).length < 5;
+    return contextRefs.filter((context) => context.deref() !== undefined).length < 5;
   });
 });

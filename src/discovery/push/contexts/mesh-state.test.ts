@@ -42,9 +42,9 @@ it('MeshState waits with a context for the computation that follows the running 
   const first = world.state.computeServicesInTurns([]);
   // Starts the next computation after the first one, like the chart.
   const next = first.then(() => world.state.computeServicesInTurns([{ key, event: 'add' }]));
-  const published = world.state.publishContextInTurns({ forced: false, changed: [] });
+  const publishing = world.state.publishContextInTurns({ forced: false, changed: [] });
   world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(['10.0.0.1'])]]));
-  const { services } = await published;
+  const { services } = await publishing;
   await next;
   expect(services.map(({ hostname }) => hostname)).toEqual(['x.test']);
 });

@@ -14,23 +14,24 @@ describe('ServiceComputations.settled', () => {
 
   test('resolves after the running computation and the next one, even if both fail', async () => {
     const computations = new ServiceComputations();
-    const [first, second, third] = [
+    const [first, secondGate, third] = [
       Promise.withResolvers<void>(),
       Promise.withResolvers<void>(),
       Promise.withResolvers<void>(),
     ];
-    const begin = ({ promise }: PromiseWithResolvers<void>): void => void computations.run(promise).catch(() => {});
-    void first.promise.then(() => begin(second)).catch(() => {});
-    void second.promise.catch(() => begin(third));
-    begin(first);
+    const startComputation = ({ promise }: PromiseWithResolvers<void>): void =>
+      void computations.run(promise).catch(() => {});
+    void first.promise.then(() => startComputation(secondGate)).catch(() => {});
+    void secondGate.promise.catch(() => startComputation(third));
+    startComputation(first);
     let isSettled = false;
-    const settled = computations.settled().then(() => (isSettled = true));
+    const settling = computations.settled().then(() => (isSettled = true));
     first.resolve();
     await nextTurn();
     await nextTurn();
     expect(isSettled).toBe(false);
-    second.reject(new Error('cannot be computed'));
-    await settled;
+    secondGate.reject(new Error('cannot be computed'));
+    await settling;
   });
 });
 
@@ -51,7 +52,7 @@ spec:
 `,
     ).join('---\n');
 
-  const moved = (generation: number): string => `apiVersion: networking.istio.io/v1
+  const movedEntry = (generation: number): string => `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: target, namespace: shop}
 spec:
@@ -78,7 +79,7 @@ spec:
 `;
 
   test('results in one push context, even if the computation of services is slow', async () => {
-    const files = { 'many.yaml': serviceEntries(3_000), 'front.yaml': front, 'moved.yaml': moved(0) };
+    const files = { 'many.yaml': serviceEntries(3_000), 'front.yaml': front, 'moved.yaml': movedEntry(0) };
     const plane = new ControlPlane({}, files, undefined, {
       PILOT_DEBOUNCE_AFTER: '1ms',
       PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '0',
@@ -86,16 +87,17 @@ spec:
     await plane.ready();
     const stream = plane.client('ads.listening').sotw();
     const clusters = new Set<string>();
-    const unknown: string[] = [];
-    let [seen, routeResponses] = ['', 0];
+    const unknownClusters: string[] = [];
+    let [seenVersion, routeResponses] = ['', 0];
     stream.onResponse = ({ typeUrl, versionInfo, nonce, resources }) => {
       const names = typeUrl === typeUrls.RDS ? ['8080'] : [];
       stream.send({ typeUrl, versionInfo, responseNonce: nonce, resourceNames: names });
       if (typeUrl === typeUrls.RDS) routeResponses++;
       for (const { value } of resources) {
         if (typeUrl === typeUrls.CDS) clusters.add(fromBinary(ClusterSchema, value).name);
-        seen = /outbound\|8080\|\|target-\d+\.shop\.test/.exec(Buffer.from(value).toString('latin1'))?.[0] ?? seen;
-        if (typeUrl === typeUrls.RDS && !clusters.has(seen)) unknown.push(seen);
+        seenVersion =
+          /outbound\|8080\|\|target-\d+\.shop\.test/.exec(Buffer.from(value).toString('latin1'))?.[0] ?? seenVersion;
+        if (typeUrl === typeUrls.RDS && !clusters.has(seenVersion)) unknownClusters.push(seenVersion);
       }
     };
     const node = { ...sidecar, metadata: { ...sidecar.metadata, INTERCEPTION_MODE: 'REDIRECT' } };
@@ -104,13 +106,13 @@ spec:
     // Make-before-break delays responses that are newer than the clusters.
     await eventually('the first routes are served', () => routeResponses > 0);
     for (let generation = 1; generation <= 5; generation++) {
-      plane.write('moved.yaml', moved(generation));
-      await eventually(`routes lead to generation ${generation}`, () => seen.includes(`target-${generation}.`));
+      plane.write('moved.yaml', movedEntry(generation));
+      await eventually(`routes lead to generation ${generation}`, () => seenVersion.includes(`target-${generation}.`));
       // The previous files are read completely before this one.
       plane.write('after.yaml', front.replaceAll('front', `after-${generation}`));
-      const after = `outbound|8080||after-${generation}.shop.test`;
-      await eventually('the next file is served', () => clusters.has(after));
+      const addedCluster = `outbound|8080||after-${generation}.shop.test`;
+      await eventually('the next file is served', () => clusters.has(addedCluster));
     }
-    expect(unknown).toEqual([]);
+    expect(unknownClusters).toEqual([]);
   });
 });

@@ -5,25 +5,25 @@ function object(apiVersion: string, kind: string, name: string, spec: string): s
   return `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: ${name}, namespace: shop}\nspec: ${spec}\n---\n`;
 }
 
-async function found(code: string, ...documents: string[]): Promise<string[]> {
+async function problemsWith(code: string, ...documents: string[]): Promise<string[]> {
   const { problems } = await validateFiles([], [{ file: 'a.yaml', text: documents.join('') }]);
   return problems.filter((one) => one.code === code).map(({ object, field, line }) => `${object} ${field} ${line}`);
 }
 
-const routes = (gateways: string, chosen: string, list = 'http'): string =>
+const routes = (gateways: string, matchGateways: string, list = 'http'): string =>
   object(
     'networking.istio.io/v1',
     'VirtualService',
     'v',
-    `{hosts: [a.test], gateways: ${gateways}, ${list}: [{match: [{gateways: ${chosen}}], route: [{destination: {host: a}}]}]}`,
+    `{hosts: [a.test], gateways: ${gateways}, ${list}: [{match: [{gateways: ${matchGateways}}], route: [{destination: {host: a}}]}]}`,
   );
 
 it.each([
   ['a gateway that is misspelt', '[g, mesh]', '[gg]', 'http'],
   ['the mesh, which the VirtualService does not', '[g]', '[mesh]', 'tcp'],
   ['a gateway of another namespace with the same name', '[g]', '[edge/g]', 'http'],
-])('validate reports a match that selects %s', async (_, gateways, chosen, list) => {
-  expect(await found('GATEWAY_NOT_FOUND', routes(gateways, chosen, list))).toEqual([
+])('validate reports a match that selects %s', async (_, gateways, matchGateways, list) => {
+  expect(await problemsWith('GATEWAY_NOT_FOUND', routes(gateways, matchGateways, list))).toEqual([
     `VirtualService shop/v spec.${list}[0].match[0].gateways 4`,
   ]);
 });
@@ -33,8 +33,8 @@ it.each([
   ['the same gateway with its namespace', '[g]', '[shop/g]'],
   ['a gateway of the VirtualService and another one', '[g]', '[other, g]'],
   ['the mesh', '[mesh]', '[mesh]'],
-])('validate does not report a match that selects %s', async (_, gateways, chosen) => {
-  expect(await found('GATEWAY_NOT_FOUND', routes(gateways, chosen))).toEqual([]);
+])('validate does not report a match that selects %s', async (_, gateways, matchGateways) => {
+  expect(await problemsWith('GATEWAY_NOT_FOUND', routes(gateways, matchGateways))).toEqual([]);
 });
 
 const secret =
@@ -52,9 +52,9 @@ it.each([
   [`subsets: [{name: s, trafficPolicy: {${tls('absent')}}}]`, 'subsets[0].trafficPolicy.tls'],
   [`workloadSelector: {matchLabels: {app: a}}, trafficPolicy: {${tls('absent')}}`, 'trafficPolicy.tls'],
 ])('validate reports a missing Secret in a DestinationRule if the files contain Secrets: %s', async (policy, at) => {
-  expect(await found('CREDENTIAL_NOT_FOUND', secret, rule(policy))).toEqual([
+  expect(await problemsWith('CREDENTIAL_NOT_FOUND', secret, rule(policy))).toEqual([
     `DestinationRule shop/d spec.${at}.credentialName 9`,
   ]);
-  expect(await found('CREDENTIAL_NOT_FOUND', secret, rule(policy.replace('absent', 'client')))).toEqual([]);
-  expect(await found('CREDENTIAL_NOT_FOUND', rule(policy))).toEqual([]);
+  expect(await problemsWith('CREDENTIAL_NOT_FOUND', secret, rule(policy.replace('absent', 'client')))).toEqual([]);
+  expect(await problemsWith('CREDENTIAL_NOT_FOUND', rule(policy))).toEqual([]);
 });

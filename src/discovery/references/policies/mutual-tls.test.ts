@@ -79,15 +79,15 @@ describe('MTLS_CONFLICT of Deployments in files', () => {
   });
 
   it('is reported for a policy of the mesh if a sidecar is certainly injected', async () => {
-    const ofMesh = peers('{mtls: {mode: STRICT}}', 'istio-system');
+    const meshPolicy = peers('{mtls: {mode: STRICT}}', 'istio-system');
     const expected = ['DestinationRule shop/web spec.trafficPolicy.tls.mode; PeerAuthentication istio-system/peers'];
     const labelled = (labels: string): string =>
       `apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: ${labels}}\n---\n`;
     const injected = '{app: web, sidecar.istio.io/inject: "true"}';
-    expect(await conflicts(deployment(injected), service, ofMesh, disabled)).toEqual(expected);
+    expect(await conflicts(deployment(injected), service, meshPolicy, disabled)).toEqual(expected);
     for (const labels of ['{istio-injection: enabled}', '{istio.io/rev: default}'])
-      expect(await conflicts(labelled(labels), deployment(), service, ofMesh, disabled)).toEqual(expected);
-    expect(await conflicts(deployment(), service, ofMesh, disabled)).toEqual([]);
+      expect(await conflicts(labelled(labels), deployment(), service, meshPolicy, disabled)).toEqual(expected);
+    expect(await conflicts(deployment(), service, meshPolicy, disabled)).toEqual([]);
     expect(await conflicts(labelled('{istio-injection: disabled}'), deployment(), service, strict, disabled)).toEqual(
       [],
     );
@@ -95,54 +95,64 @@ describe('MTLS_CONFLICT of Deployments in files', () => {
 });
 
 describe('MTLS_CONFLICT of a DestinationRule with a wildcard host', () => {
-  const wide = (host: string, namespace = 'shop', more = ''): string =>
+  const wildcardRule = (host: string, namespace = 'shop', extraPolicy = ''): string =>
     object(
       'networking.istio.io/v1',
       'DestinationRule',
       'wide',
-      `{host: "${host}", ${more}trafficPolicy: {tls: {mode: DISABLE}}}`,
+      `{host: "${host}", ${extraPolicy}trafficPolicy: {tls: {mode: DISABLE}}}`,
       namespace,
     );
-  const reported = (namespace = 'shop', policy = 'shop/peers'): string[] => [
+  const reportedConflict = (namespace = 'shop', policy = 'shop/peers'): string[] => [
     `DestinationRule ${namespace}/wide spec.trafficPolicy.tls.mode; PeerAuthentication ${policy}`,
   ];
 
   it.each(['*.shop.svc.cluster.local', '*.svc.cluster.local', '*.local', '*'])(
     'is reported for the host %s',
     async (host) => {
-      expect(await conflicts(deployment(), service, strict, wide(host))).toEqual(reported());
+      expect(await conflicts(deployment(), service, strict, wildcardRule(host))).toEqual(reportedConflict());
     },
   );
 
   it('is reported if the rule is in another namespace or the root namespace', async () => {
-    expect(await conflicts(deployment(), service, strict, wide('*.local', 'bank'))).toEqual(reported('bank'));
-    expect(await conflicts(deployment(), service, strict, wide('*.local', 'istio-system'))).toEqual(
-      reported('istio-system'),
+    expect(await conflicts(deployment(), service, strict, wildcardRule('*.local', 'bank'))).toEqual(
+      reportedConflict('bank'),
+    );
+    expect(await conflicts(deployment(), service, strict, wildcardRule('*.local', 'istio-system'))).toEqual(
+      reportedConflict('istio-system'),
     );
   });
 
   it('is reported for mutual TLS to workloads that accept only plaintext', async () => {
     const off = peers('{mtls: {mode: DISABLE}}');
-    const mutual = wide('*.shop.svc.cluster.local').replace('DISABLE', 'ISTIO_MUTUAL');
-    expect(await conflicts(deployment(), service, off, mutual)).toEqual(reported());
+    const mutual = wildcardRule('*.shop.svc.cluster.local').replace('DISABLE', 'ISTIO_MUTUAL');
+    expect(await conflicts(deployment(), service, off, mutual)).toEqual(reportedConflict());
   });
 
   it('is not reported if a narrower rule applies or the wildcard matches no service', async () => {
     const narrower = rule('trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}');
-    expect(await conflicts(deployment(), service, strict, narrower, wide('*.local'))).toEqual([]);
-    const between = wide('*.shop.svc.cluster.local')
+    expect(await conflicts(deployment(), service, strict, narrower, wildcardRule('*.local'))).toEqual([]);
+    const narrowerWildcard = wildcardRule('*.shop.svc.cluster.local')
       .replace('name: wide', 'name: own')
       .replace('DISABLE', 'ISTIO_MUTUAL');
-    expect(await conflicts(deployment(), service, strict, between, wide('*.local'))).toEqual([]);
+    expect(await conflicts(deployment(), service, strict, narrowerWildcard, wildcardRule('*.local'))).toEqual([]);
     // Clients in namespace shop use the rule of their own namespace.
-    expect(await conflicts(deployment(), service, strict, narrower, wide('*.local', 'istio-system'))).toEqual([]);
-    expect(await conflicts(deployment(), service, strict, wide('*.bank.svc.cluster.local'))).toEqual([]);
-    expect(await conflicts(deployment(), service, peers('{mtls: {mode: PERMISSIVE}}'), wide('*.local'))).toEqual([]);
+    expect(await conflicts(deployment(), service, strict, narrower, wildcardRule('*.local', 'istio-system'))).toEqual(
+      [],
+    );
+    expect(await conflicts(deployment(), service, strict, wildcardRule('*.bank.svc.cluster.local'))).toEqual([]);
+    expect(
+      await conflicts(deployment(), service, peers('{mtls: {mode: PERMISSIVE}}'), wildcardRule('*.local')),
+    ).toEqual([]);
   });
 
   it('is reported if the narrower rule applies only to selected clients', async () => {
-    const chosen = rule('workloadSelector: {matchLabels: {app: web}}, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}');
-    expect(await conflicts(deployment(), service, strict, chosen, wide('*.local'))).toEqual(reported());
+    const selectingRule = rule(
+      'workloadSelector: {matchLabels: {app: web}}, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}',
+    );
+    expect(await conflicts(deployment(), service, strict, selectingRule, wildcardRule('*.local'))).toEqual(
+      reportedConflict(),
+    );
   });
 });
 

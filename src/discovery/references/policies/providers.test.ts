@@ -32,9 +32,9 @@ it('validate reports a reference to a missing provider, but not to an invalid on
 it('a control plane reports an invalid provider as invalid, not as missing', () => {
   const messages = (provider: string): string[] => {
     const plane = givenPlane(telemetry(provider), { meshConfig });
-    const { pilot_config_warnings: found = {} } = diagnosticsOf(plane.state, []);
-    const ofObjects = Object.values(found).filter(({ objects }) => objects?.[0] !== 'MeshConfig//mesh');
-    return ofObjects.map(({ code, message }) => `${code} ${message}`);
+    const { pilot_config_warnings: warnings = {} } = diagnosticsOf(plane.state, []);
+    const objectWarnings = Object.values(warnings).filter(({ objects }) => objects?.[0] !== 'MeshConfig//mesh');
+    return objectWarnings.map(({ code, message }) => `${code} ${message}`);
   };
   expect(messages('broken')).toEqual([
     expect.stringMatching(/^PROVIDER_NOT_FOUND .*provider broken of the mesh configuration is invalid and ignored/),
@@ -74,14 +74,14 @@ describe('validate of the mesh configuration', () => {
     const meshFile = { file: 'mesh', text: meshConfig };
     const settings = { mesh, hasMeshConfig: true, meshFile, scopesGateways: false, domain: 'cluster.local' };
     const { problems } = await validateFiles([], [{ file: 'a.yaml', text: objects }], undefined, settings);
-    const ofMesh = problems.filter(({ file }) => file === 'mesh');
+    const meshProblems = problems.filter(({ file }) => file === 'mesh');
     const plane = givenPlane(objects, { meshConfig });
-    const { pilot_config_warnings: found = {} } = diagnosticsOf(plane.state, []);
-    const served = Object.values(found).filter(({ objects: [key] = [] }) => key === 'MeshConfig//mesh');
-    expect(served.map(({ code, message }) => [code, message])).toEqual(
-      ofMesh.map(({ code, message }) => [code, expect.stringContaining(message)]),
+    const { pilot_config_warnings: warnings = {} } = diagnosticsOf(plane.state, []);
+    const meshWarnings = Object.values(warnings).filter(({ objects: [key] = [] }) => key === 'MeshConfig//mesh');
+    expect(meshWarnings.map(({ code, message }) => [code, message])).toEqual(
+      meshProblems.map(({ code, message }) => [code, expect.stringContaining(message)]),
     );
-    return ofMesh.map(({ code, line, field }) => `${line} ${code} ${field}`);
+    return meshProblems.map(({ code, line, field }) => `${line} ${code} ${field}`);
   }
 
   it.each([

@@ -20,27 +20,29 @@ const policy = (rule: string, action = 'DENY'): string =>
 
 async function reports(yaml: string): Promise<{ readonly codes: string[]; readonly messages: string }> {
   const { problems } = await validateFiles([], [{ file: 'a.yaml', text: yaml }]);
-  const found = problems.filter(({ code = '' }) => ['RULE_NEEDS_HTTP', 'SERVICE_PORT_IN_POLICY'].includes(code));
+  const requestProblems = problems.filter(({ code = '' }) =>
+    ['RULE_NEEDS_HTTP', 'SERVICE_PORT_IN_POLICY'].includes(code),
+  );
   return {
-    codes: found.map(({ code, field }) => `${code} ${field}`),
-    messages: found.map(({ message }) => message).join(),
+    codes: requestProblems.map(({ code, field }) => `${code} ${field}`),
+    messages: requestProblems.map(({ message }) => message).join(),
   };
 }
 
 const tcp = '{name: tcp-data, port: 9000}';
 const http = '{name: http, port: 80, targetPort: 8080}';
 const paths = '{to: [{operation: {paths: [/admin]}}]}';
-const reported = ['RULE_NEEDS_HTTP spec.rules[0]'];
+const reportedErrors = ['RULE_NEEDS_HTTP spec.rules[0]'];
 
 it.each([
-  ['paths of a TCP workload', [tcp], paths, reported],
-  ['a token of a TCP workload', [tcp], '{from: [{source: {requestPrincipals: ["*"]}}]}', reported],
-  ['a header condition of a TCP workload', [tcp], '{when: [{key: "request.headers[x]", values: [y]}]}', reported],
+  ['paths of a TCP workload', [tcp], paths, reportedErrors],
+  ['a token of a TCP workload', [tcp], '{from: [{source: {requestPrincipals: ["*"]}}]}', reportedErrors],
+  ['a header condition of a TCP workload', [tcp], '{when: [{key: "request.headers[x]", values: [y]}]}', reportedErrors],
   [
     'paths at the TCP port of a workload with an HTTP port',
     [tcp, http],
     '{to: [{operation: {paths: [/a], ports: ["9000"]}}]}',
-    reported,
+    reportedErrors,
   ],
   ['paths of a workload with a TCP and an HTTP port', [tcp, http], paths, []],
   ['paths of a workload whose protocol is detected', ['{name: data, port: 9000}'], paths, []],
@@ -55,7 +57,7 @@ it('validate reports that an ALLOW rule allows no connection and a DENY rule rej
 });
 
 const port = (number: number): string => policy(`{to: [{operation: {ports: ["${number}"]}}]}`);
-const named = '{name: http, port: 80, targetPort: web}';
+const namedPort = '{name: http, port: 80, targetPort: web}';
 const fault = ['SERVICE_PORT_IN_POLICY spec.rules[0].to[0].operation.ports[0]'];
 
 it.each([
@@ -64,11 +66,15 @@ it.each([
   ['a port of neither the Service nor the workload', service(http) + port(7000), []],
   [
     'the port of a Service whose target is the name of a container port',
-    workload('{name: web, containerPort: 8080}') + service(named) + port(80),
+    workload('{name: web, containerPort: 8080}') + service(namedPort) + port(80),
     fault,
   ],
-  ['the number of that container port', workload('{name: web, containerPort: 8080}') + service(named) + port(8080), []],
-  ['the port of a Service whose named target is not known', service(named) + port(80), []],
+  [
+    'the number of that container port',
+    workload('{name: web, containerPort: 8080}') + service(namedPort) + port(8080),
+    [],
+  ],
+  ['the port of a Service whose named target is not known', service(namedPort) + port(80), []],
   ['a port on which a container listens too', workload('{containerPort: 80}') + service(http) + port(80), []],
 ])('validate reports a rule with a Service port that is not a workload port: %s', async (_, yaml, expected) => {
   expect((await reports(yaml)).codes).toEqual(expected);

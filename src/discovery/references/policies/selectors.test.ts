@@ -30,26 +30,26 @@ async function validated(
   yaml: string,
   scopesGateways = false,
 ): Promise<{ warnings: string[]; notes: readonly string[] }> {
-  const about = { ...settings, scopesGateways };
-  const { problems, notes } = await validateFiles([], [{ file: 'a.yaml', text: yaml }], undefined, about);
-  const found = problems.filter(({ code }) => code === 'WORKLOAD_NOT_FOUND');
-  return { warnings: found.map(({ object, field, line }) => `${object} ${field} ${line}`), notes };
+  const validationSettings = { ...settings, scopesGateways };
+  const { problems, notes } = await validateFiles([], [{ file: 'a.yaml', text: yaml }], undefined, validationSettings);
+  const missingWorkloads = problems.filter(({ code }) => code === 'WORKLOAD_NOT_FOUND');
+  return { warnings: missingWorkloads.map(({ object, field, line }) => `${object} ${field} ${line}`), notes };
 }
 
 describe('validate of a Gateway whose selector selects no workload', () => {
-  const lost = ['Gateway shop/g spec.selector 9'];
+  const missingSelector = ['Gateway shop/g spec.selector 9'];
 
   it.each([
     ['a gateway with the label of the charts', deployment('{istio: ingressgateway}', 'istio-system')],
     ['a Pod with the gateway template', deployment('{app: edge}', 'edge', '{inject.istio.io/templates: gateway}')],
   ])('reports the Gateway if the files contain %s', async (_, workload) => {
-    expect((await validated(workload + gateway('{istio: ingresgateway}'))).warnings).toEqual(lost);
+    expect((await validated(workload + gateway('{istio: ingresgateway}'))).warnings).toEqual(missingSelector);
   });
 
   it('reports the Gateway if another Gateway selects a gateway workload', async () => {
     const other = gateway('{app: edge}').replace('name: g,', 'name: other,');
     const { warnings } = await validated(deployment('{app: edge}', 'edge') + gateway('{app: egde}') + other);
-    expect(warnings).toEqual(lost);
+    expect(warnings).toEqual(missingSelector);
   });
 
   it('reports the Gateway if gateways are scoped to their namespace and the workload is in another one', async () => {
@@ -112,7 +112,7 @@ describe('validate of a ServiceEntry with a selector', () => {
 
 describe('a control plane', () => {
   const pod = object('v1', 'Pod', 'p', '{containers: [{name: c, image: x}]}');
-  const found = (yaml: string, labels?: Readonly<Record<string, string>>, meshConfig = ''): string[] => {
+  const warningsOf = (yaml: string, labels?: Readonly<Record<string, string>>, meshConfig = ''): string[] => {
     const plane = givenPlane(yaml, { meshConfig });
     if (labels !== undefined) {
       const metadata = { NAMESPACE: 'edge', LABELS: labels };
@@ -123,15 +123,15 @@ describe('a control plane', () => {
   };
 
   it('reports a Gateway without a Pod or a connected gateway', () => {
-    const lost = ['WORKLOAD_NOT_FOUND Gateway/shop/g spec.selector'];
-    expect(found(pod + gateway('{istio: edge}'))).toEqual(lost);
-    expect(found(pod + gateway('{istio: edge}'), { istio: 'other' })).toEqual(lost);
-    expect(found(pod + gateway('{istio: edge}'), { istio: 'edge' })).toEqual([]);
+    const missingSelector = ['WORKLOAD_NOT_FOUND Gateway/shop/g spec.selector'];
+    expect(warningsOf(pod + gateway('{istio: edge}'))).toEqual(missingSelector);
+    expect(warningsOf(pod + gateway('{istio: edge}'), { istio: 'other' })).toEqual(missingSelector);
+    expect(warningsOf(pod + gateway('{istio: edge}'), { istio: 'edge' })).toEqual([]);
   });
 
   it('does not report a Gateway if Pods of some namespaces are not read', () => {
     const selectors = 'discoverySelectors: [{matchLabels: {mesh: a}}]';
     const labelled = 'apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {mesh: a}}\n---\n';
-    expect(found(labelled + pod + gateway('{istio: edge}'), undefined, selectors)).toEqual([]);
+    expect(warningsOf(labelled + pod + gateway('{istio: edge}'), undefined, selectors)).toEqual([]);
   });
 });

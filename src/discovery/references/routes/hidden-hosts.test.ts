@@ -37,8 +37,8 @@ describe('a destination that is not exported to the namespace of the routes', ()
   });
 
   it('is not reported if it is exported, or if clients of the namespace do not receive the routes', async () => {
-    const exported = service('web') + service('private', { namespace: 'bank', exportTo: '.,shop' });
-    expect(await reports(exported + routes(host))).toEqual([]);
+    const exportedServices = service('web') + service('private', { namespace: 'bank', exportTo: '.,shop' });
+    expect(await reports(exportedServices + routes(host))).toEqual([]);
     expect(await reports(hidden + routes(host, 'hosts: [web], exportTo: [bank]'))).toEqual([]);
     expect(await reports(hidden + routes(host, `hosts: [${host}]`, 'routes'))).toEqual([]);
   });
@@ -71,7 +71,7 @@ describe('the host of jwksUri', () => {
     ['https://keys.shop.svc.cluster.local/jwks', ['PORT_NOT_FOUND spec.jwtRules[0].jwksUri']],
     ['http://keys.shop.svc.cluster.local/jwks', []],
     ['https://keys.example/jwks', []],
-  ])('is reported if its Service or port is missing: %s', async (uri, found) => {
-    expect(await reports(tokens(uri))).toEqual(found);
+  ])('is reported if its Service or port is missing: %s', async (uri, expectedReports) => {
+    expect(await reports(tokens(uri))).toEqual(expectedReports);
   });
 });

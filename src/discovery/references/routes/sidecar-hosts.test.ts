@@ -8,8 +8,8 @@ function object(kind: string, name: string, spec: string, namespace = 'shop'): s
   return `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}\n---\n`;
 }
 
-const service = (name: string, namespace: string, more = ''): string =>
-  object('Service', name, `{clusterIP: 10.0.0.${name.length}, ${more}ports: [{port: 80, name: http}]}`, namespace);
+const service = (name: string, namespace: string, extraSpec = ''): string =>
+  object('Service', name, `{clusterIP: 10.0.0.${name.length}, ${extraSpec}ports: [{port: 80, name: http}]}`, namespace);
 const entry = (host: string, namespace: string, exportTo = '["*"]'): string =>
   object(
     'ServiceEntry',
@@ -42,8 +42,8 @@ describe('an egress host of a Sidecar', () => {
     ['whose service is not exported', 'bank/private.test'],
     ['that is a short name', './web'],
     ['that is a wildcard without matching services', 'shop/*.bank.svc.cluster.local'],
-  ])('is reported as not found: %s', async (_, written) => {
-    expect(await reports(mesh + importing(written))).toEqual({ files: [host], plane: [host] });
+  ])('is reported as not found: %s', async (_, writtenHost) => {
+    expect(await reports(mesh + importing(writtenHost))).toEqual({ files: [host], plane: [host] });
   });
 
   it.each([
@@ -58,8 +58,8 @@ describe('an egress host of a Sidecar', () => {
     ['hosts by a wildcard', './*.test'],
     ['hosts by a wildcard of the cluster', '*/*.bank.svc.cluster.local'],
     ['Services by a wildcard', 'bank/*.local'],
-  ])('is not reported if it selects %s', async (_, written) => {
-    expect(await reports(mesh + importing(`"${written}"`))).toEqual({ files: [], plane: [] });
+  ])('is not reported if it selects %s', async (_, writtenHost) => {
+    expect(await reports(mesh + importing(`"${writtenHost}"`))).toEqual({ files: [], plane: [] });
   });
 
   it('is not reported in the root namespace, because it can be private to some clients', async () => {
@@ -69,8 +69,10 @@ describe('an egress host of a Sidecar', () => {
   });
 
   it('is not reported in files if it can exist in the cluster', async () => {
-    const parts = importing('other/a.other.svc.cluster.local, "*/x.test", "*/*.other.svc.cluster.local", other/y.test');
-    expect((await reports(service('web', 'shop') + parts)).files).toEqual([]);
+    const partialSidecar = importing(
+      'other/a.other.svc.cluster.local, "*/x.test", "*/*.other.svc.cluster.local", other/y.test',
+    );
+    expect((await reports(service('web', 'shop') + partialSidecar)).files).toEqual([]);
   });
 });
 
@@ -80,8 +82,11 @@ describe('an egress listener of a Sidecar', () => {
   const ownHost = './web.shop.svc.cluster.local';
 
   it('is reported if no service of its hosts has its port', async () => {
-    const found = ['PORT_NOT_FOUND spec.egress[0].port.number'];
-    expect(await reports(mesh + importing(ownHost, 'shop', port(81)))).toEqual({ files: found, plane: found });
+    const expectedErrors = ['PORT_NOT_FOUND spec.egress[0].port.number'];
+    expect(await reports(mesh + importing(ownHost, 'shop', port(81)))).toEqual({
+      files: expectedErrors,
+      plane: expectedErrors,
+    });
   });
 
   it.each([

@@ -42,17 +42,17 @@ describe('VirtualService routes at a gateway', () => {
     ['TLS', passthrough, 'tls'],
     ['TLS', terminated, 'tcp'],
     ['TCP', '', 'tcp'],
-  ])('apply at a server with protocol %s {%s} only if they are %s routes', async (protocol, tls, applied) => {
+  ])('apply at a server with protocol %s {%s} only if they are %s routes', async (protocol, tls, appliedProtocol) => {
     for (const list of ['http', 'tls', 'tcp'])
       expect(await unserved(gateway(server(8443, protocol, tls)), routes(list))).toEqual(
-        list === applied ? [] : at(list),
+        list === appliedProtocol ? [] : at(list),
       );
   });
 
   it("apply if one of the host's servers has their protocol", async () => {
-    const [secure, plain] = [server(443, 'HTTPS', passthrough), server(80, 'HTTP')];
-    expect(await unserved(gateway(secure, plain), routes('http'))).toEqual([]);
-    expect(await unserved(gateway(secure, server(80, 'HTTP', '', 'b.test')), routes('http'))).toEqual(at('http'));
+    const [tlsServer, plain] = [server(443, 'HTTPS', passthrough), server(80, 'HTTP')];
+    expect(await unserved(gateway(tlsServer, plain), routes('http'))).toEqual([]);
+    expect(await unserved(gateway(tlsServer, server(80, 'HTTP', '', 'b.test')), routes('http'))).toEqual(at('http'));
   });
 
   it('are not reported if a Gateway is unknown or serves none of their hosts', async () => {
@@ -63,9 +63,9 @@ describe('VirtualService routes at a gateway', () => {
   it('are reported at a match for a port without a matching server', async () => {
     const matching = (port: number): string =>
       object('VirtualService', 'v', `{hosts: [a.test], gateways: [g], http: [{match: [{port: ${port}}], ${to}}]}`);
-    const both = gateway(server(443, 'HTTPS', passthrough), server(80, 'HTTP'));
-    expect(await unserved(both, matching(80))).toEqual([]);
-    expect(await unserved(both, matching(443))).toEqual([
+    const gatewayOfBoth = gateway(server(443, 'HTTPS', passthrough), server(80, 'HTTP'));
+    expect(await unserved(gatewayOfBoth, matching(80))).toEqual([]);
+    expect(await unserved(gatewayOfBoth, matching(443))).toEqual([
       'VirtualService shop/v spec.http[0].match[0].port; Gateway shop/g spec.servers[0]',
     ]);
   });
@@ -82,14 +82,14 @@ describe('VirtualService routes in the mesh', () => {
     ['name: redis', ['tcp']],
     ['name: tls', ['tls']],
     ['name: https', ['tls']],
-  ])('apply to a Service with a port {%s} only if their protocols are among %j', async (port, applied) => {
+  ])('apply to a Service with a port {%s} only if their protocols are among %j', async (port, appliedProtocols) => {
     for (const list of ['http', 'tls', 'tcp']) {
       const expected = [`VirtualService shop/v spec.${list}; Service shop/web spec.ports`];
-      const found = await unserved(
+      const reports = await unserved(
         service(`{port: 80, ${port}}`),
         routes(list, '[mesh]', 'web.shop.svc.cluster.local'),
       );
-      expect(found).toEqual(applied.includes(list) ? [] : expected);
+      expect(reports).toEqual(appliedProtocols.includes(list) ? [] : expected);
     }
   });
 
@@ -107,9 +107,9 @@ describe('VirtualService routes in the mesh', () => {
   });
 
   it('are not reported if they apply at a gateway', async () => {
-    const both = routes('http', '[mesh, g]', 'web.shop.svc.cluster.local');
+    const gatewayAndMeshRoutes = routes('http', '[mesh, g]', 'web.shop.svc.cluster.local');
     const tcp = service('{port: 80, name: tcp}');
     const http = gateway(server(80, 'HTTP', '', '"*"'));
-    expect(await unserved(tcp, http, both)).toEqual([]);
+    expect(await unserved(tcp, http, gatewayAndMeshRoutes)).toEqual([]);
   });
 });

@@ -98,7 +98,9 @@ test("the xDS server serves a client only as a node in the namespace of the clie
       })),
     ),
   );
-  const served = claimedNode.filter((one) => 'identity' in authorize(one, [of('shop')])).map((one) => parseNode(one));
-  const names = served.map((one) => E.isRight(one) && `${one.right.configNamespace}/${one.right.serviceAccount}`);
+  const servedNodes = claimedNode
+    .filter((one) => 'identity' in authorize(one, [of('shop')]))
+    .map((one) => parseNode(one));
+  const names = servedNodes.map((one) => E.isRight(one) && `${one.right.configNamespace}/${one.right.serviceAccount}`);
   expect(new Set(names)).toEqual(new Set(['shop/', 'shop/default']));
 });

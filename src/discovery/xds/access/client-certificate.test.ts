@@ -12,7 +12,7 @@ import { clientCertificate } from './client-certificate.ts';
 const directory = mkdtempSync(join(tmpdir(), 'client-certificate-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-const mine = 'spiffe://cluster.local/ns/shop/sa/cart';
+const ownId = 'spiffe://cluster.local/ns/shop/sa/cart';
 const bank = 'spiffe://cluster.local/ns/bank/sa/vault';
 const authority = createAuthority();
 
@@ -24,15 +24,17 @@ const showing = (raw: Buffer, otherFields: object = {}): CallPeer => ({
 const authenticateNames = (...names: string[]) =>
   clientCertificate().authenticate(showing(derOf(authority.issue(names).certificate)));
 
-const good = {
-  subjectAltName: `critical,URI:${mine}`,
+const goodFields = {
+  subjectAltName: `critical,URI:${ownId}`,
   keyUsage: 'critical,digitalSignature',
   extendedKeyUsage: 'serverAuth,clientAuth',
   basicConstraints: 'critical,CA:FALSE',
 };
 
-function buildCertificate(changes: Partial<typeof good>): Buffer {
-  const lines = Object.entries({ ...good, ...changes }).flatMap(([name, value]) => (value ? `${name}=${value}` : []));
+function buildCertificate(changes: Partial<typeof goodFields>): Buffer {
+  const lines = Object.entries({ ...goodFields, ...changes }).flatMap(([name, value]) =>
+    value ? `${name}=${value}` : [],
+  );
   const config = join(directory, 'config');
   writeFileSync(config, ['[req]', 'distinguished_name=dn', 'x509_extensions=x', '[dn]', '[x]', ...lines].join('\n'));
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', '/dev/null'];
@@ -42,15 +44,15 @@ function buildCertificate(changes: Partial<typeof good>): Buffer {
 
 describe('authentication by client certificate', () => {
   it('uses the URI SAN if there is exactly one, regardless of DNS names', async () => {
-    expect(await authenticateNames(mine)).toEqual({ identities: [mine] });
-    expect(await authenticateNames('x.y', mine)).toEqual({ identities: [mine] });
+    expect(await authenticateNames(ownId)).toEqual({ identities: [ownId] });
+    expect(await authenticateNames('x.y', ownId)).toEqual({ identities: [ownId] });
   });
 
   it.each<[string, string[], string]>([
     ['no URI', ['x.y'], 'one URI SAN, got 0'],
-    ['two workloads', [mine, bank], 'one URI SAN, got 2'],
-    ['the same workload twice', [mine, mine], 'one URI SAN, got 2'],
-    ['a workload and another URI', [mine, 'https://x'], 'one URI SAN, got 2'],
+    ['two workloads', [ownId, bank], 'one URI SAN, got 2'],
+    ['the same workload twice', [ownId, ownId], 'one URI SAN, got 2'],
+    ['a workload and another URI', [ownId, 'https://x'], 'one URI SAN, got 2'],
     ['a URI that contains another one after a comma', [`x, URI:${bank}`], 'start with spiffe://'],
     ['a query in the URI', [`${bank}?x`], 'path must contain only'],
     ['a percent-encoded letter in the URI', ['spiffe://cluster.local/ns/b%61nk/sa/vault'], 'path must contain only'],
@@ -61,7 +63,7 @@ describe('authentication by client certificate', () => {
     expect(await authenticateNames(...names)).toEqual({ failure: expect.stringContaining(reason) });
   });
 
-  it.each<[string, Partial<typeof good>, string]>([
+  it.each<[string, Partial<typeof goodFields>, string]>([
     ['of a CA', { basicConstraints: 'critical,CA:TRUE' }, 'CA:FALSE, got CA:TRUE'],
     ['without a key usage', { keyUsage: '' }, 'keyUsage must be digitalSignature, got none'],
     ['with a key usage that is not critical', { keyUsage: 'digitalSignature' }, 'not critical'],
@@ -81,7 +83,7 @@ describe('authentication by client certificate', () => {
 
   it("accepts certificates as Istio's CA issues them: P-256 with keyEncipherment", async () => {
     const raw = buildCertificate({ keyUsage: 'critical,digitalSignature,keyEncipherment' });
-    expect(await clientCertificate().authenticate(showing(raw))).toEqual({ identities: [mine] });
+    expect(await clientCertificate().authenticate(showing(raw))).toEqual({ identities: [ownId] });
   });
 
   it('rejects a certificate that cannot be parsed', async () => {
@@ -90,10 +92,10 @@ describe('authentication by client certificate', () => {
 
   it('rejects a certificate that expires while the connection is open', async () => {
     const end = Date.parse('2026-11-23T02:05:07Z');
-    const raw = derOf(authority.issue([mine]).certificate);
+    const raw = derOf(authority.issue([ownId]).certificate);
     const authenticateAt = (now: number, valid_to = 'Nov 23 02:05:07 2026 GMT') =>
       clientCertificate(undefined, () => now).authenticate(showing(raw, { valid_to }));
-    expect(await authenticateAt(end + 999)).toEqual({ identities: [mine] });
+    expect(await authenticateAt(end + 999)).toEqual({ identities: [ownId] });
     expect(await authenticateAt(end + 1_000)).toEqual({
       failure: 'the certificate expired on Nov 23 02:05:07 2026 GMT',
     });
@@ -103,8 +105,8 @@ describe('authentication by client certificate', () => {
   it('rejects a certificate that is revoked after being accepted', async () => {
     let isRevoked = false;
     const authenticator = clientCertificate(() => isRevoked);
-    const peer = showing(derOf(authority.issue([mine]).certificate));
-    expect(await authenticator.authenticate(peer)).toEqual({ identities: [mine] });
+    const peer = showing(derOf(authority.issue([ownId]).certificate));
+    expect(await authenticator.authenticate(peer)).toEqual({ identities: [ownId] });
     isRevoked = true;
     expect(await authenticator.authenticate(peer)).toEqual({ failure: 'the certificate is revoked' });
   });

@@ -12,7 +12,7 @@ const now = new Date('2026-11-23T12:00:00Z');
 const seconds = now.getTime() / 1000;
 const { privateKey: trustedKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const { privateKey: otherKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const mine = 'spiffe://cluster.local/ns/shop/sa/cart';
+const ownId = 'spiffe://cluster.local/ns/shop/sa/cart';
 
 async function keysOf(...keys: KeyObject[]) {
   const set = await Promise.all(
@@ -43,7 +43,7 @@ interface Claims {
   readonly jti?: string;
 }
 
-const good: Claims = {
+const goodClaims: Claims = {
   sub: 'system:serviceaccount:shop:cart',
   iss: 'https://issuer',
   aud: 'istio-ca',
@@ -51,7 +51,7 @@ const good: Claims = {
 };
 
 function signed(claims: Claims, key = trustedKey, header: object = {}): Promise<string> {
-  return new SignJWT({ ...good, ...claims }).setProtectedHeader({ alg: 'ES256', kid: 'k0', ...header }).sign(key);
+  return new SignJWT({ ...goodClaims, ...claims }).setProtectedHeader({ alg: 'ES256', kid: 'k0', ...header }).sign(key);
 }
 
 function peerWith(...tokens: string[]): CallPeer {
@@ -70,14 +70,14 @@ async function identify(token: string, changes?: Changes) {
 
 describe('authentication by bearer token', () => {
   it("returns the service account as an identity in the mesh's trust domain", async () => {
-    expect(await identify(await signed({}))).toEqual({ identities: [mine] });
-    expect(await identify(await signed({ aud: ['other', 'istio-ca'] }))).toEqual({ identities: [mine] });
+    expect(await identify(await signed({}))).toEqual({ identities: [ownId] });
+    expect(await identify(await signed({ aud: ['other', 'istio-ca'] }))).toEqual({ identities: [ownId] });
   });
 
   it('accepts a token without a key ID only if it is valid and signed with a key of the issuer', async () => {
     const rule = { keys: await keysOf(otherKey, trustedKey) };
     const unnamed = (claims: Claims, key = trustedKey) => signed(claims, key, { kid: undefined });
-    expect(await identify(await unnamed({}), { rule })).toEqual({ identities: [mine] });
+    expect(await identify(await unnamed({}), { rule })).toEqual({ identities: [ownId] });
     const unknownKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
     expect(await identify(await unnamed({}, unknownKey), { rule })).toEqual({
       failure: 'signature verification failed',
@@ -126,22 +126,22 @@ describe('authentication by bearer token', () => {
     ['revoked', () => signed({ jti: 'x' }), 'is revoked', async () => ({ isRevoked: () => false })],
   ];
 
-  it.each(forged)('rejects a token that is %s', async (_, token, reason, withoutCheck) => {
+  it.each(forged)('rejects a token that is %s', async (_, token, reason, identifyWithoutCheck) => {
     const text = await token();
-    const refused = await identify(text, { isRevoked: (id) => id === 'x' });
-    expect(refused).toEqual({ failure: expect.stringContaining(reason) });
-    expect(await identify(text, await withoutCheck())).toEqual({ identities: [mine] });
+    const refusedResult = await identify(text, { isRevoked: (id) => id === 'x' });
+    expect(refusedResult).toEqual({ failure: expect.stringContaining(reason) });
+    expect(await identify(text, await identifyWithoutCheck())).toEqual({ identities: [ownId] });
   });
 
   it.each<[string, () => Promise<string> | string]>([
-    ['unsigned', () => new UnsecuredJWT({ ...good }).encode()],
+    ['unsigned', () => new UnsecuredJWT({ ...goodClaims }).encode()],
     [
       'signed with the public key as a shared secret',
       () => {
         const secret = new TextEncoder().encode(
           createPublicKey(trustedKey).export({ format: 'pem', type: 'spki' }) as string,
         );
-        return new SignJWT({ ...good }).setProtectedHeader({ alg: 'HS256', kid: 'k0' }).sign(secret);
+        return new SignJWT({ ...goodClaims }).setProtectedHeader({ alg: 'HS256', kid: 'k0' }).sign(secret);
       },
     ],
     [
@@ -164,7 +164,7 @@ describe('authentication by bearer token', () => {
   it.each([0, 59, 60])('accepts a token that becomes valid in %i s, because clocks differ', async (ahead) => {
     const reportNotYetValid = vi.fn();
     expect(await identify(await signed({ nbf: seconds + ahead }), { reportNotYetValid })).toEqual({
-      identities: [mine],
+      identities: [ownId],
     });
     expect(reportNotYetValid).not.toHaveBeenCalled();
   });
@@ -263,7 +263,7 @@ describe('FetchedKeys', () => {
     pass(31_000);
     setResponse(async () => new Response(await keySet('k9', otherKey)));
     expect(await identify(await signed({}, otherKey, { kid: 'k9' }), { rule: { keys } })).toEqual({
-      identities: [mine],
+      identities: [ownId],
     });
     expect(requestedUrls).toHaveLength(2);
   });
@@ -277,10 +277,10 @@ describe('FetchedKeys', () => {
     });
     pass(31_000);
     setResponse(async () => new Response(await keySet('k0', trustedKey)));
-    expect(await identify(token, { rule: { keys } })).toEqual({ identities: [mine] });
+    expect(await identify(token, { rule: { keys } })).toEqual({ identities: [ownId] });
     pass(3_600_000);
     setResponse(() => Promise.reject(new Error('away')));
-    expect(await identify(token, { rule: { keys } })).toEqual({ identities: [mine] });
+    expect(await identify(token, { rule: { keys } })).toEqual({ identities: [ownId] });
   });
 });
 
@@ -293,49 +293,49 @@ describe('authentication by forwarded certificate', () => {
     });
 
   it('accepts the last certificate in the header from configured networks', () => {
-    expect(authenticateHeader(`By=x;URI=${mine}`)).toEqual({ identities: [mine] });
-    expect(authenticateHeader(`URI=spiffe://cluster.local/ns/evil/sa/x,By=y;Hash=z;URI="${mine}"`)).toEqual({
-      identities: [mine],
+    expect(authenticateHeader(`By=x;URI=${ownId}`)).toEqual({ identities: [ownId] });
+    expect(authenticateHeader(`URI=spiffe://cluster.local/ns/evil/sa/x,By=y;Hash=z;URI="${ownId}"`)).toEqual({
+      identities: [ownId],
     });
-    expect(authenticateHeader(`URI=${mine}`, 'fd00::1')).toEqual({ identities: [mine] });
-    expect(authenticateHeader(`URI=${mine}`, '::ffff:10.1.2.3')).toEqual({ identities: [mine] });
+    expect(authenticateHeader(`URI=${ownId}`, 'fd00::1')).toEqual({ identities: [ownId] });
+    expect(authenticateHeader(`URI=${ownId}`, '::ffff:10.1.2.3')).toEqual({ identities: [ownId] });
   });
 
   it('requires an X.509-SVID with the URI if the proxy forwards the certificate itself', () => {
     const authority = createAuthority();
-    const cert = (pem: string): string => `URI=${mine};Cert="${encodeURIComponent(pem)}"`;
-    const issued = authority.issue([mine]).certificate;
-    expect(authenticateHeader(cert(issued))).toEqual({ identities: [mine] });
+    const cert = (pem: string): string => `URI=${ownId};Cert="${encodeURIComponent(pem)}"`;
+    const issuedCertificate = authority.issue([ownId]).certificate;
+    expect(authenticateHeader(cert(issuedCertificate))).toEqual({ identities: [ownId] });
     for (const [value, reason] of [
       [cert(authority.certificate), 'CA:FALSE, got CA:TRUE'],
-      [cert(authority.issue([mine, 'spiffe://cluster.local/ns/a/sa/b']).certificate), 'one URI SAN, got 2'],
+      [cert(authority.issue([ownId, 'spiffe://cluster.local/ns/a/sa/b']).certificate), 'one URI SAN, got 2'],
       [cert(authority.issue(['spiffe://cluster.local/ns/a/sa/b']).certificate), 'different URI'],
-      [`${cert(issued)};Cert="${encodeURIComponent(issued)}"`, 'more than once'],
+      [`${cert(issuedCertificate)};Cert="${encodeURIComponent(issuedCertificate)}"`, 'more than once'],
       [cert('x'), 'no PEM block "CERTIFICATE"'],
-      [`URI=${mine};Cert="%"`, 'URI malformed'],
+      [`URI=${ownId};Cert="%"`, 'URI malformed'],
     ] as const) {
       expect(authenticateHeader(value)).toEqual({ failure: expect.stringContaining(reason) });
     }
   });
 
   it.each<[string, string | string[], string?]>([
-    ['in two headers', [`URI=spiffe://cluster.local/ns/evil/sa/x`, `URI=${mine}`]],
-    ['in the same header twice', [`URI=${mine}`, `URI=${mine}`]],
-    ['with a second URI of another mesh', `URI=${mine};URI=spiffe://other/ns/shop/sa/cart`],
-    ['with a second URI that is not a SPIFFE ID', `URI=https://x;URI=${mine}`],
-    ['with the same workload twice', `URI=${mine};URI=${mine}`],
-    ['with a query', `URI=${mine}?x`],
-    ['from an untrusted address', `URI=${mine}`, '192.168.0.1'],
-    ['from this host', `URI=${mine}`, '127.0.0.1'],
-    ['from this host over IPv6', `URI=${mine}`, '::1'],
+    ['in two headers', [`URI=spiffe://cluster.local/ns/evil/sa/x`, `URI=${ownId}`]],
+    ['in the same header twice', [`URI=${ownId}`, `URI=${ownId}`]],
+    ['with a second URI of another mesh', `URI=${ownId};URI=spiffe://other/ns/shop/sa/cart`],
+    ['with a second URI that is not a SPIFFE ID', `URI=https://x;URI=${ownId}`],
+    ['with the same workload twice', `URI=${ownId};URI=${ownId}`],
+    ['with a query', `URI=${ownId}?x`],
+    ['from an untrusted address', `URI=${ownId}`, '192.168.0.1'],
+    ['from this host', `URI=${ownId}`, '127.0.0.1'],
+    ['from this host over IPv6', `URI=${ownId}`, '::1'],
     ['of another trust domain', 'URI=spiffe://other/ns/shop/sa/cart'],
     ['with a DNS name', 'DNS=cluster.local'],
     ['with a subject', 'Subject="URI=spiffe://cluster.local/ns/shop/sa/cart"'],
-    ['with two workloads', `URI=${mine};URI=spiffe://cluster.local/ns/shop/sa/other`],
-    ['with an unclosed quote', `Subject="x;URI=${mine}`],
-    ['with a URI in a quoted value of another field', `Subject="a\\";URI=${mine}"`],
+    ['with two workloads', `URI=${ownId};URI=spiffe://cluster.local/ns/shop/sa/other`],
+    ['with an unclosed quote', `Subject="x;URI=${ownId}`],
+    ['with a URI in a quoted value of another field', `Subject="a\\";URI=${ownId}"`],
     ['if it is empty', ''],
-    ['if it is too long', `URI=${mine};${'x'.repeat(20_000)}`],
+    ['if it is too long', `URI=${ownId};${'x'.repeat(20_000)}`],
   ])('rejects a header %s', (_, value, host) => {
     expect(authenticateHeader(value, host)).toHaveProperty('failure');
   });

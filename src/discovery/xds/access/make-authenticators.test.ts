@@ -27,9 +27,9 @@ test('the authenticators log one line with a hint when a clock that was set back
   );
   const key = localTokenKey(join(stateDirectory, localTokenFile));
   const order = { namespace: 'shop', serviceAccount: 'cart', audience: 'istio-ca', ttlSeconds: 7_200 };
-  const early = await issueToken(key, order, new Date(Date.now() + hourMs));
+  const earlyToken = await issueToken(key, order, new Date(Date.now() + hourMs));
   for (let i = 0; i < 3; i++) {
-    expect(await localToken!.authenticate(peerWith(early))).toEqual({
+    expect(await localToken!.authenticate(peerWith(earlyToken))).toEqual({
       failure: expect.stringContaining('check the clocks of this host and of the issuer'),
     });
   }

@@ -14,26 +14,29 @@ function reviewer(request: () => Promise<KubernetesObject>) {
 }
 
 const user = { username: 'system:serviceaccount:shop:cart', groups: ['system:serviceaccounts'] };
-const good = { authenticated: true, audiences: ['istio-ca'], user };
+const goodReview = { authenticated: true, audiences: ['istio-ca'], user };
 
 it('TokenReview accepts a complete response', async () => {
-  const result = await reviewer(async () => ({ metadata: { name: '' }, status: good })).authenticate(peer);
+  const result = await reviewer(async () => ({ metadata: { name: '' }, status: goodReview })).authenticate(peer);
   expect(result).toEqual({ identities: ['spiffe://td/ns/shop/sa/cart'] });
 });
 
 it.each<[string, unknown]>([
   ['no status', undefined],
   ['the status null', null],
-  ['a string instead of true', { ...good, authenticated: 'true' }],
-  ['no audiences, like that of a server without audience support', { ...good, audiences: undefined }],
-  ['other audiences', { ...good, audiences: ['istio-ca-2'] }],
-  ['a string instead of a list of audiences', { ...good, audiences: 'istio-ca' }],
-  ['no user', { ...good, user: null }],
-  ['a user whose name has the form of a service account', { ...good, user: { ...user, groups: ['developers'] } }],
-  ['a service account without a namespace', { ...good, user: { ...user, username: 'system:serviceaccount::cart' } }],
+  ['a string instead of true', { ...goodReview, authenticated: 'true' }],
+  ['no audiences, like that of a server without audience support', { ...goodReview, audiences: undefined }],
+  ['other audiences', { ...goodReview, audiences: ['istio-ca-2'] }],
+  ['a string instead of a list of audiences', { ...goodReview, audiences: 'istio-ca' }],
+  ['no user', { ...goodReview, user: null }],
+  ['a user whose name has the form of a service account', { ...goodReview, user: { ...user, groups: ['developers'] } }],
+  [
+    'a service account without a namespace',
+    { ...goodReview, user: { ...user, username: 'system:serviceaccount::cart' } },
+  ],
   [
     'a service account with a path',
-    { ...good, user: { ...user, username: 'system:serviceaccount:shop:cart/../root' } },
+    { ...goodReview, user: { ...user, username: 'system:serviceaccount:shop:cart/../root' } },
   ],
 ])('TokenReview rejects a response with %s', async (_, status) => {
   const result = await reviewer(async () => ({ metadata: { name: '' }, status })).authenticate(peer);
@@ -43,14 +46,14 @@ it.each<[string, unknown]>([
 /** Reviews wait for `gate`. `reviewedTokens` contains the tokens in the order of their reviews. */
 function slowReviewer() {
   const reviewedTokens: string[] = [];
-  const gate = Promise.withResolvers<void>();
+  const reviewGate = Promise.withResolvers<void>();
   const options = { clusters: ['Kubernetes'], audience: 'istio-ca', trustDomain: () => 'td' };
   const one = tokenReview({
     server: {
       request: async ({ body }) => {
         reviewedTokens.push((body as { spec: { token: string } }).spec.token);
-        await gate.promise;
-        return { metadata: { name: '' }, status: good };
+        await reviewGate.promise;
+        return { metadata: { name: '' }, status: goodReview };
       },
     },
     ...options,
@@ -60,12 +63,12 @@ function slowReviewer() {
       ...{ host, address: `${host}:1`, certificate: undefined },
       metadata: (name) => (name === 'authorization' ? [`Bearer ${token}`] : []),
     });
-  return { reviewedTokens, gate, from };
+  return { reviewedTokens, gate: reviewGate, from };
 }
 
 const tokenFor = (account: string, n: number): string =>
   ['{}', JSON.stringify({ sub: `system:serviceaccount:${account}`, n }), 'x']
-    .map((part) => Buffer.from(part).toString('base64url'))
+    .map((segment) => Buffer.from(segment).toString('base64url'))
     .join('.');
 
 it('TokenReview does not delay one address because of a flood of tokens from another', async () => {
@@ -100,7 +103,7 @@ const peerOf = (...clusters: readonly string[]) => ({
 });
 
 const account = (namespace: string) => ({
-  ...good,
+  ...goodReview,
   user: { ...user, username: `system:serviceaccount:${namespace}:cart` },
 });
 
@@ -124,12 +127,12 @@ it('TokenReview queries only the API server of the cluster that the client names
 });
 
 it('TokenReview does not wait for an unresponsive API server of another cluster', async () => {
-  const silent = { request: () => new Promise<never>(() => {}) };
+  const silentServer = { request: () => new Promise<never>(() => {}) };
   const one = tokenReview({
-    server: { request: async () => ({ metadata: { name: '' }, status: good }) },
-    ...{ clusters: ['Kubernetes'], audience: 'istio-ca', trustDomain: () => 'td', remoteServer: () => silent },
+    server: { request: async () => ({ metadata: { name: '' }, status: goodReview }) },
+    ...{ clusters: ['Kubernetes'], audience: 'istio-ca', trustDomain: () => 'td', remoteServer: () => silentServer },
   });
-  const waiting = Array.from({ length: 1_100 }, () => one.authenticate(peerOf('c2')));
-  expect(await waiting.at(-1)).toMatchObject({ isUnavailable: true });
+  const waitingReviews = Array.from({ length: 1_100 }, () => one.authenticate(peerOf('c2')));
+  expect(await waitingReviews.at(-1)).toMatchObject({ isUnavailable: true });
   expect(await one.authenticate(peer)).toEqual({ identities: ['spiffe://td/ns/shop/sa/cart'] });
 });

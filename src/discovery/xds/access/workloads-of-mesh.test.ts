@@ -31,8 +31,8 @@ it.each([
 });
 
 it('workloadsOfMesh keeps the result of an unavailable authenticator', async () => {
-  const away = { name: 'x', authenticate: () => ({ failure: 'away', isUnavailable: true }) };
-  expect(await workloadsOfMesh(away, () => domains).authenticate(peer)).toEqual({
+  const unavailable = { name: 'x', authenticate: () => ({ failure: 'away', isUnavailable: true }) };
+  expect(await workloadsOfMesh(unavailable, () => domains).authenticate(peer)).toEqual({
     failure: 'away',
     isUnavailable: true,
   });

@@ -20,22 +20,22 @@ class Connection extends EventEmitter {
 }
 
 /** @param randoms results of the random source; the last one repeats */
-function given(limits: Partial<ConstructorParameters<typeof AcceptQueue>[0]> = {}, randoms = [0]) {
+function createQueue(limits: Partial<ConstructorParameters<typeof AcceptQueue>[0]> = {}, randoms = [0]) {
   const line = new AcceptQueue<Connection>(
     { ...acceptQueueLimits, spacingMs: 20, maxWaiting: 3, maxTotal: 100, ...limits },
     () => (randoms.length > 1 ? randoms.shift()! : randoms[0]!),
   );
-  const begun: string[] = [];
-  const add = (name: string, group = 'here', begin = () => void begun.push(name)) => {
+  const startedNames: string[] = [];
+  const add = (name: string, group = 'here', onStart = () => void startedNames.push(name)) => {
     const connection = new Connection();
-    const isQueued = line.add(group, connection, begin);
+    const isQueued = line.add(group, connection, onStart);
     return { connection, hasRoom: isQueued };
   };
-  return { line, begun, add };
+  return { line, begun: startedNames, add };
 }
 
 test('AcceptQueue accepts one connection per address at a time, oldest first', () => {
-  const { begun, add } = given();
+  const { begun, add } = createQueue();
   for (const name of ['a', 'b', 'c']) add(name);
   add('x', 'elsewhere');
   expect(begun).toEqual([]);
@@ -46,11 +46,11 @@ test('AcceptQueue accepts one connection per address at a time, oldest first', (
 });
 
 test('AcceptQueue reduces rate and queue length of an address to a quarter for 5 s after a busy connection', () => {
-  const { line, begun, add } = given({ maxWaiting: 8 });
+  const { line, begun, add } = createQueue({ maxWaiting: 8 });
   line.slowDown('busy');
-  const busy = Array.from({ length: 4 }, (_, i) => add(`busy ${i}`, 'busy').connection);
+  const busyConnections = Array.from({ length: 4 }, (_, i) => add(`busy ${i}`, 'busy').connection);
   for (let i = 0; i < 8; i++) add(`quiet ${i}`, 'quiet');
-  expect(busy.filter(({ destroyed }) => !destroyed)).toHaveLength(2);
+  expect(busyConnections.filter(({ destroyed }) => !destroyed)).toHaveLength(2);
   vi.advanceTimersByTime(80);
   expect(begun.filter((name) => name.startsWith('quiet'))).toHaveLength(4);
   expect(begun.filter((name) => name.startsWith('busy'))).toHaveLength(1);
@@ -61,7 +61,7 @@ test('AcceptQueue reduces rate and queue length of an address to a quarter for 5
 });
 
 test('AcceptQueue skips closed connections', () => {
-  const { begun, add } = given();
+  const { begun, add } = createQueue();
   add('a').connection.destroy();
   add('b');
   vi.advanceTimersByTime(20);
@@ -69,21 +69,21 @@ test('AcceptQueue skips closed connections', () => {
 });
 
 test('AcceptQueue closes a random connection when its queue is full', () => {
-  const { begun, add } = given({}, [0.3, 0.99]);
-  const waiting = ['a', 'b', 'c', 'd', 'e'].map((name) => add(name));
-  expect(waiting.map(({ connection }) => connection.destroyed)).toEqual([false, true, false, false, true]);
-  expect(waiting.map(({ hasRoom: isQueued }) => isQueued)).toEqual([true, true, true, true, false]);
+  const { begun, add } = createQueue({}, [0.3, 0.99]);
+  const waitingEntries = ['a', 'b', 'c', 'd', 'e'].map((name) => add(name));
+  expect(waitingEntries.map(({ connection }) => connection.destroyed)).toEqual([false, true, false, false, true]);
+  expect(waitingEntries.map(({ hasRoom: isQueued }) => isQueued)).toEqual([true, true, true, true, false]);
   vi.advanceTimersByTime(100);
   expect(begun).toEqual(['a', 'c', 'd']);
 });
 
 test('AcceptQueue limits the total number of waiting connections', () => {
-  const { add } = given({ maxTotal: 2 });
+  const { add } = createQueue({ maxTotal: 2 });
   expect(['a', 'b', 'c'].map((name) => add(name, `of ${name}`).hasRoom)).toEqual([true, true, false]);
 });
 
 test('AcceptQueue closes waiting connections when it is cleared', () => {
-  const { line, begun, add } = given();
+  const { line, begun, add } = createQueue();
   const { connection } = add('a');
   line.clear();
   vi.advanceTimersByTime(100);
@@ -94,8 +94,8 @@ test('AcceptQueue closes waiting connections when it is cleared', () => {
 });
 
 test('AcceptQueue reports an error in the setup of a connection, and accepts further connections', async () => {
-  const caught = uncaughtErrors();
-  const { begun, add } = given();
+  const caughtErrors = uncaughtErrors();
+  const { begun, add } = createQueue();
   add('broken', 'here', () => {
     throw new Error('a bug');
   });
@@ -106,5 +106,5 @@ test('AcceptQueue reports an error in the setup of a connection, and accepts fur
   vi.advanceTimersByTime(20);
   expect(begun).toEqual(['x', 'a']);
   await Promise.resolve();
-  expect(caught.map(({ error }) => String(error))).toEqual(['Error: a bug']);
+  expect(caughtErrors.map(({ error }) => String(error))).toEqual(['Error: a bug']);
 });

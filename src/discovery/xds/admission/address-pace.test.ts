@@ -4,13 +4,13 @@ import { AddressPace } from './address-pace.ts';
 const limits = { burst: 100, perSecond: 10, firstHoldMs: 1_000, maxHoldMs: 8_000 };
 const me = '10.0.0.1';
 
-function given() {
+function createPace() {
   const clock = { ms: 0 };
   return { clock, pace: new AddressPace(limits, () => clock.ms) };
 }
 
 test('AddressPace throttles an address that exceeds its budget for 1 s', () => {
-  const { pace, clock } = given();
+  const { pace, clock } = createPace();
   expect(pace.charge(me, 100)).toBe(0);
   expect(pace.isThrottled(me)).toBe(false);
   expect(pace.charge(me, 1)).toBe(1_000);
@@ -21,7 +21,7 @@ test('AddressPace throttles an address that exceeds its budget for 1 s', () => {
 });
 
 test('AddressPace restores a budget gradually over time, and immediately by a refund', () => {
-  const { pace, clock } = given();
+  const { pace, clock } = createPace();
   pace.charge(me, 100);
   clock.ms += 2_000;
   expect(pace.charge(me, 20)).toBe(0);
@@ -31,7 +31,7 @@ test('AddressPace restores a budget gradually over time, and immediately by a re
 });
 
 test('AddressPace doubles the throttling duration up to a limit, and resets it after a quiet period', () => {
-  const { pace, clock } = given();
+  const { pace, clock } = createPace();
   const holds: number[] = [];
   for (let i = 0; i < 6; i++) {
     const ms = pace.charge(me, 101);
@@ -44,7 +44,7 @@ test('AddressPace doubles the throttling duration up to a limit, and resets it a
 });
 
 test('AddressPace does not extend throttling for events while an address is throttled', () => {
-  const { pace, clock } = given();
+  const { pace, clock } = createPace();
   pace.charge(me, 101);
   clock.ms += 500;
   for (let i = 0; i < 1_000; i++) expect(pace.charge(me, 10)).toBe(0);
@@ -53,7 +53,7 @@ test('AddressPace does not extend throttling for events while an address is thro
 });
 
 test('AddressPace limits the number of remembered addresses', () => {
-  const { pace } = given();
+  const { pace } = createPace();
   for (let i = 0; i < 30_000; i++) pace.charge(`a${i}`, 101);
   expect([pace.isThrottled('a9999'), pace.isThrottled('a10000')]).toEqual([false, true]);
 });

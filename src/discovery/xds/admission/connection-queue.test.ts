@@ -13,45 +13,45 @@ const options: ConnectionQueueOptions = {
 const noLimitMs = 600_000;
 
 let server: Server;
-let accepted: Socket[];
+let acceptedSockets: Socket[];
 const clients: Socket[] = [];
 
 beforeEach(async () => {
-  accepted = [];
+  acceptedSockets = [];
   server = createServer({ pauseOnConnect: true }, (socket) => {
     socket.on('error', () => {});
-    accepted.push(socket);
+    acceptedSockets.push(socket);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
 });
 
 afterEach(() => {
-  for (const socket of [...clients.splice(0), ...accepted]) socket.destroy();
+  for (const socket of [...clients.splice(0), ...acceptedSockets]) socket.destroy();
   server.close();
 });
 
 /** @returns both ends of a new connection */
-async function connected(hello = ''): Promise<{ client: Socket; socket: Socket }> {
+async function connectPair(hello = ''): Promise<{ client: Socket; socket: Socket }> {
   const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
   clients.push(client);
-  const count = accepted.length;
+  const count = acceptedSockets.length;
   if (hello !== '') client.write(hello);
-  await eventually('the connection is accepted', () => accepted.length > count);
-  return { client, socket: accepted[count]! };
+  await eventually('the connection is accepted', () => acceptedSockets.length > count);
+  return { client, socket: acceptedSockets[count]! };
 }
 
 /** Adds a client that has sent its first bytes. */
 async function addReady(
   queue: ConnectionQueue,
   group: string,
-  begin: () => void,
+  onStart: () => void,
 ): Promise<{ client: Socket; socket: Socket }> {
-  const pair = await connected('hello');
+  const pair = await connectPair('hello');
   let hasBegun = false;
   const waitingBefore = queue.waiting;
   queue.add(group, pair.socket, () => {
     hasBegun = true;
-    begin();
+    onStart();
   });
   await eventually('the first bytes have arrived', () => hasBegun || queue.waiting > waitingBefore);
   return pair;
@@ -59,18 +59,18 @@ async function addReady(
 
 test('ConnectionQueue sets up connections in order, at most one per slot at a time', async () => {
   const queue = new ConnectionQueue(options, 2, noLimitMs);
-  const begun: number[] = [];
+  const startedNumbers: number[] = [];
   const sockets: Socket[] = [];
-  for (let i = 0; i < 5; i++) sockets.push((await addReady(queue, 'one', () => void begun.push(i))).socket);
-  expect([begun, queue.waiting, queue.isFull]).toEqual([[0, 1], 3, true]);
+  for (let i = 0; i < 5; i++) sockets.push((await addReady(queue, 'one', () => void startedNumbers.push(i))).socket);
+  expect([startedNumbers, queue.waiting, queue.isFull]).toEqual([[0, 1], 3, true]);
   queue.setUpCompleted(sockets[1]!);
   queue.setUpCompleted(sockets[1]!);
-  await eventually('the third connection begins', () => begun.length === 3);
+  await eventually('the third connection begins', () => startedNumbers.length === 3);
   sockets[0]!.destroy();
-  await eventually('a closed connection releases its slot', () => begun.length === 4);
+  await eventually('a closed connection releases its slot', () => startedNumbers.length === 4);
   queue.setSlots(3);
-  await eventually('a slot more lets the last connection begin', () => begun.length === 5);
-  expect(begun).toEqual([0, 1, 2, 3, 4]);
+  await eventually('a slot more lets the last connection begin', () => startedNumbers.length === 5);
+  expect(startedNumbers).toEqual([0, 1, 2, 3, 4]);
 });
 
 test('ConnectionQueue assigns no slot to a silent client, and closes its connection after a timeout', async () => {
@@ -80,12 +80,12 @@ test('ConnectionQueue assigns no slot to a silent client, and closes its connect
     1,
     noLimitMs,
   );
-  const begun: string[] = [];
-  const silent = await connected();
-  queue.add('one', silent.socket, () => void begun.push('silent'));
-  await addReady(queue, 'two', () => void begun.push('other'));
-  expect(begun).toEqual(['other']);
-  await eventually('the silent connection is closed', () => silent.socket.destroyed && queue.size === 0);
+  const startedNames: string[] = [];
+  const silentPair = await connectPair();
+  queue.add('one', silentPair.socket, () => void startedNames.push('silent'));
+  await addReady(queue, 'two', () => void startedNames.push('other'));
+  expect(startedNames).toEqual(['other']);
+  await eventually('the silent connection is closed', () => silentPair.socket.destroyed && queue.size === 0);
   expect(expired).toEqual([]);
 });
 
@@ -100,64 +100,64 @@ test('ConnectionQueue closes and reports a connection that waits too long for a 
 
 test('ConnectionQueue frees the slot of an unfinished handshake after a timeout', async () => {
   const queue = new ConnectionQueue(options, 1, 50);
-  const begun: string[] = [];
-  for (const name of ['first', 'second']) await addReady(queue, 'one', () => void begun.push(name));
-  await eventually('both handshakes have begun', () => begun.length === 2);
-  expect(begun).toEqual(['first', 'second']);
+  const startedNames: string[] = [];
+  for (const name of ['first', 'second']) await addReady(queue, 'one', () => void startedNames.push(name));
+  await eventually('both handshakes have begun', () => startedNames.length === 2);
+  expect(startedNames).toEqual(['first', 'second']);
 });
 
 test('ConnectionQueue removes a client that disconnects while waiting', async () => {
   let isOpen = false;
   const queue = new ConnectionQueue({ ...options, isOpen: () => isOpen }, 1, noLimitMs);
-  const begun: string[] = [];
-  const closed = await addReady(queue, 'one', () => void begun.push('closed'));
-  await addReady(queue, 'one', () => void begun.push('open'));
-  closed.client.end();
+  const startedNames: string[] = [];
+  const closedPair = await addReady(queue, 'one', () => void startedNames.push('closed'));
+  await addReady(queue, 'one', () => void startedNames.push('open'));
+  closedPair.client.end();
   await eventually('the connection has left', () => queue.size === 1);
   isOpen = true;
   queue.wake();
-  await eventually('the other handshake begins', () => begun.length > 0);
-  expect(begun).toEqual(['open']);
+  await eventually('the other handshake begins', () => startedNames.length > 0);
+  expect(startedNames).toEqual(['open']);
 });
 
 test('ConnectionQueue alternates between addresses, and assigns three of four slots to addresses with known nodes', async () => {
   let isOpen = false;
-  const isKnown = (group: string): boolean => group === 'known';
-  const queue = new ConnectionQueue({ ...options, isOpen: () => isOpen, isKnown }, 10);
-  const begun: string[] = [];
+  const isKnownGroup = (group: string): boolean => group === 'known';
+  const queue = new ConnectionQueue({ ...options, isOpen: () => isOpen, isKnown: isKnownGroup }, 10);
+  const startedNames: string[] = [];
   const names = ['many 1', 'many 2', 'many 3', 'one 1', ...[1, 2, 3, 4].map((i) => `known ${i}`)];
   for (const name of names) {
-    await addReady(queue, name.split(' ')[0]!, () => void begun.push(name));
+    await addReady(queue, name.split(' ')[0]!, () => void startedNames.push(name));
   }
   isOpen = true;
   queue.wake();
-  await eventually('all have begun', () => begun.length === names.length);
-  expect(begun).toEqual(['known 1', 'known 2', 'known 3', 'many 1', 'known 4', 'one 1', 'many 2', 'many 3']);
+  await eventually('all have begun', () => startedNames.length === names.length);
+  expect(startedNames).toEqual(['known 1', 'known 2', 'known 3', 'many 1', 'known 4', 'one 1', 'many 2', 'many 3']);
 });
 
 test('ConnectionQueue starts handshakes of other addresses while one address has many unfinished handshakes', async () => {
   const queue = new ConnectionQueue({ ...options, maxPerAddress: 100, maxTotal: 200 }, 4, 50);
-  const begun: string[] = [];
-  for (let i = 0; i < 100; i++) await addReady(queue, 'hostile', () => void begun.push('hostile'));
-  const waitingBefore = begun.length;
-  await addReady(queue, 'other', () => void begun.push('other'));
-  await eventually('the other handshake begins', () => begun.includes('other'));
+  const startedNames: string[] = [];
+  for (let i = 0; i < 100; i++) await addReady(queue, 'hostile', () => void startedNames.push('hostile'));
+  const waitingBefore = startedNames.length;
+  await addReady(queue, 'other', () => void startedNames.push('other'));
+  await eventually('the other handshake begins', () => startedNames.includes('other'));
   // Each of the two addresses may start at most one more connection.
-  expect(begun.indexOf('other') - waitingBefore).toBeLessThanOrEqual(2);
+  expect(startedNames.indexOf('other') - waitingBefore).toBeLessThanOrEqual(2);
 });
 
 test('ConnectionQueue limits connections per address and in total', async () => {
   const queue = new ConnectionQueue({ ...options, isOpen: () => false, maxPerAddress: 2, maxTotal: 3 }, 1);
   const add = async (group: string): Promise<boolean> => {
-    const { socket } = await connected('hello');
+    const { socket } = await connectPair('hello');
     const waitingBefore = queue.waiting;
     const isAdded = queue.add(group, socket, () => {});
     if (isAdded) await eventually('the first bytes have arrived', () => queue.waiting > waitingBefore);
     return isAdded;
   };
-  const added: boolean[] = [];
-  for (const group of ['one', 'one', 'one', 'two', 'three']) added.push(await add(group));
-  expect([added, queue.size]).toEqual([[true, true, false, true, false], 3]);
+  const addResults: boolean[] = [];
+  for (const group of ['one', 'one', 'one', 'two', 'three']) addResults.push(await add(group));
+  expect([addResults, queue.size]).toEqual([[true, true, false, true, false], 3]);
   queue.clear();
   expect([queue.size, queue.waiting]).toEqual([0, 0]);
 });
@@ -165,13 +165,13 @@ test('ConnectionQueue limits connections per address and in total', async () => 
 test('ConnectionQueue closes a silent connection at the limit of an address or, for a new address, at the total limit', async () => {
   const queue = new ConnectionQueue({ ...options, maxPerAddress: 2, maxTotal: 2 }, 1);
   const sockets: Socket[] = [];
-  const added: boolean[] = [];
+  const addResults: boolean[] = [];
   for (const group of ['one', 'one', 'one', 'two', 'one']) {
-    const { socket } = await connected();
+    const { socket } = await connectPair();
     sockets.push(socket);
-    added.push(queue.add(group, socket, () => {}));
+    addResults.push(queue.add(group, socket, () => {}));
   }
-  expect(added).toEqual([true, true, true, true, false]);
+  expect(addResults).toEqual([true, true, true, true, false]);
   expect(sockets.map(({ destroyed }) => destroyed)).toEqual([true, true, false, false, true]);
 });
 
@@ -201,22 +201,25 @@ test.each([
   { address: 'an address with known nodes', name: 'known', heldBytes: 80_000 },
 ])('ConnectionQueue does not read from $address while many first bytes are buffered', async ({ name, heldBytes }) => {
   let isOpen = false;
-  const isKnown = (group: string): boolean => group === 'known';
-  const queue = new ConnectionQueue({ ...options, isOpen: () => isOpen, isKnown, maxTotalBytes: 100_000 }, 1);
-  const begun: string[] = [];
-  const first = await addReady(queue, 'one', () => void begun.push('first'));
+  const isKnownGroup = (group: string): boolean => group === 'known';
+  const queue = new ConnectionQueue(
+    { ...options, isOpen: () => isOpen, isKnown: isKnownGroup, maxTotalBytes: 100_000 },
+    1,
+  );
+  const startedNames: string[] = [];
+  const first = await addReady(queue, 'one', () => void startedNames.push('first'));
   first.socket.unshift(Buffer.alloc(heldBytes));
   first.client.write('more');
   await eventually('the bytes are counted', () => first.socket.readableLength > heldBytes + 'hello'.length);
-  const second = await connected('hello');
-  queue.add(name, second.socket, () => void begun.push('second'));
+  const secondPair = await connectPair('hello');
+  queue.add(name, secondPair.socket, () => void startedNames.push('second'));
   // Another address with known nodes is still read below three quarters of the limit.
-  if (name === 'unknown') await addReady(queue, 'known', () => void begun.push('known'));
+  if (name === 'unknown') await addReady(queue, 'known', () => void startedNames.push('known'));
   else await new Promise((resolve) => setTimeout(resolve, 100));
-  expect([second.socket.readableLength, second.socket.destroyed, begun]).toEqual([0, false, []]);
+  expect([secondPair.socket.readableLength, secondPair.socket.destroyed, startedNames]).toEqual([0, false, []]);
   isOpen = true;
   queue.wake();
-  await eventually('the second connection begins', () => begun.includes('second'));
+  await eventually('the second connection begins', () => startedNames.includes('second'));
 });
 
 test('ConnectionQueue reads other connections beside many silent ones', async () => {
@@ -225,10 +228,10 @@ test('ConnectionQueue reads other connections beside many silent ones', async ()
     const { port } = server.address() as AddressInfo;
     clients.push(connect(port, '127.0.0.1').on('error', () => {}));
   }
-  await eventually('the connections are accepted', () => accepted.length === 300);
-  for (const socket of accepted) queue.add('silent', socket, () => {});
+  await eventually('the connections are accepted', () => acceptedSockets.length === 300);
+  for (const socket of acceptedSockets) queue.add('silent', socket, () => {});
   let hasBegun = false;
-  queue.add('other', (await connected('hello')).socket, () => (hasBegun = true));
+  queue.add('other', (await connectPair('hello')).socket, () => (hasBegun = true));
   await eventually('the other connection begins', () => hasBegun);
 });
 
@@ -250,14 +253,14 @@ test('ConnectionQueue reports once when connections start waiting, and once when
 });
 
 test('ConnectionQueue continues with other connections after a failed setup', async () => {
-  const caught = uncaughtErrors();
+  const caughtErrors = uncaughtErrors();
   const queue = new ConnectionQueue(options, 1, noLimitMs);
-  const begun: string[] = [];
-  const failed = await addReady(queue, 'one', () => {
+  const startedNames: string[] = [];
+  const failedPair = await addReady(queue, 'one', () => {
     throw new Error('a bug');
   });
-  await eventually('the error is reported', () => caught.length === 1);
-  failed.socket.destroy();
-  await addReady(queue, 'one', () => void begun.push('other'));
-  await eventually('the other one begins', () => begun.length === 1);
+  await eventually('the error is reported', () => caughtErrors.length === 1);
+  failedPair.socket.destroy();
+  await addReady(queue, 'one', () => void startedNames.push('other'));
+  await eventually('the other one begins', () => startedNames.length === 1);
 });

@@ -17,7 +17,7 @@ import { msWithoutQueueing } from '../../../../test/harness/without-queueing.ts'
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 
-const away = '127.0.0.9';
+const floodAddress = '127.0.0.9';
 /** Budget of an unidentified client. */
 const addressPace = { burst: 300, perSecond: 20, firstHoldMs: 10_000 };
 /** More than any flood needs. */
@@ -33,8 +33,13 @@ interface Flood {
 
 const streamOne = frame('headers', flags.endHeaders, 1, requestHeaders());
 const unended = frame('headers', 0, 1, requestHeaders());
-const long = 'v'.repeat(3_900);
-const learnt = frame('headers', flags.endHeaders, 1, Buffer.concat([requestHeaders(), remembered('x-long', long)]));
+const longValue = 'v'.repeat(3_900);
+const learnt = frame(
+  'headers',
+  flags.endHeaders,
+  1,
+  Buffer.concat([requestHeaders(), remembered('x-long', longValue)]),
+);
 const setting = (id: number, value: number): Buffer => Buffer.concat([Buffer.from([0, id]), uint32(value)]);
 
 function times(count: number, bytes: Uint8Array): Buffer {
@@ -84,7 +89,7 @@ const floods: readonly [string, Flood][] = [
   ['empty data frames', { first: streamOne, next: () => times(1_000, frame('data', 0, 1)) }],
   ['headers without end', { first: unended, next: () => times(500, frame('continuation', 0, 1, literal('a', 'b'))) }],
   ['empty continuation frames', { first: unended, next: () => times(500, frame('continuation', 0, 1)) }],
-  ['headers of twelve thousand bytes', { next: opening(...Array.from({ length: 3 }, () => literal('x', long))) }],
+  ['headers of twelve thousand bytes', { next: opening(...Array.from({ length: 3 }, () => literal('x', longValue))) }],
   ['headers of 64 KiB, of a byte each', { first: learnt, next: opening(times(16, indexed(62))) }],
   ['headers of 15 MB, of a byte each', { first: learnt, next: opening(times(4_000, indexed(62))) }],
   [
@@ -98,8 +103,8 @@ const floods: readonly [string, Flood][] = [
     {
       first: frame('headers', flags.endHeaders, 1, requestHeaders(undefined, [literal('grpc-encoding', 'gzip')])),
       next: (n) => {
-        const part = inflating.subarray(n * 16_000, (n + 1) * 16_000);
-        return part.length > 0 ? frame('data', 0, 1, part) : frame('reset', 0, 1, uint32(8));
+        const chunk = inflating.subarray(n * 16_000, (n + 1) * 16_000);
+        return chunk.length > 0 ? frame('data', 0, 1, chunk) : frame('reset', 0, 1, uint32(8));
       },
     },
   ],
@@ -107,15 +112,15 @@ const floods: readonly [string, Flood][] = [
 
 /** Connects again and again until the server resets connections. @returns whether it did */
 async function isThrottled(port: number, { first, next }: Flood): Promise<boolean> {
-  const until = performance.now() + maxMs;
-  let sent = 0;
-  while (sent < maxBytes && performance.now() < until) {
-    const connection = new RawHttp2(port, { localAddress: away });
+  const endMs = performance.now() + maxMs;
+  let sentBytes = 0;
+  while (sentBytes < maxBytes && performance.now() < endMs) {
+    const connection = new RawHttp2(port, { localAddress: floodAddress });
     if (!(await connection.begin())) return true;
     connection.send(first ?? Buffer.alloc(0));
-    for (let n = 0; n < 4_000 && !connection.isOver && sent < maxBytes; n++) {
+    for (let n = 0; n < 4_000 && !connection.isOver && sentBytes < maxBytes; n++) {
       const bytes = next(n);
-      sent += bytes.length;
+      sentBytes += bytes.length;
       await Promise.race([connection.flush(bytes), sleep(500)]);
       if (n % 4 === 0) await sleep(0);
     }
@@ -123,10 +128,10 @@ async function isThrottled(port: number, { first, next }: Flood): Promise<boolea
   }
   // Received data is charged once a second, and a fast machine has sent all of it by then.
   await sleep(1_500);
-  const last = new RawHttp2(port, { localAddress: away });
-  const isTaken = await last.begin();
+  const last = new RawHttp2(port, { localAddress: floodAddress });
+  const isAccepted = await last.begin();
   last.close();
-  return !isTaken;
+  return !isAccepted;
 }
 
 test.for(floods)(

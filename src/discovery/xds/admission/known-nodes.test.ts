@@ -1,31 +1,31 @@
 import { expect, test } from 'vitest';
 import { KnownNodes, type KnownNodesLimits } from './known-nodes.ts';
 
-function given(limits: Partial<KnownNodesLimits> = {}) {
+function createKnownNodes(limits: Partial<KnownNodesLimits> = {}) {
   let now = 0;
-  const known = new KnownNodes(() => now, limits);
+  const knownNodes = new KnownNodes(() => now, limits);
   return {
-    known,
+    known: knownNodes,
     pass: (ms: number) => {
       now += ms;
     },
     /** Simulates a node that connects, acknowledges and disconnects. */
     visit: (node: string, group = 'here') => {
-      known.acknowledged(group, node);
-      known.disconnected(group, node);
+      knownNodes.acknowledged(group, node);
+      knownNodes.disconnected(group, node);
     },
   };
 }
 
 test('KnownNodes lists a node only for the address at which it was served', () => {
-  const { known, visit } = given();
+  const { known, visit } = createKnownNodes();
   visit('a');
   expect([known.has('here', 'a'), known.has('here', 'b'), known.has('there', 'a')]).toEqual([true, false, false]);
   expect([known.hasAny('here'), known.hasAny('there')]).toEqual([true, false]);
 });
 
 test('KnownNodes evicts new IDs before a node that has reconnected', () => {
-  const { known, visit } = given({ maxNew: 10 });
+  const { known, visit } = createKnownNodes({ maxNew: 10 });
   visit('returning');
   visit('returning');
   for (let i = 0; i < 10_000; i++) visit(`new ${i}`);
@@ -35,7 +35,7 @@ test('KnownNodes evicts new IDs before a node that has reconnected', () => {
 });
 
 test('KnownNodes evicts new IDs before a node that has been served for 30 s', () => {
-  const { known, pass, visit } = given({ maxNew: 10 });
+  const { known, pass, visit } = createKnownNodes({ maxNew: 10 });
   known.acknowledged('here', 'served');
   known.acknowledged('here', 'gone');
   known.acknowledged('here', 'just come');
@@ -48,7 +48,7 @@ test('KnownNodes evicts new IDs before a node that has been served for 30 s', ()
 });
 
 test('KnownNodes evicts the least recently seen node first, and connected nodes last', () => {
-  const { known, visit } = given({ maxProven: 3 });
+  const { known, visit } = createKnownNodes({ maxProven: 3 });
   const prove = (node: string) => {
     visit(node);
     known.acknowledged('here', node);
@@ -62,17 +62,17 @@ test('KnownNodes evicts the least recently seen node first, and connected nodes 
 });
 
 test('KnownNodes evicts the least recently seen address above the limit', () => {
-  const { known, visit } = given({ maxAddresses: 2 });
+  const { known, visit } = createKnownNodes({ maxAddresses: 2 });
   for (const group of ['a', 'b', 'a', 'c']) visit('node', group);
   expect(['a', 'b', 'c'].map((group) => known.hasAny(group))).toEqual([true, false, true]);
 });
 
 test('KnownNodes evicts nodes of the largest address above the total limit', () => {
-  const { known, visit } = given({ maxTotal: 100 });
+  const { known, visit } = createKnownNodes({ maxTotal: 100 });
   visit('node', 'small');
   for (let i = 0; i < 1_000; i++) visit(`new ${i}`);
   expect(known.has('small', 'node')).toBe(true);
-  const kept = Array.from({ length: 1_000 }, (_, i) => known.has('here', `new ${i}`)).filter(Boolean).length;
-  expect(kept).toBeGreaterThan(60);
-  expect(kept).toBeLessThanOrEqual(99);
+  const keptCount = Array.from({ length: 1_000 }, (_, i) => known.has('here', `new ${i}`)).filter(Boolean).length;
+  expect(keptCount).toBeGreaterThan(60);
+  expect(keptCount).toBeLessThanOrEqual(99);
 });

@@ -7,89 +7,97 @@ import type { Admitted } from './ads-admission.ts';
 import { KnownNodes } from './known-nodes.ts';
 import { LoadAdmission } from './load-admission.ts';
 
-const ends: (() => void)[] = [];
+const cleanups: (() => void)[] = [];
 
 beforeEach(() => {
   vi.useFakeTimers();
 });
 
 afterEach(() => {
-  for (const end of ends.splice(0)) end();
+  for (const end of cleanups.splice(0)) end();
   vi.useRealTimers();
 });
 
 const newClient: FirstRequest = { nodeId: undefined, isReturning: false };
-const returning: FirstRequest = { nodeId: undefined, isReturning: true };
+const returningClient: FirstRequest = { nodeId: undefined, isReturning: true };
 
-function given(perSecond = 0) {
-  const logged: string[] = [];
+function createAdmission(perSecond = 0) {
+  const loggedEvents: string[] = [];
   const views: AdmissionView[] = [];
   const admission = new LoadAdmission({
     ...{ perSecond, known: new KnownNodes(() => performance.now()), requests: () => 0, proxies: () => 0 },
-    logger: { ...silentLogger, info: (event: string) => void logged.push(event) },
+    logger: { ...silentLogger, info: (event: string) => void loggedEvents.push(event) },
     onMeasured: (view) => void views.push(view),
   });
-  ends.push(() => admission.stop());
-  const begun: string[] = [];
-  const admitted = new Map<string, Admitted>();
+  cleanups.push(() => admission.stop());
+  const startedNames: string[] = [];
+  const admittedStreams = new Map<string, Admitted>();
   let clients = 0;
   /** Each client has its own address. */
-  const open = (name: string, first: FirstRequest = newClient, isTrusted = true): (() => void) =>
+  const openStream = (name: string, first: FirstRequest = newClient, isTrusted = true): (() => void) =>
     admission.admit(
       { peer: `10.0.${++clients >> 8}.${clients & 255}:1`, isTrusted },
       (stream) => {
-        begun.push(name);
-        admitted.set(name, stream);
+        startedNames.push(name);
+        admittedStreams.set(name, stream);
       },
-      () => void begun.push(`${name} refused`),
-      (seen) => queueMicrotask(() => seen(first)),
+      () => void startedNames.push(`${name} refused`),
+      (onFirstRequest) => queueMicrotask(() => onFirstRequest(first)),
     );
   /** New clients take all slots. */
   const fill = (): void => {
-    for (let i = 0; i < initialSlots; i++) open(`new ${i}`);
-    begun.length = 0;
+    for (let i = 0; i < initialSlots; i++) openStream(`new ${i}`);
+    startedNames.length = 0;
   };
-  return { admission, ask: open, fill, begun, admitted, logged, views };
+  return {
+    admission,
+    ask: openStream,
+    fill,
+    begun: startedNames,
+    admitted: admittedStreams,
+    logged: loggedEvents,
+    views,
+  };
 }
 
 test('LoadAdmission admits a returning client with configuration before clients that need the full configuration', async () => {
-  const { ask, fill, begun } = given();
+  const { ask, fill, begun } = createAdmission();
   fill();
   ask('new');
-  ask('returning', returning);
+  ask('returning', returningClient);
   await vi.advanceTimersByTimeAsync(1);
   expect(begun).toEqual(['returning']);
 });
 
 test('LoadAdmission limits returning clients with separate slots', async () => {
-  const { ask, fill, begun } = given();
+  const { ask, fill, begun } = createAdmission();
   fill();
-  for (let i = 0; i <= initialSlots; i++) ask(`returning ${i}`, returning);
+  for (let i = 0; i <= initialSlots; i++) ask(`returning ${i}`, returningClient);
   await vi.advanceTimersByTimeAsync(1);
   expect(begun).toHaveLength(initialSlots);
 });
 
 test('LoadAdmission requires a certificate before it treats a client as returning', async () => {
-  const { ask, fill, begun } = given();
+  const { ask, fill, begun } = createAdmission();
   fill();
-  ask('returning', returning, false);
+  ask('returning', returningClient, false);
   await vi.advanceTimersByTimeAsync(1);
   expect(begun).toEqual([]);
 });
 
 test('LoadAdmission applies a configured rate to returning clients too', async () => {
-  const { ask, begun } = given(1);
+  const { ask, begun } = createAdmission(1);
   ask('first');
-  ask('returning', returning);
+  ask('returning', returningClient);
   await vi.advanceTimersByTimeAsync(900);
   expect(begun).toEqual(['first']);
 });
 
 test('LoadAdmission does not admit a returning client that closes its stream while waiting', async () => {
-  const { ask, fill, begun } = given();
+  const { ask, fill, begun } = createAdmission();
   fill();
-  for (let i = 0; i < initialSlots; i++) ask(`returning ${i}`, returning);
-  const leave = ask('closed', returning);
+  for (let i = 0; i < initialSlots; i++) ask(`returning ${i}`, returningClient);
+  const leave = ask('closed', returningClient);
   await vi.advanceTimersByTimeAsync(1);
   leave();
   await vi.advanceTimersByTimeAsync(5_000);
@@ -97,9 +105,9 @@ test('LoadAdmission does not admit a returning client that closes its stream whi
 });
 
 test('LoadAdmission starts a stream only once if the stream is admitted before its first request', async () => {
-  const { ask, fill, begun, admitted } = given();
+  const { ask, fill, begun, admitted } = createAdmission();
   fill();
-  ask('next', returning);
+  ask('next', returningClient);
   admitted.get('new 0')!.release();
   vi.runAllTicks();
   await vi.advanceTimersByTimeAsync(2_000);
@@ -107,7 +115,7 @@ test('LoadAdmission starts a stream only once if the stream is admitted before i
 });
 
 test('LoadAdmission logs once when clients wait longer than 1 s, and when the wait ends', async () => {
-  const { ask, fill, logged, views } = given();
+  const { ask, fill, logged, views } = createAdmission();
   fill();
   for (let i = 0; i < initialSlots; i++) ask(`late ${i}`);
   expect(logged).toEqual([]);
@@ -123,14 +131,14 @@ test('LoadAdmission logs once when clients wait longer than 1 s, and when the wa
 });
 
 test('LoadAdmission delays new connections while 3,500 streams wait', async () => {
-  const { admission, ask, fill } = given();
+  const { admission, ask, fill } = createAdmission();
   let woken = 0;
   const ports = { waiting: 0, isFull: false, setSlots: () => {}, wake: () => void woken++ };
   admission.setPorts(ports);
   fill();
   const leave = Array.from({ length: 3_500 }, (_, i) => ask(`stream ${i}`));
   expect(admission.setUp.isOpen()).toBe(false);
-  for (const each of leave.slice(0, 10)) each();
+  for (const closeStream of leave.slice(0, 10)) closeStream();
   expect(admission.setUp.isOpen()).toBe(true);
   await vi.advanceTimersByTimeAsync(60);
   expect(woken).toBeGreaterThan(0);

@@ -24,7 +24,7 @@ const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => g
 const cancel = uint32(8);
 const perConnection = 2_000;
 const enhanceYourCalm = 11;
-const away = '127.0.0.9';
+const floodAddress = '127.0.0.9';
 
 interface Flood {
   readonly localAddress?: string;
@@ -34,11 +34,14 @@ interface Flood {
 }
 
 /** @returns the closed connection, and whether the server had accepted it */
-async function floodConnection(port: number, { localAddress = away, tls = false, ...how }: Flood = {}) {
-  const { path = adsPath, resets = true } = how;
+async function floodConnection(
+  port: number,
+  { localAddress = floodAddress, tls = false, ...floodOptions }: Flood = {},
+) {
+  const { path = adsPath, resets = true } = floodOptions;
   const connection = new RawHttp2(port, { localAddress, tls });
   onTestFinished(() => connection.close());
-  const wasTaken = await connection.begin();
+  const wasAccepted = await connection.begin();
   const block = Buffer.concat([requestHeaders(path), literal('x-more', 'y')]);
   for (let i = 0; i < perConnection && !connection.isOver; ) {
     const frames: Buffer[] = [];
@@ -51,20 +54,20 @@ async function floodConnection(port: number, { localAddress = away, tls = false,
   }
   await Promise.race([connection.closed, sleep(300)]);
   connection.close();
-  return { connection, wasTaken };
+  return { connection, wasTaken: wasAccepted };
 }
 
 /** Records the server's reports about unidentified clients. */
 function witness() {
-  const refused: string[] = [];
+  const refusals: string[] = [];
   const lines: string[] = [];
   const throttled = vi.fn();
-  const observer = { connectionRefused: (why: string) => void refused.push(why), addressHeldOff: throttled };
+  const observer = { connectionRefused: (reason: string) => void refusals.push(reason), addressHeldOff: throttled };
   const logger = {
     ...silentLogger,
     warn: (event: string, fields: object = {}) => void lines.push(`${event} ${JSON.stringify(fields)}`),
   };
-  return { refused, lines, throttled, options: { observer, logger } };
+  return { refused: refusals, lines, throttled, options: { observer, logger } };
 }
 
 test.for<[string, Flood]>([
@@ -75,18 +78,18 @@ test.for<[string, Flood]>([
   async ([, flood], { start }) => {
     const { refused, lines, throttled, options } = witness();
     const { port, client, server, source } = await start(options);
-    const neighbour = await subscribed(client());
-    const taken: boolean[] = [];
-    for (let i = 0; i < 40; i++) taken.push((await floodConnection(port, flood)).wasTaken);
-    expect(taken[0]).toBe(true);
-    expect(taken.filter((wasTaken) => wasTaken).length).toBeLessThan(20);
+    const neighbourStream = await subscribed(client());
+    const acceptedFlags: boolean[] = [];
+    for (let i = 0; i < 40; i++) acceptedFlags.push((await floodConnection(port, flood)).wasTaken);
+    expect(acceptedFlags[0]).toBe(true);
+    expect(acceptedFlags.filter((wasAccepted) => wasAccepted).length).toBeLessThan(20);
     expect(refused).toContain('address held off');
     expect(throttled).toHaveBeenCalled();
-    expect(lines.filter((line) => line.includes(away))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes(floodAddress))).toHaveLength(1);
     // Other addresses are not affected.
     source.set(clusterType, 'b');
     server.push(source.change(clusterType));
-    expect((await neighbour.next()).resources).toHaveLength(2);
+    expect((await neighbourStream.next()).resources).toHaveLength(2);
     await subscribed(client());
   },
 );
@@ -94,12 +97,12 @@ test.for<[string, Flood]>([
 test('The xDS server accepts connections from an address when its throttling ends', async ({ start }) => {
   const { port } = await start({ limits: { addressPace: { burst: 100, firstHoldMs: 3_000, maxHoldMs: 3_000 } } });
   await floodConnection(port);
-  const refused = new RawHttp2(port, { localAddress: away });
-  expect(await refused.begin()).toBe(false);
+  const refusedConnection = new RawHttp2(port, { localAddress: floodAddress });
+  expect(await refusedConnection.begin()).toBe(false);
   await sleep(3_100);
-  const taken = new RawHttp2(port, { localAddress: away });
-  onTestFinished(() => taken.close());
-  expect(await taken.begin()).toBe(true);
+  const acceptedConnection = new RawHttp2(port, { localAddress: floodAddress });
+  onTestFinished(() => acceptedConnection.close());
+  expect(await acceptedConnection.begin()).toBe(true);
 });
 
 test('The xDS server throttles silent streams like streams that are reset, with ENHANCE_YOUR_CALM', async ({
@@ -115,7 +118,7 @@ test('The xDS server keeps the streams of nodes at a throttled address, and acce
 }) => {
   const { throttled, options } = witness();
   const { port, client, server, source } = await start(options);
-  const neighbour = await subscribed(client());
+  const neighbourStream = await subscribed(client());
   await eventuallyHolds(() => expect(server.connections()[0]?.watches[0]?.nonceAcked).not.toBe(''));
   let isOver = false;
   const attack = Promise.all(
@@ -127,7 +130,7 @@ test('The xDS server keeps the streams of nodes at a throttled address, and acce
   for (const name of ['b', 'c', 'd']) {
     source.set(clusterType, name);
     server.push(source.change(clusterType));
-    await neighbour.next();
+    await neighbourStream.next();
     // Server, attackers and nodes run in this process.
     expect(await msWithoutQueueing([process.pid], () => subscribed(client()))).toBeLessThan(1_000);
   }
@@ -172,8 +175,8 @@ test('The xDS server throttles an address whose node never acknowledges response
   await stream.next();
   await floodConnection(port, { localAddress: '127.0.0.1' });
   expect(throttled).toHaveBeenCalledOnce();
-  const again = new RawHttp2(port);
-  expect(await again.begin()).toBe(false);
+  const throttledConnection = new RawHttp2(port);
+  expect(await throttledConnection.begin()).toBe(false);
 });
 
 test('The xDS server throttles an address that resets streams on a TLS port', async ({ start }) => {
@@ -182,10 +185,10 @@ test('The xDS server throttles an address that resets streams on a TLS port', as
   const { certificate, privateKey } = createAuthority().issue(['127.0.0.1']);
   const pair = { cert_chain: Buffer.from(certificate), private_key: Buffer.from(privateKey) };
   const { port } = await server.listen('127.0.0.1:0', ServerCredentials.createSsl(null, [pair]));
-  const taken: boolean[] = [];
-  for (let i = 0; i < 20; i++) taken.push((await floodConnection(port, { tls: true })).wasTaken);
-  expect(taken[0]).toBe(true);
-  expect(taken.at(-1)).toBe(false);
+  const acceptedFlags: boolean[] = [];
+  for (let i = 0; i < 20; i++) acceptedFlags.push((await floodConnection(port, { tls: true })).wasTaken);
+  expect(acceptedFlags[0]).toBe(true);
+  expect(acceptedFlags.at(-1)).toBe(false);
   expect(refused).toContain('address held off');
 });
 
@@ -196,7 +199,7 @@ test('The xDS server throttles an address with unfinished TLS handshakes', async
   const pair = { cert_chain: Buffer.from(certificate), private_key: Buffer.from(privateKey) };
   const { port } = await server.listen('127.0.0.1:0', ServerCredentials.createSsl(null, [pair]));
   for (let i = 0; i < 20; i++) {
-    const connection = new RawHttp2(port, { localAddress: away, tls: true });
+    const connection = new RawHttp2(port, { localAddress: floodAddress, tls: true });
     await connection.begin();
     connection.close();
   }

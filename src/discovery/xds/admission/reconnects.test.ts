@@ -23,13 +23,13 @@ test('The xDS server admits all clients while another address leaves its handsha
   const { certificate, privateKey } = authority.issue(['127.0.0.1']);
   const source = new ScriptedSource();
   source.set(clusterType, 'a');
-  const refused: string[] = [];
+  const refusals: string[] = [];
   const views: AdmissionView[] = [];
   const server = createAdsServer({
     ...{ source, logger: silentLogger },
     observer: {
-      connectionRefused: (reason) => void refused.push(reason),
-      streamRefused: () => void refused.push('stream'),
+      connectionRefused: (reason) => void refusals.push(reason),
+      streamRefused: () => void refusals.push('stream'),
       admissionMeasured: (view) => void views.push(view),
     },
   });
@@ -48,14 +48,14 @@ test('The xDS server admits all clients while another address leaves its handsha
     const root = Buffer.from(authority.certificate);
     const streams = await Promise.all(
       Array.from({ length: clients }, () => {
-        const secure = credentials.createSsl(root);
-        const client = new AdsTestClient(port, secure);
+        const tlsCredentials = credentials.createSsl(root);
+        const client = new AdsTestClient(port, tlsCredentials);
         testClients.push(client);
         return subscribed(client);
       }),
     );
     expect(streams).toHaveLength(clients);
-    expect(refused).toEqual([]);
+    expect(refusals).toEqual([]);
     await eventually('no client waits', () => views.at(-1)?.connections === 0 && views.at(-1)?.streams === 0);
   } finally {
     for (const client of testClients) client.close();

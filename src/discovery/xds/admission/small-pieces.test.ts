@@ -14,7 +14,7 @@ interface Decoder {
 }
 const require = createRequire(import.meta.url);
 const { StreamDecoder } = require('@grpc/grpc-js/build/src/stream-decoder.js') as {
-  StreamDecoder: new (most: number) => Decoder;
+  StreamDecoder: new (maxBytes: number) => Decoder;
 };
 
 function frameOf(message: Uint8Array): Buffer {
@@ -49,25 +49,25 @@ test('Joining small pieces yields the same messages however they are split', () 
 });
 
 test('Joining small pieces limits the memory for a message that is received byte by byte', async () => {
-  const held = async (): Promise<number> => {
+  const retainedBytes = async (): Promise<number> => {
     await collectGarbage();
     const { heapUsed, arrayBuffers } = process.memoryUsage();
     return heapUsed + arrayBuffers;
   };
   const decoder = joining();
   decoder.write(frameOf(Buffer.alloc(400_000)).subarray(0, 5));
-  const heldBefore = await held();
+  const heldBefore = await retainedBytes();
   for (let i = 0; i < 300_000; i++) decoder.write(Buffer.allocUnsafe(1));
-  expect((await held()) - heldBefore).toBeLessThan(3_000_000);
+  expect((await retainedBytes()) - heldBefore).toBeLessThan(3_000_000);
   expect(decoder.readPartialMessage.length).toBeLessThan(100);
 });
 
 test('The xDS server joins small pieces in each call', async ({ start }) => {
-  const written = StreamDecoder.prototype.write;
+  const originalWrite = StreamDecoder.prototype.write;
   const joins = new Map<Decoder, boolean>();
   StreamDecoder.prototype.write = function write(this: Decoder, data: Buffer) {
     joins.set(this, Object.hasOwn(this, 'write'));
-    return written.call(this, data);
+    return originalWrite.call(this, data);
   };
   try {
     const { client } = await start();
@@ -82,6 +82,6 @@ test('The xDS server joins small pieces in each call', async ({ start }) => {
     // Decoders of the server and of the client.
     expect([...joins.values()].sort()).toEqual([false, false, false, true, true, true]);
   } finally {
-    StreamDecoder.prototype.write = written;
+    StreamDecoder.prototype.write = originalWrite;
   }
 });

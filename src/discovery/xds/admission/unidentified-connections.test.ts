@@ -26,7 +26,7 @@ async function tcp(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
 }
 
 /** Opens a connection and reads, to detect when the server closes it. */
-async function reading(port: number, localAddress?: string): Promise<Socket> {
+async function openReading(port: number, localAddress?: string): Promise<Socket> {
   return (await tcp(port, localAddress)).resume();
 }
 
@@ -44,17 +44,17 @@ function silentStream(session: ClientHttp2Session): ClientHttp2Stream {
 }
 
 /** The limit allows for a busy machine. By default, a client may be silent for 30 s. */
-async function isClosed(connection: Socket | ClientHttp2Session, withinMs = 25_000): Promise<boolean> {
-  const closed = connection.destroyed ? Promise.resolve(true) : once(connection, 'close').then(() => true);
-  return Promise.race([closed, sleep(withinMs, false)]);
+async function isClosed(connection: Socket | ClientHttp2Session, timeoutMs = 25_000): Promise<boolean> {
+  const closing = connection.destroyed ? Promise.resolve(true) : once(connection, 'close').then(() => true);
+  return Promise.race([closing, sleep(timeoutMs, false)]);
 }
 
 test.for<[string, (port: number) => Promise<Socket | ClientHttp2Session>]>([
-  ['sends nothing', (port) => reading(port)],
+  ['sends nothing', (port) => openReading(port)],
   [
     'sends only a part of its preface',
     async (port) => {
-      const socket = await reading(port);
+      const socket = await openReading(port);
       socket.write('PRI * HTTP/2.0\r\n');
       return socket;
     },
@@ -68,9 +68,9 @@ test.for<[string, (port: number) => Promise<Socket | ClientHttp2Session>]>([
       return session;
     },
   ],
-])('The xDS server closes a connection that %s', async ([, open], { start }) => {
+])('The xDS server closes a connection that %s', async ([, openConnection], { start }) => {
   const { port } = await start({ limits: { unidentified } });
-  const connection = await open(port);
+  const connection = await openConnection(port);
   expect(await isClosed(connection)).toBe(true);
 });
 
@@ -87,7 +87,7 @@ test('The xDS server closes an unfinished TLS handshake', async ({ start }) => {
 test('The xDS server keeps a connection with an identified node', async ({ start }) => {
   const clock = standingClock();
   const { port, client, source, server } = await start({ limits: { unidentified } });
-  const silentConnection = await reading(port);
+  const silentConnection = await openReading(port);
   const stream = await subscribed(client());
   clock.pass(10 * unidentified.silentMs);
   expect(await isClosed(silentConnection)).toBe(true);
@@ -101,30 +101,30 @@ test('The xDS server limits unidentified connections of one address, and accepts
   start,
 }) => {
   const { port, client } = await start({ limits: { unidentified: { maxIdlePerAddress: 20, maxIdleConnections: 30 } } });
-  const crowd: Socket[] = [];
-  for (let i = 0; i < 100; i++) crowd.push(await reading(port, '127.0.0.9'));
-  const left = (): Socket[] => crowd.filter(({ destroyed }) => !destroyed);
-  await eventuallyHolds(() => expect(left().length).toBeLessThanOrEqual(20));
-  expect(left()).toHaveLength(20);
+  const floodSockets: Socket[] = [];
+  for (let i = 0; i < 100; i++) floodSockets.push(await openReading(port, '127.0.0.9'));
+  const openSockets = (): Socket[] => floodSockets.filter(({ destroyed }) => !destroyed);
+  await eventuallyHolds(() => expect(openSockets().length).toBeLessThanOrEqual(20));
+  expect(openSockets()).toHaveLength(20);
   await subscribed(client());
 });
 
 test('The xDS server does not count time in its admission queue as silence of the client', async ({ start }) => {
   const clock = standingClock();
-  let arrived = 0;
+  let arrivedCount = 0;
   const { port, client } = await start({
     limits: { unidentified, streamsPerSecond: 1 },
-    isReady: () => ++arrived > 0,
+    isReady: () => ++arrivedCount > 0,
   });
-  const crowd = await http2(port);
-  silentStream(crowd);
-  await vi.waitFor(() => expect(arrived).toBe(1), { timeout: 60_000, interval: 5 });
+  const floodSession = await http2(port);
+  silentStream(floodSession);
+  await vi.waitFor(() => expect(arrivedCount).toBe(1), { timeout: 60_000, interval: 5 });
   const stream = client().sotw();
   stream.send({ node: givenNode, typeUrl: clusterType });
-  await vi.waitFor(() => expect(arrived).toBe(2), { timeout: 60_000, interval: 5 });
+  await vi.waitFor(() => expect(arrivedCount).toBe(2), { timeout: 60_000, interval: 5 });
   // The connection waits longer than the limit that closes the other one.
   clock.pass(3 * unidentified.silentMs);
-  expect(await isClosed(crowd)).toBe(true);
+  expect(await isClosed(floodSession)).toBe(true);
   clock.pass(1_000);
   await stream.next();
 });
@@ -134,10 +134,10 @@ test('The xDS server processes requests that it read in advance once and in orde
   source.set(endpointType, 'a');
   client().sotw().send({ node: givenNode, typeUrl: clusterType });
   // Exceeds the HTTP/2 flow control window.
-  const large = { ...givenNode, metadata: { text: 'x'.repeat(200_000) } };
+  const largeNode = { ...givenNode, metadata: { text: 'x'.repeat(200_000) } };
   const streams = [1, 2].map(() => client().sotw());
   for (const stream of streams) {
-    stream.send({ node: large, typeUrl: clusterType });
+    stream.send({ node: largeNode, typeUrl: clusterType });
     stream.send({ typeUrl: endpointType, resourceNames: ['a'] });
     stream.halfClose();
   }
@@ -163,40 +163,42 @@ test('The xDS server closes a rejected stream even if the client does not close 
   const streams = [session.request(headers), session.request(headers)];
   for (const stream of streams) stream.on('error', () => {}).resume();
   for (const stream of streams) stream.write(Buffer.from([0, 0, 0, 0, 2, 0x22, 0]));
-  const refused = await Promise.race(streams.map(async (stream) => ({ stream, told: await once(stream, 'response') })));
-  expect(refused.told[0]['grpc-status']).toBe('8');
-  if (!refused.stream.closed) await Promise.race([once(refused.stream, 'close'), sleep(30_000)]);
-  expect([refused.stream.closed, refused.stream.rstCode]).toEqual([true, constants.NGHTTP2_NO_ERROR]);
+  const refusedStream = await Promise.race(
+    streams.map(async (stream) => ({ stream, told: await once(stream, 'response') })),
+  );
+  expect(refusedStream.told[0]['grpc-status']).toBe('8');
+  if (!refusedStream.stream.closed) await Promise.race([once(refusedStream.stream, 'close'), sleep(30_000)]);
+  expect([refusedStream.stream.closed, refusedStream.stream.rstCode]).toEqual([true, constants.NGHTTP2_NO_ERROR]);
 });
 
 test('The xDS server serves a client during 2,000 silent streams from another address', async ({ start }) => {
   const clock = standingClock();
   const holds = (assertion: () => void): Promise<void> => vi.waitFor(assertion, { timeout: 60_000, interval: 5 });
-  let arrived = 0;
+  let arrivedCount = 0;
   let letIn = 0;
   const { port, client } = await start({
     // The burst is so high that the number of streams does not throttle the address.
     limits: { streamsPerSecond: 25, addressPace: { burst: 4_000 } },
-    isReady: () => ++arrived > 0,
+    isReady: () => ++arrivedCount > 0,
     observer: { streamOpened: () => void letIn++ },
   });
   const session = await http2(port, '127.0.0.9');
-  let refused = 0;
+  let refusedCount = 0;
   // On a busy machine, an admitted stream reaches its deadline before all others are rejected.
   const count = (response: Record<string, unknown>): void => {
-    if (Number(response['grpc-status']) === status.RESOURCE_EXHAUSTED) refused++;
+    if (Number(response['grpc-status']) === status.RESOURCE_EXHAUSTED) refusedCount++;
   };
   for (let i = 0; i < 2_000; i++) silentStream(session).once('response', count);
   // One stream is admitted immediately, and as many wait as can be admitted within a second.
-  await holds(() => expect([letIn, refused]).toEqual([1, 1_974]));
-  const served = subscribed(client());
-  await holds(() => expect(arrived).toBe(2_001));
+  await holds(() => expect([letIn, refusedCount]).toEqual([1, 1_974]));
+  const servedStream = subscribed(client());
+  await holds(() => expect(arrivedCount).toBe(2_001));
   for (let turn = 1; turn <= 2; turn++) {
     clock.pass(1_000 / 25);
     await holds(() => expect(letIn).toBe(1 + turn));
   }
-  await served;
-  expect([letIn, refused]).toEqual([3, 1_974]);
+  await servedStream;
+  expect([letIn, refusedCount]).toEqual([3, 1_974]);
 });
 
 test.for<[string, (session: ClientHttp2Session) => void]>([
@@ -214,14 +216,14 @@ test.for<[string, (session: ClientHttp2Session) => void]>([
   const session = await http2(port);
   silentStream(session);
   const code = new Promise<number>((resolve) => session.on('goaway', resolve));
-  let sent = 0;
-  while (!session.closed && !session.destroyed && sent < 30_000) {
+  let sentCount = 0;
+  while (!session.closed && !session.destroyed && sentCount < 30_000) {
     try {
       flood(session);
     } catch {
       break;
     }
-    if (++sent % 5 === 0) await sleep(0);
+    if (++sentCount % 5 === 0) await sleep(0);
   }
   expect(await isClosed(session)).toBe(true);
   expect([constants.NGHTTP2_ENHANCE_YOUR_CALM, constants.NGHTTP2_INTERNAL_ERROR]).toContain(

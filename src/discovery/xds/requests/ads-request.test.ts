@@ -62,8 +62,10 @@ describe('RequestReader', () => {
     const request = { typeUrl: 't', resourceLocators: [{ name: 'x' }] };
     expect(sotw(request).request).toMatchObject({ typeUrl: 't', names: [] });
     // Unknown fields of each wire type.
-    const unknown = Buffer.from([0xa0, 6, 1, 0xa1, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0xa5, 6, 1, 2, 3, 4, 0x22, 1, 0x74]);
-    expect(newReader().sotw(unknown).request.typeUrl).toBe('t');
+    const unknownFields = Buffer.from([
+      0xa0, 6, 1, 0xa1, 6, 1, 2, 3, 4, 5, 6, 7, 8, 0xa5, 6, 1, 2, 3, 4, 0x22, 1, 0x74,
+    ]);
+    expect(newReader().sotw(unknownFields).request.typeUrl).toBe('t');
   });
 
   test('throws for bytes that are no request', () => {
@@ -119,7 +121,7 @@ describe('RequestReader for resource names', () => {
   test('compares names with recent lists of other streams instead of parsing them', () => {
     const lists = new RequestNameLists();
     const orders = Array.from({ length: 8 }, (_, from) => [...names.slice(from), ...names.slice(0, from)]);
-    const requests = orders.map((subscribed) => deltaBytes(subscribed));
+    const requests = orders.map((subscribedNames) => deltaBytes(subscribedNames));
     const costOf = (kinds: number): number =>
       cpuMs(() => {
         for (let i = 0; i < 400; i++) new RequestReader(lists, 1_000_000).delta(requests[i % kinds]!);
@@ -128,17 +130,17 @@ describe('RequestReader for resource names', () => {
   });
 
   test('parses names correctly after arbitrary lists of other streams, including truncated ones', () => {
-    const long = (name: string): string => name.padEnd(300, name);
+    const longName = (name: string): string => name.padEnd(300, name);
     fc.assert(
       fc.property(
-        fc.array(fc.tuple(fc.array(fc.constantFrom('a', 'b', 'bb').map(long), { maxLength: 8 }), fc.boolean())),
+        fc.array(fc.tuple(fc.array(fc.constantFrom('a', 'b', 'bb').map(longName), { maxLength: 8 }), fc.boolean())),
         (sentLists) => {
           const lists = new RequestNameLists();
-          for (const [subscribed, isCut] of sentLists) {
-            const bytes = deltaBytes(subscribed);
+          for (const [subscribedNames, isCut] of sentLists) {
+            const bytes = deltaBytes(subscribedNames);
             const read = () => new RequestReader(lists, 1_000_000).delta(isCut ? bytes.subarray(0, -1) : bytes);
-            if (isCut && subscribed.length > 0) expect(read).toThrow();
-            else if (!isCut) expect(read().request).toMatchObject({ subscribe: [...new Set(subscribed)].sort() });
+            if (isCut && subscribedNames.length > 0) expect(read).toThrow();
+            else if (!isCut) expect(read().request).toMatchObject({ subscribe: [...new Set(subscribedNames)].sort() });
           }
         },
       ),
@@ -161,21 +163,21 @@ describe('RequestReader for resource names', () => {
     const reader = newReader();
     const [a, b] = ['a', 'b'].map((name) => sotwBytes({ resourceNames: [name] }));
     const type = sotwBytes({ typeUrl: 't' });
-    const apart = Buffer.concat([a!, type, b!]);
-    expect(reader.sotw(apart).request).toMatchObject({ typeUrl: 't', names: ['a', 'b'] });
+    const separatedNames = Buffer.concat([a!, type, b!]);
+    expect(reader.sotw(separatedNames).request).toMatchObject({ typeUrl: 't', names: ['a', 'b'] });
     expect(reader.sotw(Buffer.concat([b!, type])).request).toMatchObject({ names: ['b'] });
   });
 
   test('has a linear cost for names in many places of a message', () => {
-    const costOf = (places: number): number => {
-      const piece = (field: number, i: number): Buffer =>
+    const costOf = (nameCount: number): number => {
+      const nameField = (field: number, i: number): Buffer =>
         Buffer.concat([Buffer.from([field, 6]), Buffer.from(`${i}`.padStart(6, 'n'))]);
       const alternating = (names: number, other: number[]): Buffer =>
-        Buffer.concat(Array.from({ length: places }, (_, i) => [piece(names, i), Buffer.from(other)]).flat());
-      const [sentLists, subscribed] = [alternating(0x1a, [0x0a, 0]), alternating(0x1a, [0x22, 1, 0x61])];
-      expect(namesOf(newReader().sotw(sentLists))).toHaveLength(places);
+        Buffer.concat(Array.from({ length: nameCount }, (_, i) => [nameField(names, i), Buffer.from(other)]).flat());
+      const [sentLists, subscribedLists] = [alternating(0x1a, [0x0a, 0]), alternating(0x1a, [0x22, 1, 0x61])];
+      expect(namesOf(newReader().sotw(sentLists))).toHaveLength(nameCount);
       return cpuMs(() => {
-        for (let i = 0; i < 3; i++) [newReader().sotw(sentLists), newReader().delta(subscribed)];
+        for (let i = 0; i < 3; i++) [newReader().sotw(sentLists), newReader().delta(subscribedLists)];
       });
     };
     // If each place were joined with all earlier ones, ten times as many places would cost a hundred times as much.

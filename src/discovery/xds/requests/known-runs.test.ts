@@ -48,7 +48,7 @@ const sentRequest: fc.Arbitrary<SentRequest> = fc.record(
   { requiredKeys: ['list', 'typeUrl', 'versionInfo', 'responseNonce'] },
 );
 
-function encoded({ list, ...request }: SentRequest): Buffer {
+function encodeRequest({ list, ...request }: SentRequest): Buffer {
   return Buffer.from(
     toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { ...request, resourceNames: [...lists[list]!] })),
   );
@@ -61,7 +61,7 @@ function framed(message: Buffer): Buffer {
 }
 
 /** @returns requests read from these pieces, and how many omit their names */
-function readInPieces(pieces: readonly Buffer[]): { requests: ReadRequest[]; omitted: number } {
+function readInPieces(chunks: readonly Buffer[]): { requests: ReadRequest[]; omitted: number } {
   const reader = new RequestReader(new RequestNameLists(), 1_000_000);
   const grpcDecoder = new StreamDecoder(4 * 1024 * 1024);
   const decoder = new KnownRuns(
@@ -70,30 +70,30 @@ function readInPieces(pieces: readonly Buffer[]): { requests: ReadRequest[]; omi
     () => grpcDecoder.readState === 0,
   );
   const requests: ReadRequest[] = [];
-  let omitted = 0;
-  for (const piece of pieces) {
-    for (const message of decoder.write(piece)) {
+  let omittedCount = 0;
+  for (const chunk of chunks) {
+    for (const message of decoder.write(chunk)) {
       const bytes = message.subarray(5);
-      if (omittedFrom(bytes) !== undefined) omitted++;
+      if (omittedFrom(bytes) !== undefined) omittedCount++;
       requests.push(reader.sotw(bytes));
     }
   }
-  return { requests, omitted };
+  return { requests, omitted: omittedCount };
 }
 
-function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
-  const pieces: Buffer[] = [];
+function cutInto(bytes: Buffer, sizes: readonly number[]): Buffer[] {
+  const chunks: Buffer[] = [];
   for (let at = 0, i = 0; at < bytes.length; i++) {
     const size = sizes[i % sizes.length]!;
     // Copied, because the memory may be reused.
-    pieces.push(Buffer.from(bytes.subarray(at, at + size)));
+    chunks.push(Buffer.from(bytes.subarray(at, at + size)));
     at += size;
   }
-  return pieces;
+  return chunks;
 }
 
 test('KnownRuns yields the same requests however these are split', () => {
-  let omitted = 0;
+  let omittedCount = 0;
   fc.assert(
     fc.property(
       fc.array(sentRequest, { minLength: 1, maxLength: 6 }),
@@ -101,33 +101,33 @@ test('KnownRuns yields the same requests however these are split', () => {
       // HTTP/2 messages usually start with a frame.
       fc.boolean(),
       (conversation, sizes, isJoined) => {
-        const messages = conversation.map(encoded);
+        const messages = conversation.map(encodeRequest);
         const reader = new RequestReader(new RequestNameLists(), 1_000_000);
         const expected = messages.map((message) => reader.sotw(message));
         const frames = isJoined ? [Buffer.concat(messages.map(framed))] : messages.map(framed);
-        const read = readInPieces(frames.flatMap((bytes) => cut(bytes, sizes)));
+        const read = readInPieces(frames.flatMap((bytes) => cutInto(bytes, sizes)));
         expect(read.requests).toEqual(expected);
-        omitted += read.omitted;
+        omittedCount += read.omitted;
       },
     ),
     { numRuns: 300 },
   );
-  expect(omitted).toBeGreaterThan(5);
+  expect(omittedCount).toBeGreaterThan(5);
 });
 
 test('KnownRuns omits the names of an ACK that repeats 1,000 names', () => {
   const acknowledgement = (responseNonce: string): Buffer =>
-    framed(encoded({ list: 'all', typeUrl: endpointType, versionInfo: '1', responseNonce }));
+    framed(encodeRequest({ list: 'all', typeUrl: endpointType, versionInfo: '1', responseNonce }));
   // The first request subscribes to new names.
-  const pieces = ['', 'a', 'b'].flatMap((nonce) => cut(acknowledgement(nonce), [16_384]));
-  const { requests, omitted } = readInPieces(pieces);
+  const chunks = ['', 'a', 'b'].flatMap((nonce) => cutInto(acknowledgement(nonce), [16_384]));
+  const { requests, omitted } = readInPieces(chunks);
   expect(requests.map(({ request }) => request.nonce)).toEqual(['', 'a', 'b']);
   expect(omitted).toBe(2);
 });
 
 test('KnownRuns detects that a list extends a known one, and recognizes the new list when it is repeated', () => {
   const piecesOf = (list: string): Buffer[] =>
-    cut(framed(encoded({ list, typeUrl: endpointType, versionInfo: '', responseNonce: '' })), [16_384]);
+    cutInto(framed(encodeRequest({ list, typeUrl: endpointType, versionInfo: '', responseNonce: '' })), [16_384]);
   const { requests, omitted } = readInPieces(['all', 'one more', 'one more'].flatMap(piecesOf));
   expect(requests.map(({ request }) => request.protocol === 'sotw' && request.names.length)).toEqual([
     1_000, 1_001, 1_001,
@@ -136,7 +136,7 @@ test('KnownRuns detects that a list extends a known one, and recognizes the new 
 });
 
 test('KnownRuns passes truncated lists, compressed messages and invalid bytes to the decoder', () => {
-  const first = framed(encoded({ list: 'all', typeUrl: endpointType, versionInfo: '', responseNonce: '' }));
+  const first = framed(encodeRequest({ list: 'all', typeUrl: endpointType, versionInfo: '', responseNonce: '' }));
   const compressed = Buffer.from(first);
   compressed[0] = 1;
   const number = Buffer.concat([Buffer.from([0, 0, 0, 0x40, 0]), Buffer.alloc(0x4000, 0x08)]);

@@ -5,16 +5,16 @@ import { faultOwner, onBehalfOf } from '../../../runtime/fences/fault-owner.ts';
 import { RequestTurns } from './request-turns.ts';
 
 /** Too large to run immediately. */
-const large = 1024 * 1024;
+const largeBytes = 1024 * 1024;
 
-const owner = (name: string, failed: string[] = []) => ({ name, fail: () => void failed.push(name) });
+const owner = (name: string, failedNames: string[] = []) => ({ name, fail: () => void failedNames.push(name) });
 
 describe('RequestTurns after an error in a task', () => {
   test.each([
     ['at once', 0],
-    ['from the queue', large],
+    ['from the queue', largeBytes],
   ])('report an error that is thrown %s and run further tasks of the client', async (_, bytes) => {
-    const caught = uncaughtErrors();
+    const caughtErrors = uncaughtErrors();
     const turns = new RequestTurns();
     const events: string[] = [];
     turns.run(
@@ -26,27 +26,27 @@ describe('RequestTurns after an error in a task', () => {
     );
     turns.run(() => void events.push('another'), bytes);
     await eventually('both have been told', () => events.length === 2);
-    await eventually('it is told of', () => caught.length === 1);
+    await eventually('it is told of', () => caughtErrors.length === 1);
     turns.begin(() => events.push('later') === 0);
     await eventually('others have their turn', () => events.includes('later'));
   });
 
   test('attribute the error to the owner of the task', async () => {
-    const caught = uncaughtErrors();
+    const caughtErrors = uncaughtErrors();
     const turns = new RequestTurns();
-    const failed: string[] = [];
+    const failedNames: string[] = [];
     const owners: (string | undefined)[] = [];
-    onBehalfOf(owner('first', failed), () => turns.run(() => void owners.push(faultOwner()?.name), large));
-    onBehalfOf(owner('second', failed), () =>
+    onBehalfOf(owner('first', failedNames), () => turns.run(() => void owners.push(faultOwner()?.name), largeBytes));
+    onBehalfOf(owner('second', failedNames), () =>
       turns.begin(() => {
         owners.push(faultOwner()?.name);
         throw new Error('a bug');
       }),
     );
-    turns.run(() => void owners.push(faultOwner()?.name), large);
+    turns.run(() => void owners.push(faultOwner()?.name), largeBytes);
     await eventually('all had their turn', () => owners.length === 3);
-    await eventually('it is told of', () => caught.length === 1);
+    await eventually('it is told of', () => caughtErrors.length === 1);
     expect(owners).toEqual(['first', 'second', undefined]);
-    expect(failed).toEqual(['second']);
+    expect(failedNames).toEqual(['second']);
   });
 });

@@ -10,7 +10,7 @@ import { encodeValue } from './encoding.ts';
 const names = Array.from({ length: 1_000 }, (_, i) => `service-${i}`);
 const resource = (name: string, content = ''): EncodedResource => encodeValue('t', Buffer.from(name + content), name);
 const first = new Map(names.map((name) => [name, resource(name)]));
-const second = new Map(first).set('service-7', resource('service-7', '!'));
+const secondSet = new Map(first).set('service-7', resource('service-7', '!'));
 const set = (resources: ReadonlyMap<string, EncodedResource>) => ({ version: 'v', resources });
 
 const order = (fields: Partial<ResponseOrder>): ResponseOrder => ({
@@ -23,58 +23,62 @@ const order = (fields: Partial<ResponseOrder>): ResponseOrder => ({
 });
 
 /** Streams to which all resources were sent. */
-function served(count: number, delta: boolean): SentResources[] {
+function servedStreams(count: number, delta: boolean): SentResources[] {
   return Array.from({ length: count }, () => {
-    const sent = new SentResources(delta);
-    sent.take(order({ all: true }), set(first));
-    return sent;
+    const sentResources = new SentResources(delta);
+    sentResources.take(order({ all: true }), set(first));
+    return sentResources;
   });
 }
 
 test.each([true, false])(
   'SentResources compute a selection and a body once for all streams in the same state (delta %s)',
   (delta) => {
-    const streams = served(500, delta);
+    const streams = servedStreams(500, delta);
     const selections = new Set<ReturnType<SentResources['take']>>();
     const tookMs = cpuMs(() => {
-      for (const sent of streams) selections.add(sent.take(order({ changed: true }), set(second)));
+      for (const sentResources of streams) selections.add(sentResources.take(order({ changed: true }), set(secondSet)));
     });
     expect(selections.size).toBe(1);
     const [selection] = selections;
     expect([...selection!.resources.values()].map(({ name }) => name)).toEqual(['service-7']);
     // Comparing a thousand resources separately for each stream takes far longer.
     expect(tookMs).toBeLessThan(30);
-    const all = new Set(served(3, delta).map((sent) => sent.take(order({ all: true }), set(second))!.resources));
-    expect([...all]).toEqual([second]);
+    const all = new Set(
+      servedStreams(3, delta).map(
+        (sentResources) => sentResources.take(order({ all: true }), set(secondSet))!.resources,
+      ),
+    );
+    expect([...all]).toEqual([secondSet]);
     const bodies = new SharedBodies();
-    expect(bodies.framesOf(second, delta)[0]).toBe(bodies.framesOf(second, delta)[0]);
+    expect(bodies.framesOf(secondSet, delta)[0]).toBe(bodies.framesOf(secondSet, delta)[0]);
   },
 );
 
 test('SentResources select different resources for streams in different states or with different orders', () => {
-  const [one, other] = served(2, true);
+  const [one, other] = servedStreams(2, true);
   one!.forget(['service-9']);
-  const take = (sent: SentResources, fields: Partial<ResponseOrder>): string[] =>
-    [...(sent.take(order({ changed: true, ...fields }), set(second))?.resources.values() ?? [])].map(
+  const takeNames = (sentResources: SentResources, fields: Partial<ResponseOrder>): string[] =>
+    [...(sentResources.take(order({ changed: true, ...fields }), set(secondSet))?.resources.values() ?? [])].map(
       ({ name }) => name,
     );
-  expect(take(one!, {})).toEqual(['service-7', 'service-9']);
-  expect(take(other!, {})).toEqual(['service-7']);
-  expect(take(other!, {})).toEqual([]);
-  expect(take(served(1, true)[0]!, { requested: ['service-1'] })).toEqual(['service-1', 'service-7']);
+  expect(takeNames(one!, {})).toEqual(['service-7', 'service-9']);
+  expect(takeNames(other!, {})).toEqual(['service-7']);
+  expect(takeNames(other!, {})).toEqual([]);
+  expect(takeNames(servedStreams(1, true)[0]!, { requested: ['service-1'] })).toEqual(['service-1', 'service-7']);
 });
 
 test('SentResources send the complete set with a shared body if all resources must be sent again', () => {
-  const [sent] = served(1, true);
-  sent!.forget('all');
-  expect(sent!.take(order({ changed: true }), set(first))?.resources).toBe(first);
-  expect(sent!.count).toBe(1_000);
+  const [sentResources] = servedStreams(1, true);
+  sentResources!.forget('all');
+  expect(sentResources!.take(order({ changed: true }), set(first))?.resources).toBe(first);
+  expect(sentResources!.count).toBe(1_000);
 });
 
 test('SentResources send nothing if only resources without a subscription differ', () => {
-  const sent = new SentResources(false);
+  const sentResources = new SentResources(false);
   const clusterOrder = order({ typeUrl: clusterType, names: ['service-1'] });
   const [a, b] = [new Map([['service-1', first.get('service-1')!]]), new Map([['service-1', first.get('service-1')!]])];
-  sent.take({ ...clusterOrder, all: true }, set(a));
-  expect(sent.take({ ...clusterOrder, changed: true }, set(b))).toBeUndefined();
+  sentResources.take({ ...clusterOrder, all: true }, set(a));
+  expect(sentResources.take({ ...clusterOrder, changed: true }, set(b))).toBeUndefined();
 });

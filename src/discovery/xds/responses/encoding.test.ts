@@ -17,11 +17,11 @@ describe('an encoded resource', () => {
   test('can be decoded from SotW and delta responses', () => {
     const message = clusterWith({ istio: { config: 'x' } });
     const resource = encodeResource(ClusterSchema, message, message.name);
-    const [any] = fromBinary(DiscoveryResponseSchema, resource.sotwFrame).resources;
-    expect(any!.typeUrl).toBe(typeUrl);
-    expect(fromBinary(ClusterSchema, any!.value)).toEqual(message);
-    const [named] = fromBinary(DeltaDiscoveryResponseSchema, resource.deltaFrame).resources;
-    expect(named).toMatchObject({ name: message.name, version: resource.version, resource: any });
+    const [anyResource] = fromBinary(DiscoveryResponseSchema, resource.sotwFrame).resources;
+    expect(anyResource!.typeUrl).toBe(typeUrl);
+    expect(fromBinary(ClusterSchema, anyResource!.value)).toEqual(message);
+    const [namedResource] = fromBinary(DeltaDiscoveryResponseSchema, resource.deltaFrame).resources;
+    expect(namedResource).toMatchObject({ name: message.name, version: resource.version, resource: anyResource });
   });
 
   test('is stored once for both protocols', () => {
@@ -60,15 +60,15 @@ describe('an encoded resource', () => {
 
   test('can continue in shared chunks in both protocols', () => {
     fc.assert(
-      fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (rest) => {
+      fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (chunks) => {
         const [value, version] = [Buffer.from('begin'), 'v'];
-        const resource = encodeValue(typeUrl, value, 'a', { version, rest });
-        const whole = Buffer.concat([value, ...rest]);
+        const resource = encodeValue(typeUrl, value, 'a', { version, rest: chunks });
+        const wholeValue = Buffer.concat([value, ...chunks]);
         const [read] = fromBinary(DeltaDiscoveryResponseSchema, Buffer.concat(frameOf(resource, true))).resources;
         expect(read).toMatchObject({ name: 'a', version, resource: { typeUrl } });
-        const [any] = fromBinary(DiscoveryResponseSchema, Buffer.concat(frameOf(resource, false))).resources;
-        for (const one of [read!.resource!, any!]) expect(whole.equals(one.value)).toBe(true);
-        expect(resource.rest).toBe(rest);
+        const [anyResource] = fromBinary(DiscoveryResponseSchema, Buffer.concat(frameOf(resource, false))).resources;
+        for (const one of [read!.resource!, anyResource!]) expect(wholeValue.equals(one.value)).toBe(true);
+        expect(resource.rest).toBe(chunks);
       }),
     );
   });

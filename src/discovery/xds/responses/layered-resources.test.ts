@@ -14,24 +14,26 @@ const resourceOf = (name: string, version: string): EncodedResource => ({
 });
 const versions = fc.array(fc.tuple(fc.constantFrom(...'abcdef'), fc.constantFrom('1', '2')), { maxLength: 8 });
 const resources = versions.map((pairs) => new Map(pairs.map(([name, version]) => [name, resourceOf(name, version)])));
-const without = fc.subarray([...'abcdef']);
+const nameSubset = fc.subarray([...'abcdef']);
 
 interface Layers {
   readonly overrides: ResourceMap;
   readonly without: readonly string[];
 }
-const layers = fc.record({ overrides: resources, without }).map(({ overrides, without: left }): Layers => {
-  return { overrides, without: left.filter((name) => !overrides.has(name)) };
-});
+const layers = fc
+  .record({ overrides: resources, without: nameSubset })
+  .map(({ overrides, without: removedNames }): Layers => {
+    return { overrides, without: removedNames.filter((name) => !overrides.has(name)) };
+  });
 
-function layered(base: ResourceMap, { overrides, without: left }: Layers): ResourceMap {
-  return LayeredResources.over(base, overrides.values(), left);
+function layered(base: ResourceMap, { overrides, without: removedNames }: Layers): ResourceMap {
+  return LayeredResources.over(base, overrides.values(), removedNames);
 }
 
 /** Plain map with the same content. */
-function plain(base: ResourceMap, { overrides, without: left }: Layers): ResourceMap {
+function plain(base: ResourceMap, { overrides, without: removedNames }: Layers): ResourceMap {
   const map = new Map([...base, ...overrides]);
-  for (const name of left) map.delete(name);
+  for (const name of removedNames) map.delete(name);
   return map;
 }
 
@@ -65,9 +67,9 @@ it('LayeredResources.over returns the base map or the previous map if the result
 it('LayeredResources cause the same responses as plain maps', () => {
   const order = { typeUrl: clusterType, names: '*' as const, all: false, changed: true, requested: [] };
   const sentOf = (delta: boolean, ...maps: readonly ResourceMap[]) => {
-    const sent = new SentResources(delta);
+    const sentResources = new SentResources(delta);
     return maps.map((map) => {
-      const selection = sent.take(order, { version: '1', resources: map });
+      const selection = sentResources.take(order, { version: '1', resources: map });
       const names = selection && [...selection.resources.values()].map(({ name, version }) => `${name} ${version}`);
       return selection && { removed: selection.removed, names: names!.sort() };
     });
@@ -95,13 +97,16 @@ it('LayeredResources with the same base are compared at the cost of their differ
   }
   const names = Array.from({ length: 1_000 }, (_, index) => `cluster-${index}`);
   const previousMap = new Counted(names.map((name) => [name, resourceOf(name, '1')]));
-  const after = new Counted([...previousMap, ['cluster-7', resourceOf('cluster-7', '2')]]);
+  const changedMap = new Counted([...previousMap, ['cluster-7', resourceOf('cluster-7', '2')]]);
   const order = { typeUrl: clusterType, names: '*' as const, all: false, changed: true, requested: [] };
   const streams = Array.from({ length: 50 }, (_, index) => {
     const overrides = [resourceOf(`inbound-${index}`, '1')];
-    const sent = new SentResources(true);
-    sent.take({ ...order, all: true }, { version: '1', resources: LayeredResources.over(previousMap, overrides, []) });
-    return { sent, now: LayeredResources.over(after, overrides, []) };
+    const sentResources = new SentResources(true);
+    sentResources.take(
+      { ...order, all: true },
+      { version: '1', resources: LayeredResources.over(previousMap, overrides, []) },
+    );
+    return { sent: sentResources, now: LayeredResources.over(changedMap, overrides, []) };
   });
   visits = 0;
   for (const { sent, now } of streams) {

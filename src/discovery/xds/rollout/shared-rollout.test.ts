@@ -12,8 +12,8 @@ const removedMs = 20_000;
 
 function twoClients(delta: boolean): { clients: RolloutClient[]; source: ScriptedSource; clock: VirtualClock } {
   const [source, clock] = [new ScriptedSource(), new VirtualClock()];
-  const shared = { source, clock, lists: new RequestNameLists() };
-  const clients = [acknowledgedClient(delta, shared), acknowledgedClient(delta, shared)];
+  const sharedOptions = { source, clock, lists: new RequestNameLists() };
+  const clients = [acknowledgedClient(delta, sharedOptions), acknowledgedClient(delta, sharedOptions)];
   // Each client adds the shared resources. The resources of the second client are the newest.
   for (const client of clients) {
     client.world.push(clusterType, endpointType, routeType);

@@ -65,9 +65,9 @@ test.for(['TLSv1.2', 'TLSv1.3'] as const)(
     const choices = { ...client, minVersion: version, maxVersion: version };
     const first = await visit(port, choices);
     expect(first).toMatchObject({ isServed: true, isResumed: false });
-    const second = await visit(port, choices, first.session);
-    expect(second).toMatchObject({ isServed: true, isResumed: true });
+    const secondVisit = await visit(port, choices, first.session);
+    expect(secondVisit).toMatchObject({ isServed: true, isResumed: true });
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 366 * dayMs });
-    expect(await visit(port, choices, second.session ?? first.session)).toMatchObject({ isServed: false });
+    expect(await visit(port, choices, secondVisit.session ?? first.session)).toMatchObject({ isServed: false });
   },
 );

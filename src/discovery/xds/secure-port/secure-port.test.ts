@@ -5,15 +5,15 @@ import { type SecurePortFlags, securePortOf } from './secure-port.ts';
 const files = { caCertFile: 'ca.pem', tlsCertFile: 'cert.pem', tlsKeyFile: 'key.pem' };
 
 function resolve(flags: SecurePortFlags) {
-  const notes: LogEntry[] = [];
+  const noteEntries: LogEntry[] = [];
   const warnings: LogEntry[] = [];
   const port = securePortOf(flags, {
     hasAuthority: false,
     mayHaveAuthority: false,
-    note: (text) => notes.push(text),
+    note: (text) => noteEntries.push(text),
     warn: (text) => warnings.push(text),
   });
-  return { port, notes, warnings };
+  return { port, notes: noteEntries, warnings };
 }
 
 it('the secure port opens if all three files are configured', () => {
@@ -36,8 +36,8 @@ it('the secure port stays closed without files, with a log line, or with a warni
     notes: [{ event: 'option.securePortDisabled' }],
     warnings: [],
   });
-  const { tlsKeyFile: _, ...two } = files;
-  for (const flags of [two, { secureGRPCAddr: ':15012' }]) {
+  const { tlsKeyFile: _, ...withoutKeyFile } = files;
+  for (const flags of [withoutKeyFile, { secureGRPCAddr: ':15012' }]) {
     expect(resolve(flags)).toMatchObject({ port: undefined, warnings: [{ event: 'option.securePortIncomplete' }] });
   }
 });

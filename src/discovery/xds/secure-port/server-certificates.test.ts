@@ -9,7 +9,7 @@ import type { ServerCertificateFiles } from './secure-port.ts';
 import { readServerCertificate } from './server-certificates.ts';
 
 const authority = createAuthority();
-const issued = authority.issue(['istiod.istio-system.svc']);
+const issuedCertificate = authority.issue(['istiod.istio-system.svc']);
 const now = new Date();
 let root: string;
 let files: ServerCertificateFiles;
@@ -18,14 +18,14 @@ beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'chartpilot-certificate-'));
   files = { caFile: join(root, 'ca'), certificateFile: join(root, 'cert'), keyFile: join(root, 'key') };
   writeFileSync(files.caFile, authority.certificate);
-  writeFileSync(files.certificateFile, issued.certificate);
-  writeFileSync(files.keyFile, issued.privateKey);
+  writeFileSync(files.certificateFile, issuedCertificate.certificate);
+  writeFileSync(files.keyFile, issuedCertificate.privateKey);
 });
 
 afterEach(() => rmSync(root, { recursive: true }));
 
 it('readServerCertificate reads three files', () => {
-  expect(readServerCertificate(files, now).serialNumber).toBe(issued.serialNumber);
+  expect(readServerCertificate(files, now).serialNumber).toBe(issuedCertificate.serialNumber);
 });
 
 it.each(['caFile', 'certificateFile', 'keyFile'] as const)(
@@ -64,11 +64,11 @@ it('readServerCertificate reads consistent files while Kubernetes replaces the d
   try {
     const [caFile, certificateFile, keyFile] = ['ca.crt', 'tls.crt', 'tls.key'].map((name) => join(folder, name));
     const mounted = { caFile: caFile!, certificateFile: certificateFile!, keyFile: keyFile! };
-    const seen = new Set<string>();
-    for (let i = 0; i < 1_000 || (seen.size < versions.length && i < 100_000); i++) {
-      seen.add(readServerCertificate(mounted, now).serialNumber);
+    const seenSerials = new Set<string>();
+    for (let i = 0; i < 1_000 || (seenSerials.size < versions.length && i < 100_000); i++) {
+      seenSerials.add(readServerCertificate(mounted, now).serialNumber);
     }
-    expect(seen.size).toBe(versions.length);
+    expect(seenSerials.size).toBe(versions.length);
   } finally {
     await mount.stop();
   }

@@ -48,8 +48,8 @@ interface Received {
 class Client {
   readonly #stream: SotwStream | DeltaStream;
   readonly #delta: boolean;
-  readonly #received: Received[] = [];
-  #taken = 0;
+  readonly #receivedResponses: Received[] = [];
+  #processedCount = 0;
   /** Subscribed EDS names, and those with an assignment. */
   readonly #subscribedNames = new Set<string>();
   readonly #assigned = new Set<string>();
@@ -60,7 +60,7 @@ class Client {
     const stream = delta ? client.delta() : client.sotw();
     stream.onResponse = (response: { typeUrl: string; nonce: string; resources: readonly object[] }) => {
       const resources = response.resources as readonly { value?: Uint8Array; resource?: { value: Uint8Array } }[];
-      this.#received.push({
+      this.#receivedResponses.push({
         typeUrl: response.typeUrl,
         nonce: response.nonce,
         version: 'versionInfo' in response ? String(response.versionInfo) : '',
@@ -83,9 +83,9 @@ class Client {
     for (let trips = 0; ; trips++) {
       const responses = await this.#untilQuiet(quietMs, 400);
       if (responses.length === 0) throw new Error(`no route configuration after ${trips} round trips`);
-      const done = responses.some(({ typeUrl }) => typeUrl === RDS);
+      const isDone = responses.some(({ typeUrl }) => typeUrl === RDS);
       for (const response of responses) this.#respond(response);
-      if (done) return trips;
+      if (isDone) return trips;
     }
   }
 
@@ -100,13 +100,16 @@ class Client {
   /** Responses since the last call, collected until a pause. Waits several pauses for the first one. */
   async #untilQuiet(quietMs: number, times: number): Promise<Received[]> {
     const deadline = performance.now() + times * quietMs;
-    let seen = -1;
-    while (seen !== this.#received.length || (seen === this.#taken && performance.now() < deadline)) {
-      seen = this.#received.length;
+    let seenCount = -1;
+    while (
+      seenCount !== this.#receivedResponses.length ||
+      (seenCount === this.#processedCount && performance.now() < deadline)
+    ) {
+      seenCount = this.#receivedResponses.length;
       await new Promise((resolve) => setTimeout(resolve, quietMs));
     }
-    const responses = this.#received.slice(this.#taken);
-    this.#taken = this.#received.length;
+    const responses = this.#receivedResponses.slice(this.#processedCount);
+    this.#processedCount = this.#receivedResponses.length;
     return responses;
   }
 
@@ -117,9 +120,9 @@ class Client {
       const endpointNames = clusters
         .filter(({ clusterDiscoveryType: { value } }) => value === Cluster_DiscoveryType.EDS)
         .map(({ name }) => name);
-      const added = endpointNames.filter((name) => !this.#subscribedNames.has(name));
+      const addedNames = endpointNames.filter((name) => !this.#subscribedNames.has(name));
       for (const name of endpointNames) this.#subscribedNames.add(name);
-      if (added.length > 0) this.#subscribeEndpoints(added);
+      if (addedNames.length > 0) this.#subscribeEndpoints(addedNames);
     } else {
       if (response.typeUrl === EDS) {
         for (const value of response.resources) {
@@ -130,29 +133,29 @@ class Client {
     }
     // Envoy acknowledges clusters when none is warming.
     if (![...this.#subscribedNames].every((name) => this.#assigned.has(name))) return;
-    for (const held of this.#unacknowledged.splice(0)) this.#acknowledge(held);
+    for (const unacknowledged of this.#unacknowledged.splice(0)) this.#acknowledge(unacknowledged);
   }
 
-  #subscribeEndpoints(added: readonly string[]): void {
+  #subscribeEndpoints(addedNames: readonly string[]): void {
     if (this.#delta) {
-      this.subscribe(EDS, added);
+      this.subscribe(EDS, addedNames);
       return;
     }
-    const last = this.#received.findLast(({ typeUrl }) => typeUrl === EDS);
+    const last = this.#receivedResponses.findLast(({ typeUrl }) => typeUrl === EDS);
     const nonces = last === undefined ? {} : { versionInfo: last.version, responseNonce: last.nonce };
     this.#stream.send({ typeUrl: EDS, resourceNames: [...this.#subscribedNames], ...nonces } as never);
   }
 
   #acknowledge({ typeUrl, nonce, version }: Received): void {
     const names = typeUrl === EDS ? [...this.#subscribedNames] : typeUrl === RDS ? [String(port)] : [];
-    const rest = this.#delta ? {} : { versionInfo: version, resourceNames: names };
-    this.#stream.send({ typeUrl, responseNonce: nonce, ...rest } as never);
+    const versionFields = this.#delta ? {} : { versionInfo: version, resourceNames: names };
+    this.#stream.send({ typeUrl, responseNonce: nonce, ...versionFields } as never);
   }
 }
 
-type Begun = Awaited<ReturnType<typeof begin>>;
+type Begun = Awaited<ReturnType<typeof startClient>>;
 
-async function begin(delta: boolean, resolution: 'STATIC' | 'DNS' = 'STATIC') {
+async function startClient(delta: boolean, resolution: 'STATIC' | 'DNS' = 'STATIC') {
   const files = { 'entry.yaml': entry(resolution), 'routes.yaml': routesTo('s0') };
   const plane = new ControlPlane({}, files, undefined, { PILOT_DEBOUNCE_AFTER: '10ms' });
   await plane.ready();
@@ -186,18 +189,18 @@ describe.each([
   ['delta', true],
 ])('make-before-break over %s', (_, delta) => {
   test('sends routes without a round trip if there is no new cluster', async () => {
-    const { least } = await tripsOfChanges(3, await begin(delta), (index) => routesTo('s0', `${index + 1}s`));
+    const { least } = await tripsOfChanges(3, await startClient(delta), (index) => routesTo('s0', `${index + 1}s`));
     expect(least).toBe(0);
   });
 
   test('sends routes to a new EDS cluster after one or two round trips', async () => {
-    const { least, trips } = await tripsOfChanges(3, await begin(delta), (index) => routesTo(`s${index}`));
+    const { least, trips } = await tripsOfChanges(3, await startClient(delta), (index) => routesTo(`s${index}`));
     expect(least, String(trips)).toBeGreaterThanOrEqual(1);
     expect(least, String(trips)).toBeLessThanOrEqual(2);
   });
 
   test('sends routes to a new DNS cluster in one round trip, after its ACK', async () => {
-    const { least } = await tripsOfChanges(3, await begin(delta, 'DNS'), (index) => routesTo(`s${index}`));
+    const { least } = await tripsOfChanges(3, await startClient(delta, 'DNS'), (index) => routesTo(`s${index}`));
     expect(least).toBe(1);
   });
 });

@@ -35,11 +35,11 @@ test('xDS server limits default to those of Istio', () => {
 test('the xDS server sends GOAWAY on an old connection and closes it after the grace period', async ({ start }) => {
   const world = await start({ limits: { maxConnectionAgeMs: 400, maxConnectionAgeGraceMs: 1_000 } });
   const session = connect(`http://127.0.0.1:${world.port}`);
-  const started = performance.now();
+  const startedMs = performance.now();
   const events: number[] = [];
-  session.on('goaway', () => void events.push(performance.now() - started));
+  session.on('goaway', () => void events.push(performance.now() - startedMs));
   session.on('error', () => {});
-  const closed = new Promise((resolve) => session.on('close', resolve));
+  const sessionClosed = new Promise((resolve) => session.on('close', resolve));
   const stream = session.request({
     ':method': 'POST',
     ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources',
@@ -47,8 +47,8 @@ test('the xDS server sends GOAWAY on an old connection and closes it after the g
     te: 'trailers',
   });
   stream.on('error', () => {});
-  await closed;
-  const lived = performance.now() - started;
+  await sessionClosed;
+  const lived = performance.now() - startedMs;
   // The jitter is ±10 %. A busy machine adds delays.
   expect(events[0]).toBeGreaterThan(350);
   // GOAWAY may be late, but the connection is closed on time.
@@ -61,12 +61,12 @@ test('the xDS server sends GOAWAY on an old connection and closes it after the g
 test('the xDS server closes the connection of a client that does not respond to keepalives', async ({ start }) => {
   const world = await start({ limits: { keepaliveTimeMs: 100, keepaliveTimeoutMs: 150 } });
   const socket = createConnection(world.port, '127.0.0.1').resume();
-  const started = performance.now();
-  const closed = new Promise((resolve) => socket.on('close', resolve));
+  const startedMs = performance.now();
+  const socketClosed = new Promise((resolve) => socket.on('close', resolve));
   // HTTP/2 preface with empty settings. The client does not respond to pings.
   socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), Buffer.of(0, 0, 0, 4, 0, 0, 0, 0, 0)]));
-  await closed;
-  expect(performance.now() - started).toBeGreaterThan(200);
+  await socketClosed;
+  expect(performance.now() - startedMs).toBeGreaterThan(200);
 });
 
 test('the xDS server keeps the connection of a client that pings frequently', async ({ start }) => {

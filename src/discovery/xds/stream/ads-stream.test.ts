@@ -14,15 +14,15 @@ import type { AdsCall } from './ads-transport.ts';
 import { StreamShares } from './stream-shares.ts';
 
 /** A stream of which the test controls both ends. */
-function opened({ departures: closingTurns = atOnce, stream: http2 = undefined as EventEmitter | undefined } = {}) {
+function openStream({ departures: closingTurns = atOnce, stream: http2 = undefined as EventEmitter | undefined } = {}) {
   const source = new ScriptedSource();
   const openedNodes: string[] = [];
-  const open = source.open.bind(source);
+  const openSource = source.open.bind(source);
   source.open = (node) => {
     openedNodes.push(node.id);
-    return open(node);
+    return openSource(node);
   };
-  const closed: string[] = [];
+  const closedStreams: string[] = [];
   const call = Object.assign(new EventEmitter(), {
     cancelled: false,
     writableFinished: true,
@@ -31,10 +31,10 @@ function opened({ departures: closingTurns = atOnce, stream: http2 = undefined a
     end: () => {},
     call: { stream: http2 },
   });
-  let take: (bytes: Buffer) => void = () => {};
+  let takeBytes: (bytes: Buffer) => void = () => {};
   const intake = {
-    begin: (taking: typeof take) => {
-      take = taking;
+    begin: (taking: typeof takeBytes) => {
+      takeBytes = taking;
     },
     hold: () => {},
     release: () => {},
@@ -48,7 +48,7 @@ function opened({ departures: closingTurns = atOnce, stream: http2 = undefined a
     },
     {
       source,
-      observer: { streamClosed: (_, code) => void closed.push(code) },
+      observer: { streamClosed: (_, code) => void closedStreams.push(code) },
       logger: silentLogger,
       shares: new StreamShares(1_000, () => {}),
       bodies: new SharedBodies(),
@@ -64,12 +64,12 @@ function opened({ departures: closingTurns = atOnce, stream: http2 = undefined a
   const reportTypes: string[] = [];
   stream.open({ report: ({ type }) => void reportTypes.push(type), responded() {}, pushed() {}, acknowledged() {} });
   const request = create(DiscoveryRequestSchema, { node: { id: 'sidecar~10.0.0.1~a.b~b.svc' }, typeUrl: clusterType });
-  const introduce = (): void => take(Buffer.from(toBinary(DiscoveryRequestSchema, request)));
-  return { stream, call, reportTypes, openedNodes, closed, introduce };
+  const introduce = (): void => takeBytes(Buffer.from(toBinary(DiscoveryRequestSchema, request)));
+  return { stream, call, reportTypes, openedNodes, closed: closedStreams, introduce };
 }
 
 test('AdsStream ignores a node that is sent after the stream has ended', () => {
-  const { stream, reportTypes, openedNodes, introduce } = opened();
+  const { stream, reportTypes, openedNodes, introduce } = openStream();
   stream.execute({ type: 'stream.end', code: 'OK', reason: '' });
   introduce();
   expect({ reportTypes, openedNodes }).toEqual({ reportTypes: ['peer.authenticated'], openedNodes: [] });
@@ -77,7 +77,7 @@ test('AdsStream ignores a node that is sent after the stream has ended', () => {
 });
 
 test('AdsStream reports its end once, with status code and node, even if it is ended several times', () => {
-  const { stream, call, reportTypes, closed, introduce } = opened();
+  const { stream, call, reportTypes, closed, introduce } = openStream();
   introduce();
   stream.execute({ type: 'stream.end', code: 'UNAVAILABLE', reason: 'draining' });
   call.emit('close');
@@ -90,18 +90,18 @@ test('AdsStream reports its end once, with status code and node, even if it is e
 });
 
 test('AdsStream closes a cancelled stream from the queue even if the HTTP/2 stream closes first', () => {
-  const leaving: (() => void)[] = [];
+  const pendingCloses: (() => void)[] = [];
   const http2 = Object.assign(new EventEmitter(), {
     ...{ session: {}, writable: true, writableFinished: false, destroyed: false },
     ...{ write: () => true, cork() {}, uncork() {}, respond() {}, close() {} },
   });
-  const closingTurns = { ...atOnce, run: (task: () => void) => void leaving.push(task) };
-  const { call, reportTypes, introduce } = opened({ departures: closingTurns, stream: http2 });
+  const closingTurns = { ...atOnce, run: (task: () => void) => void pendingCloses.push(task) };
+  const { call, reportTypes, introduce } = openStream({ departures: closingTurns, stream: http2 });
   introduce();
   call.emit('cancelled');
   http2.emit('close');
   call.emit('close');
-  expect([reportTypes.includes('stream.closed'), leaving.length]).toEqual([false, 1]);
-  leaving[0]!();
+  expect([reportTypes.includes('stream.closed'), pendingCloses.length]).toEqual([false, 1]);
+  pendingCloses[0]!();
   expect(reportTypes.filter((type) => type === 'stream.closed')).toHaveLength(1);
 });

@@ -44,11 +44,16 @@ const test = base.extend<{ world: World }>({
     const authority = createAuthority();
     const { certificate, privateKey } = authority.issue(['server.local']);
     const [ca, chain, key] = [authority.certificate, certificate, privateKey].map((pem) => Buffer.from(pem));
-    const clientOf = async (theirs: ServerCredentials, ours: ChannelCredentials): Promise<Client> => {
+    const clientOf = async (
+      serverCredentials: ServerCredentials,
+      clientCredentials: ChannelCredentials,
+    ): Promise<Client> => {
       const port = await new Promise<number>((resolve, reject) => {
-        server.bindAsync('127.0.0.1:0', theirs, (error, opened) => (error === null ? resolve(opened) : reject(error)));
+        server.bindAsync('127.0.0.1:0', serverCredentials, (error, boundPort) =>
+          error === null ? resolve(boundPort) : reject(error),
+        );
       });
-      return new Client(`127.0.0.1:${port}`, ours, {
+      return new Client(`127.0.0.1:${port}`, clientCredentials, {
         'grpc.use_local_subchannel_pool': 1,
         'grpc.max_receive_message_length': -1,
         'grpc.ssl_target_name_override': 'server.local',
@@ -65,14 +70,14 @@ const test = base.extend<{ world: World }>({
     await use({
       async open(port = 'plaintext') {
         const stream = clients[port].makeBidiStreamRequest(path, asItIs, asItIs);
-        const received: Buffer[] = [];
-        stream.on('data', (bytes: Buffer) => void received.push(bytes));
+        const receivedBytes: Buffer[] = [];
+        stream.on('data', (bytes: Buffer) => void receivedBytes.push(bytes));
         stream.on('error', () => {});
         stream.write(Buffer.from('x'));
         await eventuallyHolds(() => expect(calls).toHaveLength(1));
         const call = calls.shift()!;
         call.on('data', () => {});
-        return { call, client: stream, received };
+        return { call, client: stream, received: receivedBytes };
       },
     });
     for (const client of Object.values(clients)) client.close();
@@ -101,17 +106,17 @@ describe.each([
   ['shared frames', 'plaintext', transportOf],
   ['shared frames', 'TLS', transportOf],
   ['copies', 'plaintext', copyingTransport],
-] as const)('the transport with %s over %s', (way, port, transportFor: (call: AdsCall) => AdsTransport) => {
+] as const)('the transport with %s over %s', (method, port, transportFor: (call: AdsCall) => AdsTransport) => {
   test('sends each response completely and in order, and reports when it is sent', async ({ world }) => {
     const { call, received } = await world.open(port);
     const transport = transportFor(call);
-    expect(transport.way).toBe(way);
+    expect(transport.way).toBe(method);
     const flushed = vi.fn();
-    const expected = sizes.map(([head, shared], i) => {
-      const parts = { head: bytes(head, i), shared: shared.map((length) => bytes(length, 100 + i)) };
-      const whole = Buffer.concat([parts.head, ...parts.shared]);
-      expect(transport.send(parts, flushed)).toBe(whole.length);
-      return whole;
+    const expected = sizes.map(([head, sharedLengths], i) => {
+      const chunks = { head: bytes(head, i), shared: sharedLengths.map((length) => bytes(length, 100 + i)) };
+      const wholeResponse = Buffer.concat([chunks.head, ...chunks.shared]);
+      expect(transport.send(chunks, flushed)).toBe(wholeResponse.length);
+      return wholeResponse;
     });
     await eventuallyHolds(() => expect(received).toHaveLength(expected.length));
     expect(received.map((one, i) => one.equals(expected[i]!))).toEqual(expected.map(() => true));
@@ -124,11 +129,11 @@ describe.each([
     ['UNAVAILABLE', 'elsewhere'],
   ] as const)('ends the stream after all responses: %s', async ([code, details], { world }) => {
     const { call, client, received } = await world.open(port);
-    const ended = new Promise((resolve) => client.on('status', resolve));
+    const callEnded = new Promise((resolve) => client.on('status', resolve));
     const transport = transportFor(call);
     transport.send({ head: bytes(10, 1), shared: [bytes(100_000, 2)] }, () => {});
     transport.end(code, details);
-    expect(await ended).toMatchObject({ code: status[code], ...(code !== 'OK' && { details }) });
+    expect(await callEnded).toMatchObject({ code: status[code], ...(code !== 'OK' && { details }) });
     expect(received.map(({ length }) => length)).toEqual([100_010]);
   });
 
@@ -141,7 +146,7 @@ describe.each([
     const cancelled = new Promise((resolve) => call.on('cancelled', resolve));
     client.cancel();
     await cancelled;
-    if (way === 'copies') return;
+    if (method === 'copies') return;
     transport.send({ head: bytes(10, 1), shared: [] }, flushed);
     await eventuallyHolds(() => expect(flushed).toHaveBeenCalledTimes(2));
     for (const [error] of flushed.mock.calls) expect(isClientDisconnected(error), String(error)).toBe(true);
@@ -158,9 +163,9 @@ describe('the transport with shared frames', () => {
     const { call, client } = await world.open();
     const transport = transportOf(call);
     client.pause();
-    const shared = [bytes(4_000_000, 1)];
+    const sharedChunks = [bytes(4_000_000, 1)];
     const bytesBefore = process.memoryUsage().arrayBuffers;
-    for (let i = 0; i < 50; i++) transport.send({ head: bytes(10, 1), shared }, () => {});
+    for (let i = 0; i < 50; i++) transport.send({ head: bytes(10, 1), shared: sharedChunks }, () => {});
     expect(process.memoryUsage().arrayBuffers - bytesBefore).toBeLessThan(20_000_000);
     client.cancel();
   });
@@ -201,23 +206,23 @@ describe('the transport with shared frames', () => {
 
 test('a replaced decoder receives requests before the decoder of grpc-js', async ({ world }) => {
   const { call, client } = await world.open();
-  const pieces: number[] = [];
-  let isAtRest: (() => boolean) | undefined;
-  replaceDecoder(call, (head, atRest) => {
-    isAtRest = atRest;
+  const pieceSizes: number[] = [];
+  let isDecoderIdle: (() => boolean) | undefined;
+  replaceDecoder(call, (head, isIdle) => {
+    isDecoderIdle = isIdle;
     return {
       write(data) {
-        pieces.push(data.length);
+        pieceSizes.push(data.length);
         return head.write(data);
       },
     };
   });
-  expect(isAtRest?.()).toBe(true);
+  expect(isDecoderIdle?.()).toBe(true);
   const message = Buffer.alloc(60_000, 1);
   // The first message may have arrived already.
   const read = new Promise<Buffer>((resolve) => call.on('data', (bytes) => bytes.length > 1 && resolve(bytes)));
   client.write(message);
   expect(await read).toEqual(message);
-  expect(pieces.reduce((sum, length) => sum + length, 0)).toBeGreaterThan(message.length);
-  expect(isAtRest?.()).toBe(true);
+  expect(pieceSizes.reduce((sum, length) => sum + length, 0)).toBeGreaterThan(message.length);
+  expect(isDecoderIdle?.()).toBe(true);
 });

@@ -21,7 +21,7 @@ const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>): Uint8Ar
   toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request));
 
 /** Opens a stream that requests listeners and clusters of several megabytes, and reads nothing. */
-function unread(port: number): UnreadStream {
+function openUnreadStream(port: number): UnreadStream {
   const stream = new UnreadStream(port);
   onTestFinished(() => stream.close());
   stream.send(sotw({ node: givenNode, typeUrl: clusterType }));
@@ -36,7 +36,7 @@ test('the xDS server pauses reading requests while a response waits, and reads a
   const { source, port } = await start({ observer: { requestReceived } });
   source.set(clusterType, 'a', 3_000_000);
   source.set(listenerType, name(1));
-  const stream = unread(port);
+  const stream = openUnreadStream(port);
   for (let i = 0; i < 20; i++) stream.send(sotw({ typeUrl: listenerType, resourceNames: manyNames }));
   await sleep(500);
   // The server has received the two processed requests, and possibly the next one.
@@ -50,7 +50,7 @@ test('the xDS server closes the stream of a client that does not read for too lo
   const { source, server, port } = await start({ observer: { streamClosed }, limits: { congestionMs: 300 } });
   source.set(clusterType, 'a', 3_000_000);
   source.set(listenerType, 'l');
-  const stream = unread(port);
+  const stream = openUnreadStream(port);
   await eventuallyHolds(() =>
     expect(server.connections()[0]?.state).toBe(
       'streaming.delivery.congested | streaming.clusters.usable | streaming.removals.none',
@@ -69,13 +69,13 @@ async function refusedWhileUnread(start: GiveServer) {
   scripted.set(listenerType, 'l');
   const refusals: (() => void)[] = [];
   const source: ResourceSource = {
-    open: (node, refused) => {
-      refusals.push(() => refused?.({ code: 'PERMISSION_DENIED', reason: 'no such group' }));
+    open: (node, onRejected) => {
+      refusals.push(() => onRejected?.({ code: 'PERMISSION_DENIED', reason: 'no such group' }));
       return scripted.open(node);
     },
   };
   const { server, port } = await start({ source });
-  const congested = unread(port);
+  const congested = openUnreadStream(port);
   const behindNothing = new UnreadStream(port);
   onTestFinished(() => behindNothing.close());
   behindNothing.send(sotw({ node: givenNode, typeUrl: clusterType }));

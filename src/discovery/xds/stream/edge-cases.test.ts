@@ -70,11 +70,18 @@ for (const protocol of protocols) {
     test('the server responds once to a request for clusters, and not to the ACK (rows 1 and 2)', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.requestNames(clusterType, []);
-      const seen = await sidecar.next();
-      expect(seen).toMatchObject({ typeUrl: clusterType, names: ['a', 'b', 'c'], nonce: expect.stringMatching(/./) });
-      sidecar.ack(seen);
+      const response = await sidecar.next();
+      expect(response).toMatchObject({
+        typeUrl: clusterType,
+        names: ['a', 'b', 'c'],
+        nonce: expect.stringMatching(/./),
+      });
+      sidecar.ack(response);
       await eventuallyHolds(() =>
-        expect(watchOf(world, clusterType)).toMatchObject({ nonceAcked: seen.nonce, versionAcked: seen.version }),
+        expect(watchOf(world, clusterType)).toMatchObject({
+          nonceAcked: response.nonce,
+          versionAcked: response.version,
+        }),
       );
       expect(await sidecar.unexpected()).toEqual([]);
     });
@@ -87,8 +94,8 @@ for (const protocol of protocols) {
       const first = await sidecar.next();
       sidecar.ack(first);
       world.change([clusterType, 'a']);
-      const second = await sidecar.next();
-      sidecar.reject(second, 'no such filter');
+      const secondResponse = await sidecar.next();
+      sidecar.reject(secondResponse, 'no such filter');
       await eventuallyHolds(() =>
         expect(world.observer.responseRejected.mock.calls).toEqual([[clusterType, node.id, 'no such filter']]),
       );
@@ -157,11 +164,15 @@ for (const protocol of protocols) {
       sidecar.ack(first, ['a', 'b']);
       sidecar.requestNames(clusterType, []);
       const clusters = await sidecar.next();
-      const again = await sidecar.next();
-      expect([first, clusters, again].map(({ typeUrl }) => typeUrl)).toEqual([endpointType, clusterType, endpointType]);
-      expect(again.names).toEqual(['a', 'b']);
+      const endpointsAgain = await sidecar.next();
+      expect([first, clusters, endpointsAgain].map(({ typeUrl }) => typeUrl)).toEqual([
+        endpointType,
+        clusterType,
+        endpointType,
+      ]);
+      expect(endpointsAgain.names).toEqual(['a', 'b']);
       sidecar.ack(clusters);
-      sidecar.ack(again, ['a', 'b']);
+      sidecar.ack(endpointsAgain, ['a', 'b']);
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
@@ -241,10 +252,10 @@ for (const protocol of protocols) {
       world,
     }) => {
       world.source.set(clusterType, 'a', 3_000_000);
-      const stuck = world.sidecar();
-      stuck.requestNames(clusterType, []);
-      await stuck.next();
-      stuck.stopReading();
+      const stalledSidecar = world.sidecar();
+      stalledSidecar.requestNames(clusterType, []);
+      await stalledSidecar.next();
+      stalledSidecar.stopReading();
       const otherSidecars = Array.from({ length: 20 }, () => world.sidecar());
       for (const other of otherSidecars) {
         other.requestNames(clusterType, []);
@@ -260,7 +271,7 @@ for (const protocol of protocols) {
       // Nothing is sent to the client without an ACK.
       expect(world.observer.responseSent).toHaveBeenCalledTimes(5 * otherSidecars.length);
       expect(process.memoryUsage().arrayBuffers - bytesBefore).toBeLessThan(600_000_000);
-      stuck.cancel();
+      stalledSidecar.cancel();
     });
   });
 }

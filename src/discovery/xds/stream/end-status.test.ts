@@ -28,7 +28,7 @@ function message(bytes: Uint8Array): Buffer {
 }
 
 /** Sends messages without closing the client's side. */
-async function ended(
+async function endStatusOf(
   port: number,
   messages: readonly Uint8Array[],
 ): Promise<{ rst: number; fields: IncomingHttpHeaders }> {
@@ -38,8 +38,8 @@ async function ended(
     { endStream: false },
   );
   let fields: IncomingHttpHeaders = {};
-  const note = (received: IncomingHttpHeaders): void => {
-    fields = { ...fields, ...received };
+  const note = (headers: IncomingHttpHeaders): void => {
+    fields = { ...fields, ...headers };
   };
   stream
     .on('response', note)
@@ -55,13 +55,13 @@ async function ended(
 }
 
 /** A source that rejects nodes, immediately or shortly after serving them. */
-function refusing(when: 'at once' | 'later'): ResourceSource {
+function refusing(rejectionTime: 'at once' | 'later'): ResourceSource {
   const source = new ScriptedSource();
   source.set(clusterType, 'a');
   return {
-    open(node, refused) {
-      if (when === 'at once') return { error: 'no identity of bank', code: 'PERMISSION_DENIED' };
-      setImmediate(() => refused?.({ code: 'RESOURCE_EXHAUSTED', reason: 'another namespace needs its slot' }));
+    open(node, onRejected) {
+      if (rejectionTime === 'at once') return { error: 'no identity of bank', code: 'PERMISSION_DENIED' };
+      setImmediate(() => onRejected?.({ code: 'RESOURCE_EXHAUSTED', reason: 'another namespace needs its slot' }));
       return source.open(node);
     },
   };
@@ -121,7 +121,7 @@ test.for(cases)('a stream %s ends with a gRPC status and without an HTTP/2 error
   const { port } = await start(options);
   // Repeated, because whether a reset overtakes the status depends on timing.
   for (let i = 0; i < 10; i++) {
-    const { rst, fields } = await ended(port, messages);
+    const { rst, fields } = await endStatusOf(port, messages);
     expect(Number(fields['grpc-status'])).toBe(code);
     expect(decodeURIComponent(`${fields['grpc-message']}`)).toMatch(reason);
     expect(rst).toBe(constants.NGHTTP2_NO_ERROR);

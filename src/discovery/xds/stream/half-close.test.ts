@@ -36,12 +36,12 @@ function mesh(size = 0): ScriptedSource {
 function inSteps(source: ScriptedSource, steps: number): ResourceSource {
   return {
     open(node) {
-      const opened = source.open(node);
-      if ('error' in opened) return opened;
-      const { resources } = opened;
+      const openedSource = source.open(node);
+      if ('error' in openedSource) return openedSource;
+      const { resources } = openedSource;
       const prepare: typeof resources.prepare = (typeUrl, names) => {
-        let left = steps;
-        return { piece: () => --left > 0, result: () => resources.get(typeUrl, names) };
+        let remainingSteps = steps;
+        return { piece: () => --remainingSteps > 0, result: () => resources.get(typeUrl, names) };
       };
       return { resources: { ...resources, prepare } };
     },
@@ -49,7 +49,7 @@ function inSteps(source: ScriptedSource, steps: number): ResourceSource {
 }
 
 /** Responds after a while, as with a page that waits for other replicas. */
-const later: OneShot = async ({ typeUrl }) => {
+const delayedOneShot: OneShot = async ({ typeUrl }) => {
   await sleep(50);
   return { version: 'v', resources: [encodeValue(typeUrl, Buffer.from('synced'), 'a')] };
 };
@@ -59,8 +59,8 @@ function holding(source: ScriptedSource): Partial<AdsServerOptions> {
 }
 
 const cases: readonly [string, Partial<AdsServerOptions>, readonly string[]][] = [
-  ['that requested a debug page', { oneShot: later }, [syncz]],
-  ['that requested several debug pages', { oneShot: later }, [syncz, syncz, syncz]],
+  ['that requested a debug page', { oneShot: delayedOneShot }, [syncz]],
+  ['that requested several debug pages', { oneShot: delayedOneShot }, [syncz, syncz, syncz]],
   ['whose response is built in steps', { source: inSteps(mesh(), 50) }, all],
   ['whose responses wait for each other', { source: mesh(3_000_000) }, all],
   ['whose listeners and routes wait for clusters', holding(mesh()), all],

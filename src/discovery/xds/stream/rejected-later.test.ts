@@ -9,18 +9,18 @@ import { createAdsServer } from '../ads-server.ts';
 import type { StreamRejection } from '../resource-source.ts';
 
 const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };
-const why: StreamRejection = { code: 'FAILED_PRECONDITION', reason: 'no such group' };
+const rejection: StreamRejection = { code: 'FAILED_PRECONDITION', reason: 'no such group' };
 
 /** Opens a stream, and returns a function that rejects its node. */
-async function given() {
+async function openRejectableStream() {
   const source = new ScriptedSource();
   source.set(clusterType, 'a');
   let refuse: (why: StreamRejection) => void = () => {};
   const server = createAdsServer({
     source: {
-      open: (opened, refused) => {
-        refuse = (reason) => refused?.(reason);
-        return source.open(opened);
+      open: (openedNode, onRejected) => {
+        refuse = (reason) => onRejected?.(reason);
+        return source.open(openedNode);
       },
     },
     logger: silentLogger,
@@ -31,18 +31,18 @@ async function given() {
     client.close();
     server.close();
   });
-  return { stream: client.sotw(), refuse: () => refuse(why), source };
+  return { stream: client.sotw(), refuse: () => refuse(rejection), source };
 }
 
 it.each(['before an ACK', 'after an ACK'])(
   'a stream that is rejected after its first response (%s) ends with the reason',
-  async (when) => {
-    const { stream, refuse, source } = await given();
+  async (rejectionTime) => {
+    const { stream, refuse, source } = await openRejectableStream();
     stream.send({ node, typeUrl: typeUrls.CDS });
     const { nonce, versionInfo } = await stream.next();
-    if (when === 'after an ACK') stream.send({ typeUrl: typeUrls.CDS, responseNonce: nonce, versionInfo });
+    if (rejectionTime === 'after an ACK') stream.send({ typeUrl: typeUrls.CDS, responseNonce: nonce, versionInfo });
     refuse();
-    expect(await stream.ended).toMatchObject({ code: status.FAILED_PRECONDITION, details: why.reason });
+    expect(await stream.ended).toMatchObject({ code: status.FAILED_PRECONDITION, details: rejection.reason });
     expect(source.nodes).toEqual([]);
   },
 );

@@ -37,8 +37,8 @@ class RawStream {
       { ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc', te: 'trailers', ...headers },
       { endStream: false },
     );
-    const note = (received: IncomingHttpHeaders): void => {
-      this.#fields = { ...this.#fields, ...received };
+    const note = (headers: IncomingHttpHeaders): void => {
+      this.#fields = { ...this.#fields, ...headers };
     };
     this.#stream
       .on('response', note)
@@ -91,8 +91,8 @@ function failing(): ResourceSource {
   source.set(clusterType, 'a');
   return {
     open(node) {
-      const opened = source.open(node);
-      return 'error' in opened ? opened : { resources: { ...opened.resources, sent: fail } };
+      const openedSource = source.open(node);
+      return 'error' in openedSource ? openedSource : { resources: { ...openedSource.resources, sent: fail } };
     },
   };
 }
@@ -112,7 +112,7 @@ const failingRecorder: Recorder = {
 const oversized = Buffer.from([0, 0x7f, 0xff, 0xff, 0xff]);
 const damagedGzip = Buffer.from([1, 0, 0, 0, 1, 0]);
 
-const ends: Record<string, End> = {
+const streamEnds: Record<string, End> = {
   'a half-close': { expected: 'OK', act: (stream) => stream.halfClose() },
   'the loss of its connection': { expected: 'CANCELLED', act: (stream) => stream.loseConnection() },
   'a disconnect command': {
@@ -137,15 +137,15 @@ const ends: Record<string, End> = {
   },
 };
 
-test.for(Object.entries(ends))(
+test.for(Object.entries(streamEnds))(
   'a stream that ends by %s is counted with the status that its client received',
   async ([, end], { start }) => {
     const streamClosed = vi.fn();
-    const given = await start({ ...end.options, observer: { ...end.observer, streamClosed } });
-    const stream = new RawStream(given.port, end.headers ?? {});
+    const started = await start({ ...end.options, observer: { ...end.observer, streamClosed } });
+    const stream = new RawStream(started.port, end.headers ?? {});
     stream.send(end.introduction ?? introduction);
-    if (end.act !== undefined) await eventuallyHolds(() => expect(given.server.connections()).toHaveLength(1));
-    end.act?.(stream, given);
+    if (end.act !== undefined) await eventuallyHolds(() => expect(started.server.connections()).toHaveLength(1));
+    end.act?.(stream, started);
     expect(await stream.ended()).toBe(end.expected);
     await eventuallyHolds(() => expect(streamClosed).toHaveBeenCalledTimes(1));
     expect(streamClosed).toHaveBeenCalledWith(expect.anything(), end.expected);

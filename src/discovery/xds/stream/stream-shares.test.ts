@@ -7,22 +7,22 @@ import { maxServedStreamsWithin, type ServedStream, StreamShares } from './strea
 
 const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
 
-function given(maxStreams: number) {
-  const rejected: string[] = [];
+function createShares(maxStreams: number) {
+  const rejectedStreams: string[] = [];
   const shares = new StreamShares(maxStreams, () => {});
-  const open = (name: string, account: string | undefined, peer = '10.0.0.1:1'): boolean => {
-    const stream: ServedStream = { peer, reject: ({ code }) => void rejected.push(`${name} ${code}`) };
+  const openStream = (name: string, account: string | undefined, peer = '10.0.0.1:1'): boolean => {
+    const stream: ServedStream = { peer, reject: ({ code }) => void rejectedStreams.push(`${name} ${code}`) };
     const identities = account === undefined ? [] : [`spiffe://td/ns/${account.replace('/', '/sa/')}`];
     if (shares.rejectionOf(stream, identities) !== undefined) return false;
     shares.add(stream, identities);
     return true;
   };
-  return { rejected, open };
+  return { rejected: rejectedStreams, open: openStream };
 }
 
 describe('streams above the limit', () => {
   it('are closed in a namespace with many accounts if another namespace needs them, and not accepted again', () => {
-    const { rejected, open } = given(1_000);
+    const { rejected, open } = createShares(1_000);
     for (let i = 0; i < 1_000; i++) expect(open(`flood ${i}`, `mallory/account-${i % 2}`)).toBe(true);
     expect(open('more', 'mallory/account-0')).toBe(false);
     expect(open('bank', 'bank/pay')).toBe(true);
@@ -31,7 +31,7 @@ describe('streams above the limit', () => {
   });
 
   it('use the share of one namespace for all clients without identity, divided by address', () => {
-    const { rejected, open } = given(4);
+    const { rejected, open } = createShares(4);
     for (let i = 0; i < 4; i++) open(`flood ${i}`, undefined, `10.0.0.66:${i}`);
     expect([open('bank', 'bank/pay'), open('other', undefined, '10.0.0.7:1')]).toEqual([true, true]);
     expect(rejected.map((text) => text.split(' ')[0])).toEqual(['flood', 'flood']);
@@ -47,9 +47,9 @@ test('a stream above the limit is rejected with the reason, and served after ano
 }) => {
   const { client } = await start({ limits: { maxServedStreams: 2 } });
   const [first] = [await subscribed(client()), await subscribed(client())];
-  const rejected = client().sotw();
-  rejected.send({ node: givenNode, typeUrl: clusterType });
-  expect(await rejected.ended).toMatchObject({
+  const rejectedStream = client().sotw();
+  rejectedStream.send({ node: givenNode, typeUrl: clusterType });
+  expect(await rejectedStream.ended).toMatchObject({
     code: status.RESOURCE_EXHAUSTED,
     details: expect.stringMatching(/2 of at most 2 xDS streams .*127.0.0.1.* \[STREAMS_EXHAUSTED\]$/),
   });

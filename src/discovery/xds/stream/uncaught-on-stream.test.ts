@@ -9,25 +9,25 @@ const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => g
 test.for<[string, () => void]>([
   ['timer', () => void setTimeout(() => fail())],
   ['promise', () => void Promise.resolve().then(fail)],
-])('an uncaught error in a %s ends the stream that caused it', async ([, later], { start }) => {
-  const caught = uncaughtErrors();
+])('an uncaught error in a %s ends the stream that caused it', async ([, throwLater], { start }) => {
+  const caughtErrors = uncaughtErrors();
   const { source, client } = await start();
   const other = await subscribed(client());
   const { open } = source;
   source.open = (node) => {
-    const opened = open.call(source, node);
-    if ('error' in opened) return opened;
-    const { get } = opened.resources;
+    const openedSource = open.call(source, node);
+    if ('error' in openedSource) return openedSource;
+    const { get } = openedSource.resources;
     const failing: typeof get = (...parameters) => {
-      later();
+      throwLater();
       return get(...parameters);
     };
-    return { resources: { ...opened.resources, get: failing } };
+    return { resources: { ...openedSource.resources, get: failing } };
   };
   const stream = client().sotw();
   stream.send({ node: givenNode, typeUrl: clusterType });
   expect((await stream.ended).details).toBe('internal error [INTERNAL_ERROR]');
-  expect(caught.map(({ owner }) => owner)).toEqual(['ads-connection-2']);
+  expect(caughtErrors.map(({ owner }) => owner)).toEqual(['ads-connection-2']);
   source.open = open;
   other.send({ typeUrl: clusterType, resourceNames: ['a'], responseNonce: other.responses[0]!.nonce });
   await other.next();

@@ -54,7 +54,7 @@ describe('ProxyTurns', () => {
   });
 
   test('continue if the handler for a completed or failed order throws', async () => {
-    const caught = uncaughtErrors();
+    const caughtErrors = uncaughtErrors();
     const events: string[] = [];
     const turns = new ProxyTurns({
       serve(connection) {
@@ -74,57 +74,57 @@ describe('ProxyTurns', () => {
     await eventually('the second order is served', () => events.includes('served 3'));
     await turn();
     expect(events).toEqual(['1', '3', 'served 3']);
-    expect(caught.map(({ error }) => String(error))).toEqual(['Error: no log', 'Error: no queue']);
+    expect(caughtErrors.map(({ error }) => String(error))).toEqual(['Error: no log', 'Error: no queue']);
     turns.take(order([4]));
     await eventually('the next one, too', () => events.includes('served 4'));
   });
 
   test('run follow-up orders of completed ones in the same slice', async () => {
     standingClock();
-    const served: number[] = [];
+    const servedConnections: number[] = [];
     const turns: ProxyTurns = new ProxyTurns({
-      serve: (connection) => void served.push(connection),
+      serve: (connection) => void servedConnections.push(connection),
       served: ({ connections: [last] }) => {
         if (last! < 3) turns.take(order([last! + 1]));
       },
     });
     turns.take(order([1]));
     await turn();
-    expect(served).toEqual([1, 2, 3]);
+    expect(servedConnections).toEqual([1, 2, 3]);
   });
 
   test('let other work run', async () => {
     const clock = standingClock();
-    let served = 0;
+    let servedCount = 0;
     const turns = new ProxyTurns({
       serve() {
-        served++;
+        servedCount++;
         clock.pass(3);
       },
       served() {},
     });
     turns.take(order(Array.from({ length: 20 }, (_, i) => i)));
-    const seen: number[] = [];
-    while (served < 20) {
+    const servedCounts: number[] = [];
+    while (servedCount < 20) {
       await turn();
-      seen.push(served);
+      servedCounts.push(servedCount);
     }
-    expect(seen.length).toBeGreaterThanOrEqual(8);
+    expect(servedCounts.length).toBeGreaterThanOrEqual(8);
   });
 
   test('end with the server even if serving a proxy stops it', async () => {
     standingClock();
-    const served: number[] = [];
+    const servedConnections: number[] = [];
     const turns: ProxyTurns = new ProxyTurns({
       serve(connection) {
-        served.push(connection);
+        servedConnections.push(connection);
         if (connection === 2) turns.stop();
       },
-      served: () => void served.push(-1),
+      served: () => void servedConnections.push(-1),
     });
     turns.take(order([1, 2, 3]));
     await turn();
     await turn();
-    expect(served).toEqual([1, 2]);
+    expect(servedConnections).toEqual([1, 2]);
   });
 });

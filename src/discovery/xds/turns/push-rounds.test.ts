@@ -11,15 +11,15 @@ const change = (version: string, ...configs: string[]): ResourceChange => ({
   configs: new Set(configs),
 });
 
-function busy(ms: number): void {
-  const until = performance.now() + ms;
-  while (performance.now() < until);
+function blockLoop(ms: number): void {
+  const endMs = performance.now() + ms;
+  while (performance.now() < endMs);
 }
 
 describe('PushRounds', () => {
   test('continue if a client or listing the clients fails', async () => {
-    const caught = uncaughtErrors();
-    const served: string[] = [];
+    const caughtErrors = uncaughtErrors();
+    const servedClients: string[] = [];
     let isBroken = true;
     const rounds = new PushRounds({
       clients: () => {
@@ -28,57 +28,57 @@ describe('PushRounds', () => {
       },
       serve(client, { version }) {
         if (client !== 2) throw new Error(`not ${client}`);
-        served.push(`${client} ${version}`);
+        servedClients.push(`${client} ${version}`);
       },
-      finished: (_, clients) => void served.push(`finished ${clients}`),
+      finished: (_, clients) => void servedClients.push(`finished ${clients}`),
     });
     rounds.push(change('v1', 'a'));
-    await eventually('that is told of', () => caught.length === 1);
+    await eventually('that is told of', () => caughtErrors.length === 1);
     isBroken = false;
     rounds.push(change('v2', 'b'));
-    await eventually('the round is over', () => served.length === 2);
-    expect(served).toEqual(['2 v2', 'finished 3']);
+    await eventually('the round is over', () => servedClients.length === 2);
+    expect(servedClients).toEqual(['2 v2', 'finished 3']);
     await turn();
-    expect(caught.map(({ error }) => String(error))).toEqual(['Error: no list', 'Error: not 1', 'Error: not 3']);
+    expect(caughtErrors.map(({ error }) => String(error))).toEqual(['Error: no list', 'Error: not 1', 'Error: not 3']);
   });
 
   test('serve all clients asynchronously, and report the end', async () => {
-    const served: string[] = [];
+    const servedClients: string[] = [];
     const finished: number[] = [];
     const rounds = new PushRounds({
       clients: () => [1, 2],
-      serve: (client, { version }) => void served.push(`${client} ${version}`),
+      serve: (client, { version }) => void servedClients.push(`${client} ${version}`),
       finished: (_, clients) => void finished.push(clients),
     });
     rounds.push(change('v1', 'a'));
-    expect(served).toEqual([]);
+    expect(servedClients).toEqual([]);
     await turn();
-    expect(served).toEqual(['1 v1', '2 v1']);
+    expect(servedClients).toEqual(['1 v1', '2 v1']);
     expect(finished).toEqual([2]);
   });
 
   test('let other work run', async () => {
-    let served = 0;
+    let servedCount = 0;
     const rounds = new PushRounds({
       clients: () => Array.from({ length: 20 }, (_, i) => i),
       serve() {
-        served++;
-        busy(3);
+        servedCount++;
+        blockLoop(3);
       },
     });
     rounds.push(change('v1'));
-    let turns = 0;
-    for (; served < 20; turns++) await turn();
-    expect(turns).toBeGreaterThanOrEqual(8);
+    let turnCount = 0;
+    for (; servedCount < 20; turnCount++) await turn();
+    expect(turnCount).toBeGreaterThanOrEqual(8);
   });
 
   test('combine changes during a round into the next round', async () => {
-    const served: [number, string, string[]][] = [];
+    const servedPushes: [number, string, string[]][] = [];
     const rounds = new PushRounds({
       clients: () => [1, 2],
       serve: (client, { version, configs }) => {
-        served.push([client, version, [...configs]]);
-        busy(10);
+        servedPushes.push([client, version, [...configs]]);
+        blockLoop(10);
       },
     });
     rounds.push(change('v1', 'a'));
@@ -86,7 +86,7 @@ describe('PushRounds', () => {
     rounds.push(change('v2', 'b'));
     rounds.push(change('v3', 'c'));
     for (let i = 0; i < 3; i++) await turn();
-    expect(served).toEqual([
+    expect(servedPushes).toEqual([
       [1, 'v1', ['a']],
       [2, 'v1', ['a']],
       [1, 'v3', ['b', 'c']],
@@ -95,12 +95,12 @@ describe('PushRounds', () => {
   });
 
   test('end when they are stopped', async () => {
-    const served: number[] = [];
-    const rounds = new PushRounds({ clients: () => [1], serve: (client) => void served.push(client) });
+    const servedClients: number[] = [];
+    const rounds = new PushRounds({ clients: () => [1], serve: (client) => void servedClients.push(client) });
     rounds.push(change('v1'));
     rounds.stop();
     await turn();
-    expect(served).toEqual([]);
+    expect(servedClients).toEqual([]);
   });
 });
 

@@ -5,38 +5,38 @@ import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
 import { countSocketBytes, isTurnFull, Slices } from './slices.ts';
 
 test('Slices continue once and asynchronously if their own work stops and restarts them', async () => {
-  const done: string[] = [];
+  const completedPieces: string[] = [];
   const slices: Slices = new Slices(() => {
-    done.push('piece');
-    if (done.length > 1) return false;
+    completedPieces.push('piece');
+    if (completedPieces.length > 1) return false;
     slices.stop();
     slices.begin();
     return true;
   });
   slices.begin();
   await turn();
-  done.push('turn');
+  completedPieces.push('turn');
   for (let i = 0; i < 3; i++) await turn();
-  expect(done).toEqual(['piece', 'turn', 'piece']);
+  expect(completedPieces).toEqual(['piece', 'turn', 'piece']);
 });
 
 test('Slices report an error and continue with other work', async () => {
-  const caught = uncaughtErrors();
-  const done: string[] = [];
+  const caughtErrors = uncaughtErrors();
+  const completedPieces: string[] = [];
   const pieces = ['a', 'broken', 'b', 'c'];
   const slices = new Slices(() => {
     const piece = pieces.shift();
     if (piece === 'broken') throw new Error('a bug');
-    if (piece !== undefined) done.push(piece);
+    if (piece !== undefined) completedPieces.push(piece);
     return pieces.length > 0;
   });
   slices.begin();
-  await eventually('the rest is done', () => done.length === 3);
-  expect(caught.map(({ error }) => String(error))).toEqual(['Error: a bug']);
+  await eventually('the rest is done', () => completedPieces.length === 3);
+  expect(caughtErrors.map(({ error }) => String(error))).toEqual(['Error: a bug']);
   // More work is added.
   pieces.push('d');
   slices.begin();
-  await eventually('what comes later is done', () => done.includes('d'));
+  await eventually('what comes later is done', () => completedPieces.includes('d'));
 });
 
 test('Slices let other tasks run even if work throws repeatedly', async () => {

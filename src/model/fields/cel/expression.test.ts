@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { celViolation } from './expression.ts';
 
 /** Expressions that Envoy 1.40 accepts as the filter of an access log. */
-const taken = [
+const acceptedExpressions = [
   ...['response.code >= 400', 'foo == 1', 'true', '"x"', '1', 'has(request.foo)', 'has((a.b))', '"a" ? 1 : 2'],
   ...['size(request.path) > 3 && request.path.startsWith("/a")', "'a' in ['a']", '[1,2,] == [1]', '{1:2,} == {}'],
   ...[
@@ -26,7 +26,7 @@ const taken = [
   ...['18446744073709551615u', 'duration("1s") > duration("x")', 'contains(a, "b")', '_a == _', 'null == 1'],
 ];
 
-const refused = [
+const rejectedExpressions = [
   ...[
     '1 +',
     'in',
@@ -62,11 +62,11 @@ const refused = [
 ];
 
 describe('the expression of an access log filter', () => {
-  it.each(taken)('is valid if it is %s', (text) => {
+  it.each(acceptedExpressions)('is valid if it is %s', (text) => {
     expect(celViolation(text)).toBeUndefined();
   });
 
-  it.each(refused)('is invalid if it is %s, as in Envoy', (text) => {
+  it.each(rejectedExpressions)('is invalid if it is %s, as in Envoy', (text) => {
     expect(celViolation(text)).toMatchObject({ code: 'FIELD_FORMAT_INVALID', expected: 'a CEL expression' });
   });
 

@@ -38,8 +38,8 @@ describe('the placeholder for a rejected WasmPlugin', () => {
     expect(standIns({ phase: 'Auth' })).toMatchObject([{ spec: { phase: 'AUTHN' } }]);
     expect(standIns({ phse: 'AUTHZ' })).toMatchObject([{ spec: { phase: 'AUTHZ' } }]);
     expect(standIns({ phase: 'AUTHN', failStrategy: 'OPEN' })).toHaveLength(1);
-    const [unread] = standIns({ phase: 'AUTHN', selector: { matchLabels: 1 }, match: [{ mode: 'ALL' }] });
-    expect(unread!.spec).toEqual({ url: 'oci://refused', phase: 'AUTHN' });
+    const [unreadablePlugin] = standIns({ phase: 'AUTHN', selector: { matchLabels: 1 }, match: [{ mode: 'ALL' }] });
+    expect(unreadablePlugin!.spec).toEqual({ url: 'oci://refused', phase: 'AUTHN' });
   });
 
   it('denies connections if the plugin processes connections', () => {

@@ -20,11 +20,11 @@ function errorsOf(kind: Name, yaml: string): string[] {
 }
 
 /** Returns a Gateway with the given `allowedRoutes.namespaces`. */
-const opened = (namespaces: string): string =>
+const gatewayOpenTo = (namespaces: string): string =>
   `{gatewayClassName: istio, listeners: [{name: l, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {${namespaces}}}}]}`;
 
-const file = (apiVersion: string, kind: string, rest: string): string =>
-  `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x, namespace: shop}\n${rest}\n`;
+const file = (apiVersion: string, kind: string, body: string): string =>
+  `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x, namespace: shop}\n${body}\n`;
 const read = (yaml: string) => readConfigFile('x.yaml', yaml, { creationTimestamp: 1 });
 
 describe('an HTTPRoute', () => {
@@ -276,17 +276,17 @@ it.each([
   ],
   [
     'KubernetesGateway',
-    opened('from: Selector, selector: null'),
+    gatewayOpenTo('from: Selector, selector: null'),
     'listeners[0].allowedRoutes.namespaces.selector: FIELD_EMPTY',
   ],
   [
     'KubernetesGateway',
-    opened('from: Selector, selector: {matchLabels: null}'),
+    gatewayOpenTo('from: Selector, selector: {matchLabels: null}'),
     'listeners[0].allowedRoutes.namespaces.selector.matchLabels: FIELD_EMPTY',
   ],
   [
     'KubernetesGateway',
-    opened('from: Selector, selector: {matchLables: {a: b}}'),
+    gatewayOpenTo('from: Selector, selector: {matchLables: {a: b}}'),
     'listeners[0].allowedRoutes.namespaces.selector.matchLables: FIELD_UNKNOWN near matchLabels',
   ],
 ] as const)('an invalid %s is rejected with path and message: %s', (kind, yaml, expected) => {

@@ -7,19 +7,19 @@ import { codedError } from '../../../../test/fixtures/coded-error.ts';
 import type { FieldError } from '../../fields/violation.ts';
 import { kinds } from '../index.ts';
 
-const ofGateway = (tls: string): unknown =>
+const gatewayTls = (tls: string): unknown =>
   parse(`servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {${tls}}}]`);
-const ofSidecar = (tls: string): unknown =>
+const sidecarTls = (tls: string): unknown =>
   parse(`ingress: [{port: {number: 443, name: https, protocol: HTTPS}, tls: {${tls}}}]`);
 
-const places = [
-  ['Gateway', 'servers[0].tls', ofGateway],
-  ['Sidecar', 'ingress[0].tls', ofSidecar],
+const tlsPlaces = [
+  ['Gateway', 'servers[0].tls', gatewayTls],
+  ['Sidecar', 'ingress[0].tls', sidecarTls],
 ] as const;
 
 const pair = 'tlsCertificates: [{serverCertificate: /c, privateKey: /k}]';
 
-describe.each(places)('server TLS of a %s', (kind, at, spec) => {
+describe.each(tlsPlaces)('server TLS of a %s', (kind, at, spec) => {
   const errorsOf = (tls: string): string[] => {
     const decoded = kinds[kind].decode(spec(tls), 'shop');
     return E.isLeft(decoded) ? decoded.left.map(codedError) : [];
@@ -27,13 +27,15 @@ describe.each(places)('server TLS of a %s', (kind, at, spec) => {
   const warnings = (tls: string): string[] => {
     const decoded = kinds[kind].decode(spec(tls), 'shop');
     if (E.isLeft(decoded)) throw new Error(JSON.stringify(decoded.left));
-    const found = (kinds[kind].warnings as (spec: unknown) => readonly FieldError[])(decoded.right);
-    return found.map(codedError);
+    const fieldErrors = (kinds[kind].warnings as (spec: unknown) => readonly FieldError[])(decoded.right);
+    return fieldErrors.map(codedError);
   };
 
   it('is rejected if a file name contains NUL, because the name would be truncated there', () => {
-    const odd = String.raw`tlsCertificates: [{serverCertificate: "/c\0.pem", privateKey: /k}]`;
-    expect(errorsOf(`mode: SIMPLE, ${odd}`)).toEqual([`${at}.tlsCertificates[0].serverCertificate: FIELD_NOT_ALLOWED`]);
+    const oddCertificate = String.raw`tlsCertificates: [{serverCertificate: "/c\0.pem", privateKey: /k}]`;
+    expect(errorsOf(`mode: SIMPLE, ${oddCertificate}`)).toEqual([
+      `${at}.tlsCertificates[0].serverCertificate: FIELD_NOT_ALLOWED`,
+    ]);
     expect(errorsOf(String.raw`mode: MUTUAL, caCertificates: "/ca\0", ${pair}`)).toContain(
       `${at}.caCertificates: FIELD_NOT_ALLOWED`,
     );
@@ -79,9 +81,9 @@ describe.each(places)('server TLS of a %s', (kind, at, spec) => {
   });
 
   it.each(['mutual', 'Mutual', 'MUTUAL ', 'MTLS', ''])('is rejected with the unknown mode %j', (mode) => {
-    const near = /^mutual ?$/i.test(mode) ? ' near MUTUAL' : '';
+    const nearHint = /^mutual ?$/i.test(mode) ? ' near MUTUAL' : '';
     expect(errorsOf(`mode: ${JSON.stringify(mode)}, credentialName: web`)).toContain(
-      `${at}.mode: FIELD_VALUE_UNKNOWN got ${JSON.stringify(mode)}${near}`,
+      `${at}.mode: FIELD_VALUE_UNKNOWN got ${JSON.stringify(mode)}${nearHint}`,
     );
   });
 
@@ -103,14 +105,14 @@ describe.each(places)('server TLS of a %s', (kind, at, spec) => {
 
 it('server TLS with a misspelled restriction is rejected', () => {
   const decoded = kinds.Gateway.decode(
-    ofGateway('mode: MUTUAL, credentialName: web, subjectAltName: [client.test]'),
+    gatewayTls('mode: MUTUAL, credentialName: web, subjectAltName: [client.test]'),
     'shop',
   );
   expect(E.isLeft(decoded) && decoded.left.map(({ path }) => path)).toEqual(['servers[0].tls.subjectAltName']);
 });
 
 it('server TLS that is not terminated at the gateway needs no certificates, and has a warning for configured ones', () => {
-  const decoded = kinds.Gateway.decode(ofGateway('credentialName: web, caCertCredentialName: roots'), 'shop');
+  const decoded = kinds.Gateway.decode(gatewayTls('credentialName: web, caCertCredentialName: roots'), 'shop');
   if (E.isLeft(decoded)) throw new Error(JSON.stringify(decoded.left));
   expect(kinds.Gateway.warnings(decoded.right).map(codedError)).toEqual([
     'servers[0].tls.credentialName: FIELD_WITHOUT_EFFECT',
@@ -119,6 +121,6 @@ it('server TLS that is not terminated at the gateway needs no certificates, and 
 });
 
 it('server TLS with ISTIO_MUTUAL is rejected with another CA certificate, because it uses the CA of the mesh', () => {
-  const decoded = kinds.Gateway.decode(ofGateway('mode: ISTIO_MUTUAL, caCertCredentialName: roots'), 'shop');
+  const decoded = kinds.Gateway.decode(gatewayTls('mode: ISTIO_MUTUAL, caCertCredentialName: roots'), 'shop');
   expect(E.isLeft(decoded) && decoded.left.map(codedError)).toEqual(['servers[0].tls: FIELD_CONFLICT']);
 });

@@ -104,10 +104,10 @@ describe('CA certificates', () => {
     const issuer = { certificate, privateKey: createPrivateKey(authority.privateKey) };
     const life = { thisUpdate: new Date(Date.now() - 60_000), nextUpdate: new Date(Date.now() + 86_400_000) };
     const list = issueRevocationList(issuer, { ...life, number: 1, revoked: [] });
-    const given = secret({ [rootsKey]: roots, [listKey]: list });
-    const read = trustedRootsOf(given);
+    const rootsSecret = secret({ [rootsKey]: roots, [listKey]: list });
+    const read = trustedRootsOf(rootsSecret);
     expect(isRight(read) && text(read.right.crl!)).toBe(list);
-    expect(credentialWarnings(given)).toEqual([
+    expect(credentialWarnings(rootsSecret)).toEqual([
       {
         ...{ path: 'stringData', code: 'FIELD_DOUBTFUL' },
         message: expect.stringContaining(`${listKey}: certificate revocation list expires on `),
@@ -116,16 +116,18 @@ describe('CA certificates', () => {
   });
 
   it('are not read if the revocation list of a generic Secret (`crl`) is unusable', () => {
-    const given = secret({ cacert: roots, crl: 'list' });
-    const read = trustedRootsOf(given);
+    const secretWithList = secret({ cacert: roots, crl: 'list' });
+    const read = trustedRootsOf(secretWithList);
     expect(isLeft(read) && read.left).toMatch(/^crl: no PEM block/);
   });
 
   it.each(['list', ''])('are not read if the revocation list is unusable: %j', (list) => {
-    const given = secret({ 'ca.crt': roots, 'ca.crl': list });
-    const read = trustedRootsOf(given);
+    const secretWithList = secret({ 'ca.crt': roots, 'ca.crl': list });
+    const read = trustedRootsOf(secretWithList);
     expect(isLeft(read) && read.left).toMatch(/^ca\.crl: no PEM block "X509 CRL"/);
-    expect(credentialWarnings(given)).toMatchObject([{ message: expect.stringContaining('ca.crl: no PEM block') }]);
+    expect(credentialWarnings(secretWithList)).toMatchObject([
+      { message: expect.stringContaining('ca.crl: no PEM block') },
+    ]);
   });
 
   it('are read from a ConfigMap, as text or bytes', () => {
@@ -145,9 +147,9 @@ describe('a Secret that resembles a credential', () => {
     ['unrelated content', secret({ password: 'x' }), []],
     ['a key of another certificate', secret({ 'tls.crt': web.certificate, 'tls.key': other.privateKey }), ['tls.key']],
     ['two errors', secret({ cert: 'x', key: 'y', 'ca.crt': 'z' }), ['cert and key', 'ca.crt']],
-  ])('is reported if it is unusable: %s', (_, given, expected) => {
-    const warnings = credentialWarnings(given);
+  ])('is reported if it is unusable: %s', (_, credentialSecret, expected) => {
+    const warnings = credentialWarnings(credentialSecret);
     expect(warnings).toHaveLength(expected.length);
-    for (const [index, part] of expected.entries()) expect(warnings[index]!.message).toContain(part);
+    for (const [index, expectedText] of expected.entries()) expect(warnings[index]!.message).toContain(expectedText);
   });
 });

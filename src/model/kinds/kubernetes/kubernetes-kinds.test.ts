@@ -5,8 +5,8 @@ import { type Secret, secretBytes } from './secret.ts';
 
 const read = (yaml: string) => readConfigFile('x.yaml', yaml, { creationTimestamp: 1 });
 const errorsOf = (yaml: string): string[] => read(yaml).problems.map(codedField);
-const object = (kind: string, rest: string, group = 'v1'): string =>
-  `apiVersion: ${group}\nkind: ${kind}\nmetadata: {name: x}\n${rest}\n`;
+const object = (kind: string, body: string, group = 'v1'): string =>
+  `apiVersion: ${group}\nkind: ${kind}\nmetadata: {name: x}\n${body}\n`;
 
 describe('objects of Kubernetes kinds', () => {
   it('are read without warnings about irrelevant fields', () => {
@@ -43,11 +43,19 @@ describe('objects of Kubernetes kinds', () => {
       'spec.rules[0].hosts',
       'host',
     ],
-  ])('have a warning for a field whose name resembles a known field: %s %s', (kind, rest, group, field, meant) => {
-    expect(read(object(kind, rest, group)).problems).toMatchObject([
-      { severity: 'warning', code: 'FIELD_WITHOUT_EFFECT', field, message: expect.stringContaining(`mean ${meant}?`) },
-    ]);
-  });
+  ])(
+    'have a warning for a field whose name resembles a known field: %s %s',
+    (kind, body, group, field, intendedName) => {
+      expect(read(object(kind, body, group)).problems).toMatchObject([
+        {
+          severity: 'warning',
+          code: 'FIELD_WITHOUT_EFFECT',
+          field,
+          message: expect.stringContaining(`mean ${intendedName}?`),
+        },
+      ]);
+    },
+  );
 
   it('have a warning for session affinity, which proxies do not apply', () => {
     const { problems } = read(object('Service', 'spec: {sessionAffinity: ClientIP, ports: [{port: 80}]}'));
@@ -65,8 +73,8 @@ describe('objects of Kubernetes kinds', () => {
     ['Pod', 'status: {podIP: 10.0.0.1}', 'spec: FIELD_REQUIRED'],
     ['Endpoints', 'subsets: [{addresses: [{hostname: x}]}]', 'subsets[0].addresses[0].ip: FIELD_REQUIRED'],
     ['Node', 'status: {addresses: {}}', 'status.addresses: FIELD_TYPE_INVALID got an object'],
-  ])('are rejected with path and message if invalid: %s', (kind, rest, coded) => {
-    expect(errorsOf(object(kind, rest))).toEqual([coded]);
+  ])('are rejected with path and message if invalid: %s', (kind, body, coded) => {
+    expect(errorsOf(object(kind, body))).toEqual([coded]);
   });
 
   it('contain no Secret values in messages', () => {

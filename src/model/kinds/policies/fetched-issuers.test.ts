@@ -9,13 +9,13 @@ function read(jwtRules: readonly object[]) {
 }
 
 const times = (count: number, rule: (i: number) => object) => Array.from({ length: count }, (_, i) => rule(i));
-const byUri = (i: number) => ({ issuer: 'a', jwksUri: `https://idp.test/${i}` });
-const byIssuer = (i: number) => ({ issuer: `https://idp.test/${i}` });
+const issuerByUri = (i: number) => ({ issuer: 'a', jwksUri: `https://idp.test/${i}` });
+const issuerByDiscovery = (i: number) => ({ issuer: `https://idp.test/${i}` });
 
 describe('issuers in an object whose keys are fetched', () => {
   it.each([
-    ['addresses of keys', byUri],
-    ['issuers', byIssuer],
+    ['addresses of keys', issuerByUri],
+    ['issuers', issuerByDiscovery],
   ])('are limited by number: %s', (_, rule) => {
     expect(read(times(maxFetchedIssuers, rule)).problems).toEqual([]);
     const { config, problems } = read(times(maxFetchedIssuers + 1, rule));
@@ -33,8 +33,8 @@ describe('issuers in an object whose keys are fetched', () => {
   });
 
   it('have a warning if their timeout exceeds the maximum', () => {
-    expect(read([{ ...byUri(0), timeout: '30s' }]).problems).toEqual([]);
-    expect(read([{ ...byUri(0), timeout: '31s' }]).problems).toMatchObject([
+    expect(read([{ ...issuerByUri(0), timeout: '30s' }]).problems).toEqual([]);
+    expect(read([{ ...issuerByUri(0), timeout: '31s' }]).problems).toMatchObject([
       {
         severity: 'warning',
         field: expect.stringContaining('jwtRules[0].timeout'),

@@ -20,12 +20,12 @@ function errorsOf(kind: KindName, yaml: string): string[] {
 }
 
 function warnings<K extends KindName>(kind: K, yaml: string): string[] {
-  const ofKind = kinds[kind].warnings as (value: SpecOfKind[K]) => readonly FieldError[];
-  const found = [...ofKind(decoded(kind, yaml)), ...effectWarnings(kinds[kind].decoder, parse(yaml))];
-  return found.map(codedError);
+  const kindWarnings = kinds[kind].warnings as (value: SpecOfKind[K]) => readonly FieldError[];
+  const errors = [...kindWarnings(decoded(kind, yaml)), ...effectWarnings(kinds[kind].decoder, parse(yaml))];
+  return errors.map(codedError);
 }
 
-const filter = (patch: string, more = ''): string => `configPatches: [${patch}]\n${more}`;
+const filter = (patch: string, extraFields = ''): string => `configPatches: [${patch}]\n${extraFields}`;
 
 describe('a valid object', () => {
   it('is decoded: PeerAuthentication', () => {
@@ -447,13 +447,15 @@ const otherCases: Case[] = [
   ],
 ];
 
-const refused = [...authorization, ...authentication, ...patches, ...otherCases].map(([kind, spec, ...expected]) => ({
-  kind,
-  spec,
-  expected,
-}));
+const refusedCases = [...authorization, ...authentication, ...patches, ...otherCases].map(
+  ([kind, spec, ...expected]) => ({
+    kind,
+    spec,
+    expected,
+  }),
+);
 
-it.each(refused)('an invalid $kind is rejected: $spec', ({ kind, spec, expected }) => {
+it.each(refusedCases)('an invalid $kind is rejected: $spec', ({ kind, spec, expected }) => {
   expect(errorsOf(kind, spec)).toEqual(expected.map(([path, coded]) => `${path}: ${coded}`));
 });
 

@@ -38,10 +38,10 @@ describe.each(names)('the target of a %s', (kind) => {
     ['a misspelled group', { ...api, group: 'gateway.networking.k8s.IO' }, 'Gateway of gateway.networking.k8s.IO'],
     ['a Service of another group', { group: 'apps', kind: 'Service', name: 'web' }, 'Service of apps'],
     ['a Pod', { kind: 'Pod', name: 'web' }, 'Pod of the core group'],
-  ])('is rejected if it is %s', (_, reference, got) => {
-    expect(errorsOf(kind, { targetRef: reference })).toEqual([`targetRef: FIELD_REFERENCE_UNKNOWN got "${got}"`]);
+  ])('is rejected if it is %s', (_, reference, gotText) => {
+    expect(errorsOf(kind, { targetRef: reference })).toEqual([`targetRef: FIELD_REFERENCE_UNKNOWN got "${gotText}"`]);
     expect(errorsOf(kind, { targetRefs: [api, reference] })).toEqual([
-      `targetRefs[1]: FIELD_REFERENCE_UNKNOWN got "${got}"`,
+      `targetRefs[1]: FIELD_REFERENCE_UNKNOWN got "${gotText}"`,
     ]);
   });
 

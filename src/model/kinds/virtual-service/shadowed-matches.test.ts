@@ -4,11 +4,11 @@ import type { HttpMatchRequest } from './virtual-service.ts';
 
 const route = [{ destination: { host: 'a.test' } }];
 
-function isShadowed(earlier: HttpMatchRequest, later: HttpMatchRequest): boolean {
-  const http = [earlier, later].map((match) => ({ match: [match], route }));
-  const found = shadowedMatches({ hosts: ['a.test'], http });
-  for (const { path, by } of found) expect([path, by]).toEqual(['http[1].match[0]', 'http[0]']);
-  return found.length === 1;
+function isShadowed(earlierMatch: HttpMatchRequest, laterMatch: HttpMatchRequest): boolean {
+  const http = [earlierMatch, laterMatch].map((match) => ({ match: [match], route }));
+  const shadowed = shadowedMatches({ hosts: ['a.test'], http });
+  for (const { path, by } of shadowed) expect([path, by]).toEqual(['http[1].match[0]', 'http[0]']);
+  return shadowed.length === 1;
 }
 
 const prefix = (text: string) => ({ uri: { prefix: text } });
@@ -32,8 +32,8 @@ it.each<[HttpMatchRequest, HttpMatchRequest]>([
     { ...prefix('/a'), name: 'first' },
     { ...prefix('/ab'), name: 'second', statPrefix: 'x' },
   ],
-])('the match %j of an earlier route shadows %j', (earlier, later) => {
-  expect(isShadowed(earlier, later)).toBe(true);
+])('the match %j of an earlier route shadows %j', (earlierMatch, laterMatch) => {
+  expect(isShadowed(earlierMatch, laterMatch)).toBe(true);
 });
 
 it.each<[HttpMatchRequest, HttpMatchRequest]>([
@@ -53,8 +53,8 @@ it.each<[HttpMatchRequest, HttpMatchRequest]>([
     { ...prefix('/a'), port: 80 },
     { ...prefix('/a/late'), port: 81 },
   ],
-])('the match %j of an earlier route does not shadow %j', (earlier, later) => {
-  expect(isShadowed(earlier, later)).toBe(false);
+])('the match %j of an earlier route does not shadow %j', (earlierMatch, laterMatch) => {
+  expect(isShadowed(earlierMatch, laterMatch)).toBe(false);
 });
 
 it('matches of the same route do not shadow each other', () => {

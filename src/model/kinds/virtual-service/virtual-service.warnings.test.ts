@@ -6,8 +6,8 @@ const route = [{ destination: { host: 'a.b' } }];
 const warnings = (spec: object): string[] => virtualServiceWarnings({ hosts: ['a.b'], ...spec }).map(codedError);
 
 it('a VirtualService has a warning for unreachable routes after one that matches everything', () => {
-  const everything = [{ match: [{ uri: { prefix: '/' }, name: 'all' }], route }, { route }];
-  expect(warnings({ http: everything })).toEqual(['http[1]: MATCH_SHADOWED beside http[0]']);
+  const catchAllRoutes = [{ match: [{ uri: { prefix: '/' }, name: 'all' }], route }, { route }];
+  expect(warnings({ http: catchAllRoutes })).toEqual(['http[1]: MATCH_SHADOWED beside http[0]']);
   expect(
     warnings({ http: [{ match: [{ uri: { prefix: '/' }, method: { exact: 'GET' } }], route }, { route }] }),
   ).toEqual([]);
@@ -47,10 +47,10 @@ it.each([
   ['/b/\\3', '"\\\\3"'],
   ['/b/\\a', '"\\\\a"'],
   ['/b/\\', '"\\\\"'],
-])('a VirtualService has a warning for a uriRegexRewrite without effect: %s', (rewrite, got) => {
+])('a VirtualService has a warning for a uriRegexRewrite without effect: %s', (rewrite, gotText) => {
   const http = [{ rewrite: { uriRegexRewrite: { match: '^/a/([a-z]+)$', rewrite } }, route }];
   const path = 'http[0].rewrite.uriRegexRewrite.rewrite';
-  expect(warnings({ http })).toEqual(got === undefined ? [] : [`${path}: FIELD_WITHOUT_EFFECT got ${got}`]);
+  expect(warnings({ http })).toEqual(gotText === undefined ? [] : [`${path}: FIELD_WITHOUT_EFFECT got ${gotText}`]);
 });
 
 it.each([
@@ -61,9 +61,11 @@ it.each([
   ['uri', { regex: '/api/.*' }, undefined],
   ['uri', { prefix: '/api/' }, undefined],
   ['headers', { accept: { exact: '*/*' } }, undefined],
-])('a VirtualService has a warning for a literal * in a match of %s: %o', (field, match, reported) => {
-  const found = warnings({ http: [{ match: [{ [field]: match }], route }] });
-  expect(found).toEqual(
-    reported === undefined ? [] : [expect.stringMatching(`^http\\[0\\]\\.match\\[0\\]\\.${reported}: FIELD_DOUBTFUL`)],
+])('a VirtualService has a warning for a literal * in a match of %s: %o', (field, match, reportedPath) => {
+  const foundWarnings = warnings({ http: [{ match: [{ [field]: match }], route }] });
+  expect(foundWarnings).toEqual(
+    reportedPath === undefined
+      ? []
+      : [expect.stringMatching(`^http\\[0\\]\\.match\\[0\\]\\.${reportedPath}: FIELD_DOUBTFUL`)],
   );
 });

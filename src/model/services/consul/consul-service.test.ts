@@ -9,11 +9,11 @@ const options: ConsulOptions = {
 };
 const node = { name: 'n1', address: '10.0.0.1', datacenter: 'dc1' };
 
-function instance(more: Partial<ConsulInstance> = {}): ConsulInstance {
+function instance(overrides: Partial<ConsulInstance> = {}): ConsulInstance {
   return {
     ...{ node, id: 'web-1', service: 'web', address: '', port: 8080, tags: [], meta: {} },
     ...{ weights: { passing: 1, warning: 1 }, health: 'passing' },
-    ...more,
+    ...overrides,
   };
 }
 
@@ -72,8 +72,8 @@ describe('a Consul service', () => {
 describe('a Consul endpoint', () => {
   it('has the weight for its health, is omitted at weight 0, and is unhealthy if a check is critical', () => {
     const weights = { passing: 10, warning: 2 };
-    const of = (more: Partial<ConsulInstance>) =>
-      converted({ weights, ...more }).endpoints.map(({ weight, health }) => `${weight} ${health}`);
+    const of = (overrides: Partial<ConsulInstance>) =>
+      converted({ weights, ...overrides }).endpoints.map(({ weight, health }) => `${weight} ${health}`);
     expect(of({})).toEqual(['10 healthy']);
     expect(of({ health: 'warning' })).toEqual(['2 healthy']);
     expect(of({ health: 'critical' })).toEqual(['10 unhealthy']);
@@ -87,7 +87,7 @@ describe('a Consul endpoint', () => {
   });
 
   it('has the locality of its labels, or else of its instance, node or datacenter', () => {
-    const of = (more: Partial<ConsulInstance>) => converted(more).endpoints[0]?.locality;
+    const of = (overrides: Partial<ConsulInstance>) => converted(overrides).endpoints[0]?.locality;
     const located = { ...node, locality: { region: 'r1', zone: 'z1' } };
     expect(of({})).toBe('dc1');
     expect(of({ node: located })).toBe('r1/z1');
@@ -133,32 +133,45 @@ describe("Consul's JSON", () => {
     expect(withChecks(web!, statusOf('')).health).toBe('critical');
     expect(withChecks(web!, statusOf('other'))).toBe(web);
     const Checks = [{ Status: 'passing' }, { Status: 'unknown' }];
-    const [unknown] = serviceInstances([{ Node: nodeBody.Node, Service: nodeBody.Services[0], Checks }]);
-    expect(unknown?.health).toBe('critical');
+    const [unknownInstance] = serviceInstances([{ Node: nodeBody.Node, Service: nodeBody.Services[0], Checks }]);
+    expect(unknownInstance?.health).toBe('critical');
   });
 
   it('is rejected completely or results in valid services, whatever its shape', () => {
-    const odd = [null, true, -1, 1e300, '', '__proto__', 'a\nb', [], {}, [null], { __proto__: 1 }, 'x'.repeat(5_000)];
+    const oddValues = [
+      null,
+      true,
+      -1,
+      1e300,
+      '',
+      '__proto__',
+      'a\nb',
+      [],
+      {},
+      [null],
+      { __proto__: 1 },
+      'x'.repeat(5_000),
+    ];
     const seed = 42;
     let state = seed;
-    const draw = (below: number): number => {
+    const draw = (limit: number): number => {
       state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
-      return state % below;
+      return state % limit;
     };
-    const broken = (value: unknown): unknown => {
-      if (draw(12) === 0) return odd[draw(odd.length)];
-      if (Array.isArray(value)) return value.map(broken);
+    const breakRandomly = (value: unknown): unknown => {
+      if (draw(12) === 0) return oddValues[draw(oddValues.length)];
+      if (Array.isArray(value)) return value.map(breakRandomly);
       if (typeof value !== 'object' || value === null) return value;
-      return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, broken(inner)]));
+      return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, breakRandomly(inner)]));
     };
     const healthBody = [{ Node: nodeBody.Node, Service: nodeBody.Services[0], Checks: checksBody }];
-    let served = 0;
+    let servedCount = 0;
     for (let round = 0; round < 5_000; round++) {
       const readers = [
-        () => nodeServices(broken(nodeBody)).instances,
-        () => serviceInstances(broken(healthBody)),
+        () => nodeServices(breakRandomly(nodeBody)).instances,
+        () => serviceInstances(breakRandomly(healthBody)),
         () => {
-          failingChecks(broken(checksBody));
+          failingChecks(breakRandomly(checksBody));
           return [];
         },
       ];
@@ -172,7 +185,7 @@ describe("Consul's JSON", () => {
         const { service, endpoints } = convertConsulService([one], options);
         if (service === undefined) expect(endpoints).toEqual([]);
         else {
-          served++;
+          servedCount++;
           expect(service.hostname).toMatch(/^[-a-z0-9_.]+\.service\.consul$/);
           for (const { port, weight } of endpoints) {
             expect(port).toBeGreaterThan(0);
@@ -182,6 +195,6 @@ describe("Consul's JSON", () => {
         }
       }
     }
-    expect(served).toBeGreaterThan(100);
+    expect(servedCount).toBeGreaterThan(100);
   });
 });

@@ -9,9 +9,15 @@ import { KubernetesServices } from './kubernetes-services.ts';
 
 const pods = 50;
 const namespace = 'shop';
-const metadata = (name: string, more: object = {}) => ({ name, namespace, uid: name, resourceVersion: '1', ...more });
+const metadata = (name: string, overrides: object = {}) => ({
+  name,
+  namespace,
+  uid: name,
+  resourceVersion: '1',
+  ...overrides,
+});
 
-function given(kind: KindName, object: object): Config {
+function decodedConfig(kind: KindName, object: object): Config {
   const apiVersion = kind === 'EndpointSlice' ? 'discovery.k8s.io/v1' : 'v1';
   return decodedObject('k8s://services', kind, { apiVersion, kind, ...object } as never).config!;
 }
@@ -28,7 +34,7 @@ const slice = (notReady: number): object => ({
 function cluster(): KubernetesServices {
   const services = new KubernetesServices({ ...defaultRegistryOptions, discoverySelectors: [] });
   const apply = (kind: KindName, object: object): void => {
-    const current = given(kind, object);
+    const current = decodedConfig(kind, object);
     services.apply([{ key: { kind, namespace, name: current.name }, current }]);
   };
   const ports = [{ name: 'http', port: 80, targetPort: 8080 }];
@@ -49,7 +55,7 @@ const callsOf = (work: CountedWork, pattern: RegExp): number =>
 
 it('a changed slice causes no conversion of Services, and keeps the selector index', () => {
   const services = cluster();
-  const slices = Array.from({ length: events }, (_, event) => given('EndpointSlice', slice(event)));
+  const slices = Array.from({ length: events }, (_, event) => decodedConfig('EndpointSlice', slice(event)));
   const key = { kind: 'EndpointSlice', namespace, name: 'web-1' } as const;
   const work = countedWork(() => {
     for (const current of slices) services.apply([{ key, current }]);
@@ -63,7 +69,7 @@ it('a changed Service is converted, and its new selector applies', () => {
   const services = cluster();
   const ports = [{ name: 'http', port: 80, targetPort: 8080 }];
   const spec = { clusterIP: '10.9.0.2', selector: { app: 'other' }, ports };
-  const current = given('Service', { metadata: metadata('web'), spec });
+  const current = decodedConfig('Service', { metadata: metadata('web'), spec });
   services.apply([{ key: { kind: 'Service', namespace, name: 'web' }, current }]);
   expect([...services.services()].map(({ defaultAddress }) => defaultAddress)).toEqual(['10.9.0.2']);
   const { lookup } = services;
@@ -83,7 +89,7 @@ const maxWorkOfEndpoint = 80;
 
 it('decoding a slice requires a limited number of calls and elements per endpoint', () => {
   const work = countedWork(() => {
-    for (let event = 0; event < events; event++) given('EndpointSlice', slice(event));
+    for (let event = 0; event < events; event++) decodedConfig('EndpointSlice', slice(event));
   });
   expect(sumOf(work) / events / pods).toBeLessThan(maxWorkOfEndpoint);
 });

@@ -7,12 +7,12 @@ import type { ConfigObjectChange } from '../registry-delta.ts';
 import { defaultRegistryOptions } from '../service-registry.ts';
 import { KubernetesServices } from './kubernetes-services.ts';
 
-const about = { namespace: 'shop', labels: {}, annotations: {}, resourceVersion: '1', creationTimestamp: 0 };
+const metadata = { namespace: 'shop', labels: {}, annotations: {}, resourceVersion: '1', creationTimestamp: 0 };
 const ports = Array.from({ length: 50 }, (_, index) => ({ name: `p${index}`, port: 1_000 + index, protocol: 'TCP' }));
 
 const change = (kind: string, name: string, spec: unknown, labels = {}): ConfigObjectChange<Config> => ({
   key: { kind, namespace: 'shop', name },
-  current: { ...about, kind, apiVersion: 'v1', name, labels, spec },
+  current: { ...metadata, kind, apiVersion: 'v1', name, labels, spec },
 });
 const service = change('Service', 'web', {
   spec: {
@@ -22,8 +22,8 @@ const service = change('Service', 'web', {
   status: { loadBalancer: { ingress: [] } },
 });
 const slice = (index: number, ready: boolean): ConfigObjectChange<Config> => {
-  const endpoints = Array.from({ length: 20 }, (_, place) => ({
-    ...{ addresses: [`10.${index}.0.${place}`], conditions: { ready } },
+  const endpoints = Array.from({ length: 20 }, (_, endpointIndex) => ({
+    ...{ addresses: [`10.${index}.0.${endpointIndex}`], conditions: { ready } },
   }));
   const labels = { 'kubernetes.io/service-name': 'web' };
   return change('EndpointSlice', `web-${index}`, { addressType: 'IPv4', ports, endpoints }, labels);
@@ -55,11 +55,11 @@ it("an address in many slices with different ports costs each slice only the sli
     const labels = { 'kubernetes.io/service-name': 'web' };
     return change('EndpointSlice', `web-${index}`, { addressType: 'IPv4', ports: ownPorts, endpoints }, labels);
   });
-  let found = 0;
+  let endpointCount = 0;
   const work = countedWork(() => {
-    found = services.apply([service, ...slices]).services[0]!.endpoints.length;
+    endpointCount = services.apply([service, ...slices]).services[0]!.endpoints.length;
   });
-  expect(found).toBe(20 * ports.length);
+  expect(endpointCount).toBe(20 * ports.length);
   // Called once for the slice, and once for the complete list.
   expect(callsOf(work, 'endpointId')).toBeLessThanOrEqual(2 * 20 * ports.length);
 });

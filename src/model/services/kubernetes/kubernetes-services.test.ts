@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { givenMesh, givenProxy } from '../../../../test/fixtures/given-mesh.ts';
 import type { Endpoint, Service } from '../service.ts';
 
-const document = (kind: string, name: string, rest: string, metadata = ''): string =>
-  `---\napiVersion: ${kind === 'EndpointSlice' ? 'discovery.k8s.io/v1' : 'v1'}\nkind: ${kind}\nmetadata: {name: ${name}${metadata}}\n${rest}\n`;
+const document = (kind: string, name: string, body: string, metadata = ''): string =>
+  `---\napiVersion: ${kind === 'EndpointSlice' ? 'discovery.k8s.io/v1' : 'v1'}\nkind: ${kind}\nmetadata: {name: ${name}${metadata}}\n${body}\n`;
 const inShop = ', namespace: shop';
 
 const service = (spec: string, metadata = ''): string =>
   document('Service', 'web', `spec: {ports: [{name: http, port: 80, targetPort: web}], ${spec}}`, inShop + metadata);
-const selecting = 'clusterIP: 10.9.0.1, selector: {app: web}';
+const selectingSpec = 'clusterIP: 10.9.0.1, selector: {app: web}';
 
 const pod = (name: string, ip: string, { labels = 'app: web', phase = 'Running', spec = '' } = {}): string =>
   document(
@@ -26,7 +26,7 @@ const slice = (endpoints: string, { name = 'web-1', metadata = '', addressType =
     `addressType: ${addressType}\nports: [{name: http, port: 8080}]\nendpoints: [${endpoints}]`,
     `${inShop}, labels: {kubernetes.io/service-name: web${metadata}}`,
   );
-const at = (ip: string, more = ''): string => `{addresses: [${ip}]${more}}`;
+const at = (ip: string, extraFields = ''): string => `{addresses: [${ip}]${extraFields}}`;
 const toPod = (name: string): string => `, targetRef: {kind: Pod, name: ${name}, namespace: shop}`;
 
 const node = document(
@@ -47,7 +47,7 @@ const addresses = (yaml: string): string[] => endpointsOf(yaml).map(({ address, 
 
 describe('services of a cluster', () => {
   it('have host names from name, namespace and domain, and the endpoints of their slices', () => {
-    expect(serviceOf(service(selecting))).toMatchObject({
+    expect(serviceOf(service(selectingSpec))).toMatchObject({
       ...{
         hostname: host,
         namespace: 'shop',
@@ -81,13 +81,13 @@ describe('services of a cluster', () => {
   });
 
   it('are visible as their annotation specifies', () => {
-    const exported = service(selecting, ', annotations: {networking.istio.io/exportTo: " ., bank ,"}');
-    expect(serviceOf(exported)?.exportTo).toEqual(new Set(['.', 'bank']));
+    const exportedService = service(selectingSpec, ', annotations: {networking.istio.io/exportTo: " ., bank ,"}');
+    expect(serviceOf(exportedService)?.exportTo).toEqual(new Set(['.', 'bank']));
   });
 
   it('have the service accounts in their annotations', () => {
     const annotations = `, annotations: {alpha.istio.io/kubernetes-serviceaccounts: "a,b", alpha.istio.io/canonical-serviceaccounts: spiffe://x/y}`;
-    expect(serviceOf(service(selecting, annotations))?.serviceAccounts).toEqual([
+    expect(serviceOf(service(selectingSpec, annotations))?.serviceAccounts).toEqual([
       'spiffe://x/y',
       'spiffe://cluster.local/ns/shop/sa/a',
       'spiffe://cluster.local/ns/shop/sa/b',
@@ -118,7 +118,7 @@ spec: {type: NodePort, clusterIP: 10.9.0.1, ports: [{name: http, port: 80, nodeP
   });
 
   it('have the traffic distribution in their spec', () => {
-    const spec = `${selecting}, internalTrafficPolicy: Local, trafficDistribution: PreferClose, publishNotReadyAddresses: true`;
+    const spec = `${selectingSpec}, internalTrafficPolicy: Local, trafficDistribution: PreferClose, publishNotReadyAddresses: true`;
     expect(serviceOf(service(spec))?.attributes).toMatchObject({
       ...{ nodeLocal: true, trafficDistribution: 'PreferSameZone', publishNotReadyAddresses: true },
     });
@@ -127,11 +127,11 @@ spec: {type: NodePort, clusterIP: 10.9.0.1, ports: [{name: http, port: 80, nodeP
   it('are omitted if no discovery selector selects their namespace', () => {
     const area = document('Namespace', 'shop', '', ', labels: {mesh: "on"}');
     const selectors = (value: string): string => `discoverySelectors: [{matchLabels: {mesh: "${value}"}}]`;
-    expect(serviceOf(service(selecting) + area, selectors('on'))).toBeDefined();
-    expect(serviceOf(service(selecting) + area, selectors('off'))).toBeUndefined();
+    expect(serviceOf(service(selectingSpec) + area, selectors('on'))).toBeDefined();
+    expect(serviceOf(service(selectingSpec) + area, selectors('off'))).toBeUndefined();
     expect(
       serviceOf(
-        service(selecting),
+        service(selectingSpec),
         'discoverySelectors: [{matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [shop]}]}]',
       ),
     ).toBeDefined();
@@ -141,7 +141,7 @@ spec: {type: NodePort, clusterIP: 10.9.0.1, ports: [{name: http, port: 80, nodeP
 describe('endpoints of a cluster', () => {
   it('have the properties of their pod and its node', () => {
     const yaml =
-      service(selecting) +
+      service(selectingSpec) +
       pod('web-5d9c-x', '10.0.0.1', { labels: 'app: web, pod-template-hash: 5d9c, security.istio.io/tlsMode: istio' }) +
       node +
       slice(at('10.0.0.1', toPod('web-5d9c-x')));
@@ -163,23 +163,28 @@ describe('endpoints of a cluster', () => {
   });
 
   it('are assigned to their pod by address if the slice does not reference it', () => {
-    const [endpoint] = endpointsOf(service(selecting) + pod('web-0', '10.0.0.1') + slice(at('10.0.0.1')));
+    const [endpoint] = endpointsOf(service(selectingSpec) + pod('web-0', '10.0.0.1') + slice(at('10.0.0.1')));
     expect(endpoint?.serviceAccount).toContain('sa-web');
   });
 
   it('are omitted until a referenced pod is known', () => {
-    const previous = givenMesh(service(selecting) + slice(at('10.0.0.1', toPod('web-0'))));
+    const previous = givenMesh(service(selectingSpec) + slice(at('10.0.0.1', toPod('web-0'))));
     expect(previous.registry.endpoints.get(host)?.get('shop') ?? []).toEqual([]);
-    const after = givenMesh(service(selecting) + slice(at('10.0.0.1', toPod('web-0'))) + pod('web-0', '10.0.0.1'), {
-      previous,
-    });
-    expect(after.registry.endpoints.get(host)?.get('shop')).toHaveLength(1);
+    const nextMesh = givenMesh(
+      service(selectingSpec) + slice(at('10.0.0.1', toPod('web-0'))) + pod('web-0', '10.0.0.1'),
+      {
+        previous,
+      },
+    );
+    expect(nextMesh.registry.endpoints.get(host)?.get('shop')).toHaveLength(1);
   });
 
   it('are omitted for terminated pods', () => {
     expect(
       addresses(
-        service(selecting) + pod('web-0', '10.0.0.1', { phase: 'Succeeded' }) + slice(at('10.0.0.1', toPod('web-0'))),
+        service(selectingSpec) +
+          pod('web-0', '10.0.0.1', { phase: 'Succeeded' }) +
+          slice(at('10.0.0.1', toPod('web-0'))),
       ),
     ).toEqual([]);
   });
@@ -191,24 +196,30 @@ describe('endpoints of a cluster', () => {
     ['{ready: false, serving: true, terminating: true}', 'terminating'],
     ['{ready: false, serving: false, terminating: true}', 'terminating'],
   ])('have with the conditions %s the health %s', (conditions, health) => {
-    expect(addresses(service(selecting) + slice(at('10.0.0.1', `, conditions: ${conditions}`)))).toEqual([
+    expect(addresses(service(selectingSpec) + slice(at('10.0.0.1', `, conditions: ${conditions}`)))).toEqual([
       `10.0.0.1 ${health}`,
     ]);
   });
 
   it('drain if the service has persistent sessions, and are published while unready if configured', () => {
     const draining = slice(at('10.0.0.1', ', conditions: {ready: false, serving: true, terminating: true}'));
-    expect(addresses(service(selecting, ', labels: {istio.io/persistent-session: x}') + draining)).toEqual([
+    expect(addresses(service(selectingSpec, ', labels: {istio.io/persistent-session: x}') + draining)).toEqual([
       '10.0.0.1 draining',
     ]);
     const unready = slice(at('10.0.0.1', ', conditions: {ready: false}'));
-    expect(addresses(service(`${selecting}, publishNotReadyAddresses: true`) + unready)).toEqual(['10.0.0.1 healthy']);
+    expect(addresses(service(`${selectingSpec}, publishNotReadyAddresses: true`) + unready)).toEqual([
+      '10.0.0.1 healthy',
+    ]);
   });
 
   it('are merged from several slices without duplicates', () => {
-    const both =
+    const overlappingSlices =
       slice(`${at('10.0.0.1')}, ${at('10.0.0.2')}`) + slice(`${at('10.0.0.2')}, ${at('10.0.0.3')}`, { name: 'web-2' });
-    expect(addresses(service(selecting) + both)).toEqual(['10.0.0.1 healthy', '10.0.0.2 healthy', '10.0.0.3 healthy']);
+    expect(addresses(service(selectingSpec) + overlappingSlices)).toEqual([
+      '10.0.0.1 healthy',
+      '10.0.0.2 healthy',
+      '10.0.0.3 healthy',
+    ]);
   });
 
   it('are not taken from slices with host names or from slices of multi-cluster services', () => {
@@ -217,7 +228,7 @@ describe('endpoints of a cluster', () => {
       name: 'x',
       metadata: ', multicluster.kubernetes.io/service-name: web',
     });
-    expect(addresses(service(selecting) + names + multicluster)).toEqual([]);
+    expect(addresses(service(selectingSpec) + names + multicluster)).toEqual([]);
   });
 
   it('are taken from Endpoints if there are no EndpointSlices', () => {
@@ -227,16 +238,16 @@ describe('endpoints of a cluster', () => {
       'subsets: [{addresses: [{ip: 10.0.0.1}], notReadyAddresses: [{ip: 10.0.0.2}], ports: [{name: http, port: 8080}]}]',
       inShop,
     );
-    expect(addresses(service(selecting) + endpoints)).toEqual(['10.0.0.1 healthy', '10.0.0.2 unhealthy']);
-    expect(addresses(service(selecting) + endpoints + slice(at('10.0.0.3')))).toEqual(['10.0.0.3 healthy']);
+    expect(addresses(service(selectingSpec) + endpoints)).toEqual(['10.0.0.1 healthy', '10.0.0.2 unhealthy']);
+    expect(addresses(service(selectingSpec) + endpoints + slice(at('10.0.0.3')))).toEqual(['10.0.0.3 healthy']);
   });
 
   it('count once if several slices contain them, and are ready if any of these slices reports so', () => {
-    const [old, now] = [at('10.0.0.1', ', conditions: {ready: false, terminating: true}'), at('10.0.0.1')];
+    const [notReady, now] = [at('10.0.0.1', ', conditions: {ready: false, terminating: true}'), at('10.0.0.1')];
     const of = (...slices: readonly string[]): string[] =>
-      addresses(service(selecting) + slices.map((one, index) => slice(one, { name: `web-${index}` })).join(''));
-    expect(of(old, now)).toEqual(['10.0.0.1 healthy']);
-    expect(of(now, old)).toEqual(['10.0.0.1 healthy']);
+      addresses(service(selectingSpec) + slices.map((one, index) => slice(one, { name: `web-${index}` })).join(''));
+    expect(of(notReady, now)).toEqual(['10.0.0.1 healthy']);
+    expect(of(now, notReady)).toEqual(['10.0.0.1 healthy']);
   });
 
   it('are used without pod properties if the service has no selector', () => {
@@ -246,7 +257,7 @@ describe('endpoints of a cluster', () => {
 
   it('have the network of their pod or of the system namespace', () => {
     const system = document('Namespace', 'istio-system', '', ', labels: {topology.istio.io/network: east}');
-    const mesh = service(selecting) + slice(at('10.0.0.1'));
+    const mesh = service(selectingSpec) + slice(at('10.0.0.1'));
     expect(endpointsOf(mesh + pod('web-0', '10.0.0.1') + system)[0]?.network).toBe('east');
     const labelled = pod('web-0', '10.0.0.1', { labels: 'app: web, topology.istio.io/network: west' });
     expect(endpointsOf(mesh + labelled + system)[0]).toMatchObject({
@@ -257,7 +268,7 @@ describe('endpoints of a cluster', () => {
 
   it("have the locality in the pod's label, or else of the node", () => {
     const labelled = pod('web-0', '10.0.0.1', { labels: 'app: web, istio-locality: us.us-2' });
-    expect(endpointsOf(service(selecting) + labelled + node + slice(at('10.0.0.1')))[0]?.locality).toBe('us/us-2');
+    expect(endpointsOf(service(selectingSpec) + labelled + node + slice(at('10.0.0.1')))[0]?.locality).toBe('us/us-2');
   });
 });
 
@@ -276,10 +287,10 @@ spec:
 `;
 
   it('serve a Kubernetes Service that selects a WorkloadEntry', () => {
-    expect(endpointsOf(service(selecting) + entry())).toMatchObject([
+    expect(endpointsOf(service(selectingSpec) + entry())).toMatchObject([
       { address: '10.1.0.1', port: 9090, serviceAccount: 'spiffe://cluster.local/ns/shop/sa/vm', tlsMode: 'istio' },
     ]);
-    expect(endpointsOf(service(selecting) + entry('app: other'))).toEqual([]);
+    expect(endpointsOf(service(selectingSpec) + entry('app: other'))).toEqual([]);
   });
 
   it("serve a ServiceEntry that selects a pod as long as the pod's labels match", () => {
@@ -290,21 +301,21 @@ spec:
         ?.map(({ address, port }) => `${address}:${port}`) ?? [];
     const previous = givenMesh(serviceEntry + pod('web-0', '10.0.0.1') + entry());
     expect(of(previous)).toEqual(['10.0.0.1:8080', '10.1.0.1:9090']);
-    const after = givenMesh(serviceEntry + pod('web-0', '10.0.0.1', { labels: 'app: x' }) + entry(), {
+    const nextMesh = givenMesh(serviceEntry + pod('web-0', '10.0.0.1', { labels: 'app: x' }) + entry(), {
       previous,
     });
-    expect(of(after)).toEqual(['10.1.0.1:9090']);
+    expect(of(nextMesh)).toEqual(['10.1.0.1:9090']);
   });
 
   it('ignore a reported property that is an object with its own `toString`', () => {
-    const strange = '{toString: 1, valueOf: 1}';
-    const unhealthy = `${entry()}status: {conditions: [{type: Healthy, status: ${strange}}]}\n`;
-    expect(endpointsOf(service(selecting) + unhealthy)).toMatchObject([{ health: 'healthy' }]);
+    const objectStatus = '{toString: 1, valueOf: 1}';
+    const unhealthy = `${entry()}status: {conditions: [{type: Healthy, status: ${objectStatus}}]}\n`;
+    expect(endpointsOf(service(selectingSpec) + unhealthy)).toMatchObject([{ health: 'healthy' }]);
     const metadata = {
       POD_PORTS: [{ name: 'web', containerPort: 7070, protocol: { toString: 1 } }, { name: { toString: 1 } }],
     };
     const proxy = { ...givenProxy({ namespace: 'shop', labels: { app: 'web' }, metadata }), clusterId: 'Kubernetes' };
-    const targets = givenMesh(service(selecting)).context.serviceTargetsOf(proxy);
+    const targets = givenMesh(service(selectingSpec)).context.serviceTargetsOf(proxy);
     expect(targets.map(({ targetPort }) => targetPort)).toEqual([7070]);
   });
 
@@ -312,7 +323,7 @@ spec:
     const ending = pod('web-0', '10.0.0.1').replace(inShop, `${inShop}, deletionTimestamp: "2026-01-01T00:00:00Z"`);
     const mesh = (web: string, last?: ReturnType<typeof givenMesh>) =>
       givenMesh(
-        serviceEntry + service(selecting) + slice(at('10.0.0.1', toPod('web-0'))) + web,
+        serviceEntry + service(selectingSpec) + slice(at('10.0.0.1', toPod('web-0'))) + web,
         last ? { previous: last } : {},
       );
     const healthOf = ({ registry }: ReturnType<typeof givenMesh>): unknown =>
@@ -328,22 +339,22 @@ spec:
   });
 
   it("are found for a proxy by pod name, or else by address, or else by the proxy's metadata", () => {
-    const mesh = givenMesh(service(selecting) + pod('web-0', '10.0.0.1') + entry() + node);
-    const served = (about: object, ip: string): unknown =>
+    const mesh = givenMesh(service(selectingSpec) + pod('web-0', '10.0.0.1') + entry() + node);
+    const servedTargets = (proxyFields: object, ip: string): unknown =>
       mesh.context
         .serviceTargetsOf({
           ...givenProxy({ ip, namespace: 'shop' }),
           clusterId: 'Kubernetes',
           name: 'x.shop',
-          ...about,
+          ...proxyFields,
         })
         .map((target) => `${target.service.hostname} ${target.port.number} ${target.targetPort}`);
-    expect(served({ name: 'web-0.shop' }, '10.5.5.5')).toEqual([`${host} 80 8080`]);
-    expect(served({}, '10.0.0.1')).toEqual([`${host} 80 8080`]);
-    expect(served({}, '10.1.0.1')).toEqual([`${host} 80 9090`]);
-    const reported = { labels: { app: 'web' }, metadata: { POD_PORTS: '[{"name":"web","containerPort":7070}]' } };
-    expect(served(reported, '10.6.6.6')).toEqual([`${host} 80 7070`]);
-    expect(served({ clusterId: 'other' }, '10.0.0.1')).toEqual([]);
+    expect(servedTargets({ name: 'web-0.shop' }, '10.5.5.5')).toEqual([`${host} 80 8080`]);
+    expect(servedTargets({}, '10.0.0.1')).toEqual([`${host} 80 8080`]);
+    expect(servedTargets({}, '10.1.0.1')).toEqual([`${host} 80 9090`]);
+    const reportedNode = { labels: { app: 'web' }, metadata: { POD_PORTS: '[{"name":"web","containerPort":7070}]' } };
+    expect(servedTargets(reportedNode, '10.6.6.6')).toEqual([`${host} 80 7070`]);
+    expect(servedTargets({ clusterId: 'other' }, '10.0.0.1')).toEqual([]);
     const proxy = { ...givenProxy({ ip: '10.0.0.1', namespace: 'shop' }), name: 'web-0.shop' };
     expect(mesh.context.workloadOf(proxy)).toEqual({ labels: { app: 'web' }, locality: 'eu/eu-1/rack' });
   });
@@ -351,7 +362,7 @@ spec:
   it('serve a named container port, in the order TCP ports, first port, sidecars', () => {
     const port = (name: string, number: number, protocol = 'TCP'): string =>
       `{name: ${name}, containerPort: ${number}, protocol: ${protocol}}`;
-    const served = (...[containers, initContainers = '']: [string, string?]): unknown => {
+    const servedTargets = (...[containers, initContainers = '']: [string, string?]): unknown => {
       const spec = `containers: [${containers}], initContainers: [${initContainers}]`;
       const web = document(
         'Pod',
@@ -360,28 +371,30 @@ spec:
         `${inShop}, labels: {app: web}`,
       );
       const proxy = { ...givenProxy({ ip: '10.0.0.1', namespace: 'shop' }), name: 'web-0.shop' };
-      const { context } = givenMesh(service(selecting) + web);
+      const { context } = givenMesh(service(selectingSpec) + web);
       return context.serviceTargetsOf(proxy).map(({ targetPort }) => targetPort);
     };
-    expect(served(`{ports: [${port('web', 1)}]}, {ports: [${port('web', 2)}]}`)).toEqual([1]);
-    expect(served(`{ports: [${port('web', 1, 'UDP')}]}, {ports: [${port('web', 2)}]}`)).toEqual([2]);
-    expect(served('', `{ports: [${port('web', 1)}]}, {restartPolicy: Always, ports: [${port('web', 2)}]}`)).toEqual([
-      2,
-    ]);
-    expect(served(`{ports: [${port('web', 1)}]}`, `{restartPolicy: Always, ports: [${port('web', 2)}]}`)).toEqual([1]);
+    expect(servedTargets(`{ports: [${port('web', 1)}]}, {ports: [${port('web', 2)}]}`)).toEqual([1]);
+    expect(servedTargets(`{ports: [${port('web', 1, 'UDP')}]}, {ports: [${port('web', 2)}]}`)).toEqual([2]);
+    expect(
+      servedTargets('', `{ports: [${port('web', 1)}]}, {restartPolicy: Always, ports: [${port('web', 2)}]}`),
+    ).toEqual([2]);
+    expect(
+      servedTargets(`{ports: [${port('web', 1)}]}`, `{restartPolicy: Always, ports: [${port('web', 2)}]}`),
+    ).toEqual([1]);
   });
 
   it('do not serve a port with an undeclared name such as `constructor`', () => {
-    const named = service(selecting)
+    const constructorPort = service(selectingSpec)
       .replace('name: http', 'name: constructor')
       .replace('targetPort: web', 'targetPort: valueof');
-    expect(endpointsOf(named + entry())).toEqual([]);
-    expect(endpointsOf(named.replace('valueof', 'constructor') + entry())).toEqual([]);
+    expect(endpointsOf(constructorPort + entry())).toEqual([]);
+    expect(endpointsOf(constructorPort.replace('valueof', 'constructor') + entry())).toEqual([]);
     const { registry } = givenMesh(serviceEntry.replace('name: web', 'name: constructor') + entry());
     expect(registry.endpoints.get('se.example.com')?.get('shop')).toMatchObject([{ port: 80 }]);
     const proxy = { ...givenProxy({ namespace: 'shop', labels: { app: 'web' } }), clusterId: 'Kubernetes' };
     expect(
-      givenMesh(service(selecting).replace('targetPort: web', 'targetPort: constructor')).context.serviceTargetsOf(
+      givenMesh(service(selectingSpec).replace('targetPort: web', 'targetPort: constructor')).context.serviceTargetsOf(
         proxy,
       ),
     ).toEqual([]);

@@ -12,20 +12,20 @@ const sliceOf = (service: string): Config<EndpointSlice> => ({
 });
 
 /** Returns the number of bytes retained after many additions and removals. */
-async function kept(addAndRemove: (index: number) => void): Promise<number> {
-  const used = async (): Promise<number> => {
+async function retainedBytes(addAndRemove: (index: number) => void): Promise<number> {
+  const usedBytes = async (): Promise<number> => {
     await collectGarbage();
     return process.memoryUsage().heapUsed;
   };
   for (let index = 0; index < 1_000; index++) addAndRemove(index);
-  const baseline = await used();
+  const baseline = await usedBytes();
   for (let index = 1_000; index < 21_000; index++) addAndRemove(index);
-  return (await used()) - baseline;
+  return (await usedBytes()) - baseline;
 }
 
 it('ServiceSlices keeps no memory for services without slices after many additions and removals', async () => {
   const slices = new ServiceSlices();
-  const bytes = await kept((index) => {
+  const bytes = await retainedBytes((index) => {
     slices.put('shop/slice', sliceOf(`web-${index}`));
     expect(slices.of(`shop/web-${index}`)).toHaveLength(1);
   });
@@ -39,7 +39,7 @@ it('UsageIndex keeps no memory for unused keys', async () => {
   users.put('shop/web', new Set(), new Set(['node n1', 'pod shop/a']));
   users.put('shop/web', new Set(['node n1', 'pod shop/a']), new Set(['node n2']));
   expect([[...users.of('node n2')], [...users.of('node n1')]]).toEqual([['shop/web'], []]);
-  const bytes = await kept((index) => {
+  const bytes = await retainedBytes((index) => {
     users.put('shop/web', new Set(), new Set([`pod shop/${index}`]));
     users.put('shop/web', new Set([`pod shop/${index}`]), new Set());
   });

@@ -9,8 +9,8 @@ import { noDestination } from './backends.ts';
 import { computingGatewayApiStatus } from './gateway-api-status.ts';
 import { translateGatewayApi } from './translate.ts';
 
-const list = (size: number, make: (index: number) => string, between = ''): string =>
-  Array.from({ length: size }, (_, index) => make(index)).join(between);
+const list = (size: number, build: (index: number) => string, separator = ''): string =>
+  Array.from({ length: size }, (_, index) => build(index)).join(separator);
 
 const gateway = (size: number, listener = 'protocol: HTTP', namespace = 'shop'): string => {
   const one = (i: number): string =>
@@ -30,8 +30,8 @@ interface GivenRoute {
 }
 
 const toFront = '{name: front, namespace: shop}';
-const route = (name: string, { kind = 'HTTPRoute', parents = toFront, ...given }: GivenRoute): string => {
-  const { namespace = 'mallory', created = '', more = '', matches = 0 } = given;
+const route = (name: string, { kind = 'HTTPRoute', parents = toFront, ...fields }: GivenRoute): string => {
+  const { namespace = 'mallory', created = '', more = '', matches = 0 } = fields;
   const match = (i: number): string =>
     kind === 'GRPCRoute' ? `{method: {service: a.${name}, method: m${i}}}` : `{path: {value: /${name}/${i}}}`;
   const rule = (first: number): string =>
@@ -67,8 +67,8 @@ const acceptedOf = (yaml: string, key: string) => {
 
 const cart = service('cart', 'mallory');
 /** Each route has 2,048 translated matches at 16 listeners, so 16 routes are within the limit. */
-const largeRoutes = (size: number, given: GivenRoute = {}): string[] =>
-  Array.from({ length: size }, (_, i) => route(`r${String(i).padStart(2, '0')}`, { matches: 128, ...given }));
+const largeRoutes = (size: number, fields: GivenRoute = {}): string[] =>
+  Array.from({ length: size }, (_, i) => route(`r${String(i).padStart(2, '0')}`, { matches: 128, ...fields }));
 
 describe('routes from one namespace at a Gateway with many listeners', () => {
   it.each(['HTTPRoute', 'GRPCRoute'])(
@@ -106,8 +106,8 @@ describe('routes from one namespace at a Gateway with many listeners', () => {
   });
 
   it('match their requests with 503 above the limit, so that these match no wider route of an older object', () => {
-    const wide = route('wide', { created: '1969-01-01T00:00:00Z' });
-    const { virtualServices } = translate(gateway(16) + cart + wide + largeRoutes(16).join(''));
+    const wildcardRoute = route('wide', { created: '1969-01-01T00:00:00Z' });
+    const { virtualServices } = translate(gateway(16) + cart + wildcardRoute + largeRoutes(16).join(''));
     const routesFor = (uri: string) =>
       virtualServices[0]!.spec.http!.filter(({ match = [] }) => JSON.stringify(match).includes(uri));
     expect(routesFor('"/r14/127"')).toMatchObject([
@@ -134,8 +134,8 @@ describe('routes from one namespace at a Gateway with many listeners', () => {
   });
 
   it('remain attached if they are the oldest, regardless of the order of arrival', () => {
-    const old = route('zz', { matches: 128, created: '1969-01-01T00:00:00Z' });
-    const routes = [...largeRoutes(16), old];
+    const oldRoute = route('zz', { matches: 128, created: '1969-01-01T00:00:00Z' });
+    const routes = [...largeRoutes(16), oldRoute];
     for (const order of [routes, routes.toReversed()]) {
       const { told: messages } = translate(gateway(16) + cart + order.join(''));
       expect(messages).toEqual([expect.stringContaining('HTTPRoute mallory/r15 spec.parentRefs[0]')]);
@@ -165,8 +165,8 @@ describe('routes from one namespace at a Gateway with many listeners', () => {
 
   it('count towards the limit even at a Gateway whose status another revision writes', () => {
     const other = gateway(16).replaceAll('front', 'other');
-    const both = `${toFront}, {name: other, namespace: shop}`;
-    const yaml = gateway(16) + other + cart + largeRoutes(9, { parents: both }).join('');
+    const bothParents = `${toFront}, {name: other, namespace: shop}`;
+    const yaml = gateway(16) + other + cart + largeRoutes(9, { parents: bothParents }).join('');
     expect(translate(yaml).beyondLimit).toBe(1);
     const { HTTPRoute } = atOnce(
       computingGatewayApiStatus(setOf(yaml), 'cluster.local', ({ name }) => name === 'other'),
@@ -219,8 +219,8 @@ describe('TLSRoutes and TCPRoutes', () => {
 
   it('share the limit with HTTPRoutes', () => {
     const tcp = '{name: raw, port: 1, protocol: TCP, allowedRoutes: {namespaces: {from: All}}}';
-    const both = gateway(16).replace('listeners: [', `listeners: [${tcp}, `);
-    const yaml = both + cart + largeRoutes(16).join('') + route('tcp', { kind: 'TCPRoute' });
+    const gatewayWithTcp = gateway(16).replace('listeners: [', `listeners: [${tcp}, `);
+    const yaml = gatewayWithTcp + cart + largeRoutes(16).join('') + route('tcp', { kind: 'TCPRoute' });
     expect(translate(yaml).told).toEqual([expect.stringContaining('TCPRoute mallory/tcp spec.parentRefs[0]')]);
   });
 });

@@ -8,12 +8,12 @@ const gateway = (name: string): string =>
   document('Gateway', name, '{gatewayClassName: istio, listeners: [{name: plain, port: 80, protocol: HTTP}]}');
 const route = (parent: string): string =>
   document('HTTPRoute', 'cart', `{parentRefs: [{name: ${parent}}], rules: [{backendRefs: [{name: cart, port: 80}]}]}`);
-const policy = (validation: string, name = 'tls', about = {}): string =>
+const policy = (validation: string, name = 'tls', metadata = {}): string =>
   document(
     'BackendTLSPolicy',
     name,
     `{targetRefs: [{group: "", kind: Service, name: cart}], validation: {hostname: a.test, ${validation}}}`,
-    about,
+    metadata,
   );
 const configMap = (certificate: string): string =>
   `---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca, namespace: shop}\ndata: ${JSON.stringify({ 'ca.crt': certificate })}\n`;
@@ -68,15 +68,18 @@ describe('the status of a BackendTLSPolicy', () => {
       'ResolvedRefs False InvalidKind',
     ],
     ['wellKnownCACertificates: example.com/other', '', 'Accepted False Invalid', resolved],
-  ])('reports for %s whether the CA certificates are usable %#', (validation, more, accepted, references) => {
-    expect(statusOf(mesh + more + policy(validation))).toEqual([`${at}, ${accepted}, ${references}`]);
-  });
+  ])(
+    'reports for %s whether the CA certificates are usable %#',
+    (validation, extraYaml, acceptedReason, references) => {
+      expect(statusOf(mesh + extraYaml + policy(validation))).toEqual([`${at}, ${acceptedReason}, ${references}`]);
+    },
+  );
 
   it('reports a conflict if an older policy has the same target', () => {
     const young = policy(system, 'young', { created: '2024-02-01T00:00:00Z' });
-    const old = policy(system, 'zold', { created: '2024-01-01T00:00:00Z' });
-    expect(statusOf(mesh + young + old, 'young')).toEqual([`${at}, Accepted False Conflicted, ${resolved}`]);
-    expect(statusOf(mesh + young + old, 'zold')).toEqual([`${at}, Accepted True Accepted, ${resolved}`]);
+    const oldPolicy = policy(system, 'zold', { created: '2024-01-01T00:00:00Z' });
+    expect(statusOf(mesh + young + oldPolicy, 'young')).toEqual([`${at}, Accepted False Conflicted, ${resolved}`]);
+    expect(statusOf(mesh + young + oldPolicy, 'zold')).toEqual([`${at}, Accepted True Accepted, ${resolved}`]);
   });
 
   it('reports an invalid policy, whose requests are rejected with 503', () => {

@@ -7,37 +7,38 @@ import { computingGatewayApiStatus } from './gateway-api-status.ts';
 import type { GatewayApiCondition } from './object-conditions.ts';
 
 const plain = '{name: plain, port: 80, protocol: HTTP}';
-const gateway = (listeners = plain, more = '', name = 'front'): string =>
-  document('Gateway', name, `{gatewayClassName: istio, ${more}listeners: [${listeners}]}`);
-const route = (spec: string, about = {}): string => document('HTTPRoute', 'cart', spec, about);
+const gateway = (listeners = plain, extraSpec = '', name = 'front'): string =>
+  document('Gateway', name, `{gatewayClassName: istio, ${extraSpec}listeners: [${listeners}]}`);
+const route = (spec: string, metadata = {}): string => document('HTTPRoute', 'cart', spec, metadata);
 const toCart = 'rules: [{backendRefs: [{name: cart, port: 80}]}]';
-const edge = (fields: string, more = ''): string =>
-  `---\napiVersion: v1\nkind: Service\nmetadata: {name: edge, namespace: shop}\nspec: {clusterIP: 10.1.0.9, selector: {gateway.networking.k8s.io/gateway-name: front}, ports: [{port: 80}], ${fields}}\n${more}\n`;
+const edge = (fields: string, extraFields = ''): string =>
+  `---\napiVersion: v1\nkind: Service\nmetadata: {name: edge, namespace: shop}\nspec: {clusterIP: 10.1.0.9, selector: {gateway.networking.k8s.io/gateway-name: front}, ports: [{port: 80}], ${fields}}\n${extraFields}\n`;
 
 const statusesOf = (yaml: string) => atOnce(computingGatewayApiStatus(setOf(yaml), 'cluster.local'));
-const short = (conditions: readonly GatewayApiCondition[]): string[] =>
+const summaryOf = (conditions: readonly GatewayApiCondition[]): string[] =>
   conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`);
 const gatewayOf = (yaml: string) => statusesOf(yaml).KubernetesGateway.get('shop/front')!;
 const listenerOf = (yaml: string, index = 0) => {
   const { conditions, ...listener } = gatewayOf(yaml).listeners[index]!;
-  return { ...listener, conditions: short(conditions) };
+  return { ...listener, conditions: summaryOf(conditions) };
 };
 
 /** Returns the conditions of a route's first parent. */
 function routeOf(yaml: string, namespace = 'shop'): string[] {
-  return short(statusesOf(yaml).HTTPRoute.get(`${namespace}/cart`)!.parents[0]?.conditions ?? []);
+  return summaryOf(statusesOf(yaml).HTTPRoute.get(`${namespace}/cart`)!.parents[0]?.conditions ?? []);
 }
 
-const good = ['Accepted True Accepted', 'ResolvedRefs True ResolvedRefs'];
+const goodConditions = ['Accepted True Accepted', 'ResolvedRefs True ResolvedRefs'];
 const cart = service('cart');
 
-const at = (more = '', rules = toCart): string => route(`{parentRefs: [{name: front${more}}], ${rules}}`);
+const at = (parentFields = '', rules = toCart): string =>
+  route(`{parentRefs: [{name: front${parentFields}}], ${rules}}`);
 
 describe('the status of a route with a Gateway as its parent', () => {
-  const named = '{name: plain, port: 80, protocol: HTTP, hostname: "*.shop.test"}';
+  const namedListener = '{name: plain, port: 80, protocol: HTTP, hostname: "*.shop.test"}';
 
   it.each<[string, string, string[]]>([
-    ['is attached to the Gateway', gateway() + at() + cart, good],
+    ['is attached to the Gateway', gateway() + at() + cart, goodConditions],
     [
       'names a listener that does not exist',
       gateway() + at(', sectionName: other') + cart,
@@ -46,7 +47,7 @@ describe('the status of a route with a Gateway as its parent', () => {
     ['names a port without a listener', gateway() + at(', port: 81') + cart, ['Accepted False NoMatchingParent']],
     [
       'has no hostname in common with a listener',
-      gateway(named) + route(`{parentRefs: [{name: front}], hostnames: [a.test], ${toCart}}`) + cart,
+      gateway(namedListener) + route(`{parentRefs: [{name: front}], hostnames: [a.test], ${toCart}}`) + cart,
       ['Accepted False NoMatchingListenerHostname'],
     ],
     [
@@ -60,8 +61,8 @@ describe('the status of a route with a Gateway as its parent', () => {
       ['Accepted False NotAllowedByListeners'],
     ],
   ])('is correct if the route %s', (_, yaml, expected) => {
-    const rest = expected.length === 1 ? ['ResolvedRefs True ResolvedRefs'] : [];
-    expect(routeOf(yaml)).toEqual([...expected, ...rest]);
+    const expectedRest = expected.length === 1 ? ['ResolvedRefs True ResolvedRefs'] : [];
+    expect(routeOf(yaml)).toEqual([...expected, ...expectedRest]);
   });
 
   it('reports that the route is not attached if the Gateway does not permit its namespace', () => {
@@ -80,13 +81,13 @@ describe('the status of a route with a Gateway as its parent', () => {
   ])('reports an unresolved reference to a backend %s', (_, ref, reason) => {
     const rules = `rules: [{backendRefs: [{name: cart, port: 80}, ${ref}]}]`;
     const yaml = gateway() + at('', rules) + cart + service('cart', 'far');
-    expect(routeOf(yaml)).toEqual([good[0], `ResolvedRefs False ${reason}`]);
+    expect(routeOf(yaml)).toEqual([goodConditions[0], `ResolvedRefs False ${reason}`]);
   });
 
   it('reports an unresolved reference to a missing mirror', () => {
     const mirror = 'filters: [{type: RequestMirror, requestMirror: {backendRef: {name: no, port: 80}}}]';
     const yaml = gateway() + at('', `rules: [{${mirror}, backendRefs: [{name: cart, port: 80}]}]`) + cart;
-    expect(routeOf(yaml)).toEqual([good[0], 'ResolvedRefs False BackendNotFound']);
+    expect(routeOf(yaml)).toEqual([goodConditions[0], 'ResolvedRefs False BackendNotFound']);
   });
 
   it('reports an unresolved reference to a missing mirror of a Service', () => {
@@ -95,17 +96,17 @@ describe('the status of a route with a Gateway as its parent', () => {
       const spec = `{parentRefs: [{group: "", kind: Service, name: cart}], rules: [{${mirror(ref)}, backendRefs: [{name: cart, port: 80}]}]}`;
       const yaml = document('HTTPRoute', 'r', spec) + cart;
       const [parent] = statusesOf(yaml).HTTPRoute.get('shop/r')!.parents;
-      expect(short(parent!.conditions)).toEqual(['Accepted True Accepted', 'ResolvedRefs False BackendNotFound']);
+      expect(summaryOf(parent!.conditions)).toEqual(['Accepted True Accepted', 'ResolvedRefs False BackendNotFound']);
     }
   });
 
   const cors = 'filters: [{type: CORS, cors: {}}]';
   const toCartBy = (filters: string): string => `{${filters}backendRefs: [{name: cart, port: 80}]}`;
   it.each([
-    [`rules: [${toCartBy(`${cors}, `)}]`, ['Accepted False UnsupportedValue', good[1]]],
+    [`rules: [${toCartBy(`${cors}, `)}]`, ['Accepted False UnsupportedValue', goodConditions[1]]],
     [
       `rules: [${toCartBy(`${cors}, `)}, ${toCartBy('matches: [{path: {value: /a}}], ')}]`,
-      [good[0], 'PartiallyInvalid True UnsupportedValue', good[1]],
+      [goodConditions[0], 'PartiallyInvalid True UnsupportedValue', goodConditions[1]],
     ],
   ])('reports an unsupported filter: %s', (rules, expected) => {
     expect(routeOf(gateway() + at('', rules) + cart)).toEqual(expected);
@@ -127,27 +128,27 @@ describe('the status of a route with a Gateway as its parent', () => {
 });
 
 describe('the status of a GRPCRoute', () => {
-  const grpc = (more = ''): string =>
+  const grpc = (parentFields = ''): string =>
     document(
       'GRPCRoute',
       'cart',
-      `{parentRefs: [{name: front}], rules: [{backendRefs: [{name: cart, port: 80}${more}]}]}`,
+      `{parentRefs: [{name: front}], rules: [{backendRefs: [{name: cart, port: 80}${parentFields}]}]}`,
     );
   const statusOf = (yaml: string): string[] =>
-    short(statusesOf(yaml).GRPCRoute.get('shop/cart')!.parents[0]!.conditions);
+    summaryOf(statusesOf(yaml).GRPCRoute.get('shop/cart')!.parents[0]!.conditions);
 
   it('is like that of an HTTPRoute, and its listener counts both even if they have the same name', () => {
-    const both = gateway() + grpc() + at() + cart;
-    expect(statusOf(both)).toEqual(good);
-    expect(routeOf(both)).toEqual(good);
-    expect(listenerOf(both).attachedRoutes).toBe(2);
+    const bothRoutes = gateway() + grpc() + at() + cart;
+    expect(statusOf(bothRoutes)).toEqual(goodConditions);
+    expect(routeOf(bothRoutes)).toEqual(goodConditions);
+    expect(listenerOf(bothRoutes).attachedRoutes).toBe(2);
     expect(statusOf(gateway() + grpc(', {name: gone, port: 80}') + cart)[1]).toBe('ResolvedRefs False BackendNotFound');
   });
 
   it('reports that a listener permits only HTTPRoutes', () => {
-    const only = '{name: plain, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: HTTPRoute}]}}';
-    expect(statusOf(gateway(only) + grpc() + cart)[0]).toBe('Accepted False NotAllowedByListeners');
-    expect(listenerOf(gateway(only)).supportedKinds).toMatchObject([{ kind: 'HTTPRoute' }]);
+    const httpOnlyListener = '{name: plain, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: HTTPRoute}]}}';
+    expect(statusOf(gateway(httpOnlyListener) + grpc() + cart)[0]).toBe('Accepted False NotAllowedByListeners');
+    expect(listenerOf(gateway(httpOnlyListener)).supportedKinds).toMatchObject([{ kind: 'HTTPRoute' }]);
   });
 });
 
@@ -168,57 +169,60 @@ describe('the status of TLSRoutes and TCPRoutes', () => {
       `{parentRefs: [{name: front, sectionName: ${section}}], hostnames: [x.a.test], rules: [{backendRefs: [{name: cart, port: 80}]}]}`,
     );
   const statusOf = (kind: 'TCPRoute' | 'TLSRoute', yaml: string): string[] =>
-    short(statusesOf(gateway(listeners) + yaml + cart)[kind].get('shop/cart')!.parents[0]!.conditions);
+    summaryOf(statusesOf(gateway(listeners) + yaml + cart)[kind].get('shop/cart')!.parents[0]!.conditions);
 
   it.each([
-    ['TCPRoute', tcp('raw'), good],
-    ['TCPRoute', tcp('ended'), good],
-    ['TCPRoute', tcp('through'), ['Accepted False NotAllowedByListeners', good[1]]],
-    ['TCPRoute', tcp('raw', 'gone'), [good[0], 'ResolvedRefs False BackendNotFound']],
-    ['TCPRoute', tcp('raw', 'cart', 81), [good[0], 'ResolvedRefs False BackendNotFound']],
-    ['TLSRoute', tls('through'), good],
-    ['TLSRoute', tls('raw'), ['Accepted False NotAllowedByListeners', good[1]]],
-    ['TLSRoute', tls('ended'), good],
+    ['TCPRoute', tcp('raw'), goodConditions],
+    ['TCPRoute', tcp('ended'), goodConditions],
+    ['TCPRoute', tcp('through'), ['Accepted False NotAllowedByListeners', goodConditions[1]]],
+    ['TCPRoute', tcp('raw', 'gone'), [goodConditions[0], 'ResolvedRefs False BackendNotFound']],
+    ['TCPRoute', tcp('raw', 'cart', 81), [goodConditions[0], 'ResolvedRefs False BackendNotFound']],
+    ['TLSRoute', tls('through'), goodConditions],
+    ['TLSRoute', tls('raw'), ['Accepted False NotAllowedByListeners', goodConditions[1]]],
+    ['TLSRoute', tls('ended'), goodConditions],
   ] as const)('is correct for a %s %#', (kind, yaml, expected) => {
     expect(statusOf(kind, yaml)).toEqual(expected);
   });
 
   it('lists the kinds that their listeners support, and that TLS and HTTPS share a port', () => {
-    const [raw, through, ended, web] = gatewayOf(gateway(listeners) + tcp('raw') + tls('through') + cart).listeners;
+    const [raw, passthrough, terminated, web] = gatewayOf(
+      gateway(listeners) + tcp('raw') + tls('through') + cart,
+    ).listeners;
     const kindsOf = (one = raw): string[] => one!.supportedKinds.map(({ kind }) => kind);
-    expect([raw, through, ended, web].map(kindsOf)).toEqual([
+    expect([raw, passthrough, terminated, web].map(kindsOf)).toEqual([
       ['TCPRoute'],
       ['TLSRoute'],
       ['TLSRoute', 'TCPRoute'],
       ['HTTPRoute', 'GRPCRoute'],
     ]);
-    expect([raw, through, ended].map((one) => one!.attachedRoutes)).toEqual([1, 1, 0]);
-    for (const one of [raw, through, web]) expect(short(one!.conditions)).toContain('Conflicted False NoConflicts');
+    expect([raw, passthrough, terminated].map((one) => one!.attachedRoutes)).toEqual([1, 1, 0]);
+    for (const one of [raw, passthrough, web])
+      expect(summaryOf(one!.conditions)).toContain('Conflicted False NoConflicts');
   });
 
   it('reports that a Service is an invalid parent of a TLSRoute', () => {
-    const over = document(
+    const serviceRoute = document(
       'TLSRoute',
       'cart',
       '{parentRefs: [{kind: Service, group: "", name: cart}], rules: [{backendRefs: [{name: cart, port: 80}]}]}',
     );
-    expect(statusOf('TLSRoute', over)[0]).toBe('Accepted False NoMatchingParent');
+    expect(statusOf('TLSRoute', serviceRoute)[0]).toBe('Accepted False NoMatchingParent');
   });
 });
 
 describe('the status of a route of a Service', () => {
   it.each([
-    ['{kind: Service, group: "", name: cart}', good],
-    ['{kind: Service, group: "", name: cart, port: 99}', ['Accepted False NoMatchingParent', good[1]]],
-    ['{kind: Service, group: "", name: no}', ['Accepted False NoMatchingParent', good[1]]],
+    ['{kind: Service, group: "", name: cart}', goodConditions],
+    ['{kind: Service, group: "", name: cart, port: 99}', ['Accepted False NoMatchingParent', goodConditions[1]]],
+    ['{kind: Service, group: "", name: no}', ['Accepted False NoMatchingParent', goodConditions[1]]],
   ])('is correct for the parent %s', (parent, expected) => {
     expect(routeOf(route(`{parentRefs: [${parent}], ${toCart}}`) + cart)).toEqual(expected);
   });
 });
 
 describe('the status of a listener', () => {
-  const free = 'Conflicted False NoConflicts';
-  const fine = ['Accepted True Accepted', 'Programmed True Programmed', 'ResolvedRefs True ResolvedRefs', free];
+  const noConflict = 'Conflicted False NoConflicts';
+  const fine = ['Accepted True Accepted', 'Programmed True Programmed', 'ResolvedRefs True ResolvedRefs', noConflict];
   const routeKinds = ['HTTPRoute', 'GRPCRoute'].map((kind) => ({ group: 'gateway.networking.k8s.io', kind }));
 
   it('contains OverlappingTLSConfig if another HTTPS listener of the port has an overlapping hostname', () => {
@@ -253,26 +257,27 @@ describe('the status of a listener', () => {
   it.each<[string, string[], number]>([
     [
       '{name: t, port: 80, protocol: UDP}',
-      ['Accepted False UnsupportedProtocol', 'Programmed False Invalid', fine[2]!, free],
+      ['Accepted False UnsupportedProtocol', 'Programmed False Invalid', fine[2]!, noConflict],
       0,
     ],
     [
       '{name: p, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: HTTPRoute}, {kind: TCPRoute}]}}',
-      [fine[0]!, fine[1]!, 'ResolvedRefs False InvalidRouteKinds', free],
+      [fine[0]!, fine[1]!, 'ResolvedRefs False InvalidRouteKinds', noConflict],
       1,
     ],
     [
       '{name: p, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: TCPRoute}]}}',
-      [fine[0]!, fine[1]!, 'ResolvedRefs False InvalidRouteKinds', free],
+      [fine[0]!, fine[1]!, 'ResolvedRefs False InvalidRouteKinds', noConflict],
       0,
     ],
   ])('is correct for %s', (listener, conditions, kinds) => {
     expect(listenerOf(gateway(listener))).toMatchObject({ conditions, supportedKinds: routeKinds.slice(0, kinds) });
   });
 
-  const secure = (ref: string): string => `{name: s, port: 443, protocol: HTTPS, tls: {certificateRefs: [${ref}]}}`;
-  const broken = (reason: string): string[] => [
-    ...['Accepted True Accepted', 'Programmed False Invalid', `ResolvedRefs False ${reason}`, free],
+  const httpsListener = (ref: string): string =>
+    `{name: s, port: 443, protocol: HTTPS, tls: {certificateRefs: [${ref}]}}`;
+  const brokenConditions = (reason: string): string[] => [
+    ...['Accepted True Accepted', 'Programmed False Invalid', `ResolvedRefs False ${reason}`, noConflict],
   ];
   const secret = (data: string): string =>
     `---\napiVersion: v1\nkind: Secret\nmetadata: {name: web, namespace: shop}\ndata: ${data}\n`;
@@ -281,14 +286,14 @@ describe('the status of a listener', () => {
     ['is invalid', '{name: web}', secret('{tls.crt: eA==, tls.key: eA==}'), 'InvalidCertificateRef'],
     ['is not a Secret', '{kind: ConfigMap, name: web}', '', 'InvalidCertificateRef'],
     ['is in a namespace without a grant', '{name: web, namespace: far}', '', 'RefNotPermitted'],
-  ])('reports that the listener is inactive if its certificate %s', (_, ref, more, reason) => {
-    expect(listenerOf(gateway(secure(ref)) + more).conditions).toEqual(broken(reason));
+  ])('reports that the listener is inactive if its certificate %s', (_, ref, extraYaml, reason) => {
+    expect(listenerOf(gateway(httpsListener(ref)) + extraYaml).conditions).toEqual(brokenConditions(reason));
   });
 
   it('reports that the listener is active if its certificate is valid', () => {
     const { certificate, privateKey } = createAuthority().issue(['shop.test']);
     const data = JSON.stringify({ 'tls.crt': btoa(certificate), 'tls.key': btoa(privateKey) });
-    expect(listenerOf(gateway(secure('{name: web}')) + secret(data)).conditions).toEqual(fine);
+    expect(listenerOf(gateway(httpsListener('{name: web}')) + secret(data)).conditions).toEqual(fine);
   });
 
   it('reports that the listener is active if a grant permits its certificate from another namespace', () => {
@@ -300,10 +305,10 @@ describe('the status of a listener', () => {
       '{from: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: shop}], to: [{group: "", kind: Secret}]}',
       { namespace: 'far' },
     );
-    const listener = secure('{name: web, namespace: far}');
+    const listener = httpsListener('{name: web, namespace: far}');
     const granted = gateway(listener) + grant;
     expect(listenerOf(granted + secret(data).replace('shop', 'far')).conditions).toEqual(fine);
-    expect(listenerOf(granted + secret(data)).conditions).toEqual(broken('InvalidCertificateRef'));
+    expect(listenerOf(granted + secret(data)).conditions).toEqual(brokenConditions('InvalidCertificateRef'));
   });
 
   it('reports a conflict on a port of another protocol', () => {
@@ -313,44 +318,50 @@ describe('the status of a listener', () => {
     expect(listenerOf(yaml).conditions).toEqual([
       ...['Accepted False ProtocolConflict', 'Programmed False Invalid', fine[2], 'Conflicted True ProtocolConflict'],
     ]);
-    expect(listenerOf(yaml, 1).conditions[3]).toBe(free);
+    expect(listenerOf(yaml, 1).conditions[3]).toBe(noConflict);
   });
 });
 
 describe('the status of a Gateway', () => {
   const of = (yaml: string) => {
     const { conditions, addresses } = gatewayOf(yaml);
-    return [...short(conditions), ...addresses.map(({ type, value }) => `${type} ${value}`)];
+    return [...summaryOf(conditions), ...addresses.map(({ type, value }) => `${type} ${value}`)];
   };
-  const accepted = 'Accepted True Accepted';
+  const acceptedReason = 'Accepted True Accepted';
   const balanced = 'status: {loadBalancer: {ingress: [{ip: 192.0.2.7}, {hostname: edge.test}]}}';
 
   it.each<[string, string, string[]]>([
-    ['without a Service', gateway(), [accepted, 'Programmed False AddressNotAssigned']],
+    ['without a Service', gateway(), [acceptedReason, 'Programmed False AddressNotAssigned']],
     [
       'whose load balancer has no address yet',
       gateway() + edge('type: LoadBalancer'),
-      [accepted, 'Programmed False AddressNotAssigned'],
+      [acceptedReason, 'Programmed False AddressNotAssigned'],
     ],
     [
       'whose load balancer has addresses',
       gateway() + edge('type: LoadBalancer, externalIPs: [192.0.2.8]', balanced),
-      [accepted, 'Programmed True Programmed', 'IPAddress 192.0.2.7', 'Hostname edge.test', 'IPAddress 192.0.2.8'],
+      [
+        acceptedReason,
+        'Programmed True Programmed',
+        'IPAddress 192.0.2.7',
+        'Hostname edge.test',
+        'IPAddress 192.0.2.8',
+      ],
     ],
     [
       'whose Service is internal to the cluster',
       gateway() + edge('type: ClusterIP'),
-      [accepted, 'Programmed True Programmed', 'Hostname edge.shop.svc.cluster.local'],
+      [acceptedReason, 'Programmed True Programmed', 'Hostname edge.shop.svc.cluster.local'],
     ],
     [
       'that names its Service',
       gateway(plain, 'addresses: [{type: Hostname, value: cart.shop.svc.cluster.local}], ') + cart,
-      [accepted, 'Programmed True Programmed', 'Hostname cart.shop.svc.cluster.local'],
+      [acceptedReason, 'Programmed True Programmed', 'Hostname cart.shop.svc.cluster.local'],
     ],
     [
       'that names a Service that does not exist',
       gateway(plain, 'addresses: [{type: Hostname, value: no}], '),
-      [accepted, 'Programmed False AddressNotAssigned'],
+      [acceptedReason, 'Programmed False AddressNotAssigned'],
     ],
     [
       'that requests an address',
@@ -376,13 +387,13 @@ it('a GatewayClass is accepted if it belongs to this control plane, and otherwis
   const ownClass = document('GatewayClass', 'own', '{controllerName: istio.io/gateway-controller}');
   const otherClass = document('GatewayClass', 'other', '{controllerName: example.com/other}');
   const classes = statusesOf(ownClass + otherClass).GatewayClass;
-  expect([...classes].map(([key, { conditions }]) => [key, ...short(conditions)])).toEqual([
+  expect([...classes].map(([key, { conditions }]) => [key, ...summaryOf(conditions)])).toEqual([
     ['/own', 'Accepted True Accepted'],
   ]);
 });
 
 it('computing the status of many objects takes linear time', () => {
-  const many = sized({ short: 100, full: 1_000 });
+  const largeSize = sized({ short: 100, full: 1_000 });
   const set = (gateways: number) => {
     const objects = Array.from({ length: gateways }, (_, index) =>
       gateway(plain, '', `front-${index}`).concat(
@@ -402,7 +413,7 @@ it('computing the status of many objects takes linear time', () => {
       if (user + system > 100_000) return (user + system) / times;
     }
   };
-  const [few, all] = [timeOf(set(many / 10)), timeOf(set(many))];
+  const [fewTime, all] = [timeOf(set(largeSize / 10)), timeOf(set(largeSize))];
   // Ten times as many objects must take about ten times as long, not a hundred times.
-  expect(all / few).toBeLessThan(40);
+  expect(all / fewTime).toBeLessThan(40);
 });

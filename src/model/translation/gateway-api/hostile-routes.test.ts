@@ -8,12 +8,19 @@ const allNamespaces = 'allowedRoutes: {namespaces: {from: All}}';
 const passthrough = `{name: l, port: 9000, protocol: TLS, tls: {mode: Passthrough}, ${allNamespaces}}`;
 const gateway = (listeners: string): string =>
   document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listeners}]}`);
-const route = (kind: string, name: string, namespace: string, more = '', section = '', created = ''): string =>
+const route = (
+  kind: string,
+  name: string,
+  namespace: string,
+  extraSpec = '',
+  section = '',
+  creationTime = '',
+): string =>
   document(
     kind,
     name,
-    `{parentRefs: [{name: front, namespace: shop${section && `, sectionName: ${section}`}}], ${more}rules: [{backendRefs: [{name: cart, port: 80}]}]}`,
-    { namespace, created },
+    `{parentRefs: [{name: front, namespace: shop${section && `, sectionName: ${section}`}}], ${extraSpec}rules: [{backendRefs: [{name: cart, port: 80}]}]}`,
+    { namespace, created: creationTime },
   );
 const services = service('cart') + service('cart', 'a') + service('cart', 'a-b');
 const hostsOf = (yaml: string): readonly (readonly string[])[] =>
@@ -42,25 +49,26 @@ describe('a route with colliding names', () => {
   });
 
   it('does not replace another of a Service in a namespace with the suffix of generated names', () => {
-    const over = (kind: string, namespace: string): string =>
+    const serviceRoute = (kind: string, namespace: string): string =>
       document(
         kind,
         'r',
         `{parentRefs: [{group: "", kind: Service, name: cart, namespace: ${namespace}}], rules: [{backendRefs: [{name: cart, port: 80}]}]}`,
         { namespace: 'a' },
       );
-    const yaml = services + service('cart', 'shop-tcp') + over('TCPRoute', 'shop') + over('HTTPRoute', 'shop-tcp');
+    const yaml =
+      services + service('cart', 'shop-tcp') + serviceRoute('TCPRoute', 'shop') + serviceRoute('HTTPRoute', 'shop-tcp');
     expect(hostsOf(yaml)).toEqual([['cart.shop-tcp.svc.cluster.local'], ['cart.shop.svc.cluster.local']]);
   });
 });
 
 describe('a backend of kind Hostname', () => {
   const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${allNamespaces}}`) + service('cart');
-  const to = (name: string, more = ''): string =>
+  const to = (name: string, parentFields = ''): string =>
     document(
       'TCPRoute',
       'r',
-      `{parentRefs: [{name: front, namespace: shop}], rules: [{backendRefs: [{group: networking.istio.io, kind: Hostname, name: ${name}, port: 80${more}}]}]}`,
+      `{parentRefs: [{name: front, namespace: shop}], rules: [{backendRefs: [{group: networking.istio.io, kind: Hostname, name: ${name}, port: 80${parentFields}}]}]}`,
       { namespace: 'a' },
     );
   const grant = document(
@@ -100,8 +108,8 @@ describe('several routes for the same connections', () => {
       expect(hostsOf(tcp + order.join(''))).toHaveLength(1);
       expect(destinationOf(tcp + order.join(''))).toBe('cart.a-b.svc.cluster.local');
     }
-    const old = route('TCPRoute', 'zz', 'shop', '', '', '1969-01-01T00:00:00Z');
-    expect(destinationOf(tcp + routes.join('') + old)).toBe('cart.shop.svc.cluster.local');
+    const oldRoute = route('TCPRoute', 'zz', 'shop', '', '', '1969-01-01T00:00:00Z');
+    expect(destinationOf(tcp + routes.join('') + oldRoute)).toBe('cart.shop.svc.cluster.local');
   });
 
   it('have their errors reported even if they receive no connections', () => {
@@ -135,8 +143,8 @@ describe('several routes for the same connections', () => {
 it('a listener that selects namespaces without a selector permits no routes', () => {
   const listener = `{name: l, port: 9000, protocol: TCP, allowedRoutes: {namespaces: {from: Selector}}}`;
   expect(hostsOf(gateway(listener) + services + route('TCPRoute', 'r', 'a'))).toEqual([]);
-  const empty = listener.replace('Selector}', 'Selector, selector: {}}');
-  expect(hostsOf(gateway(empty) + services + route('TCPRoute', 'r', 'a'))).toHaveLength(1);
+  const emptySelector = listener.replace('Selector}', 'Selector, selector: {}}');
+  expect(hostsOf(gateway(emptySelector) + services + route('TCPRoute', 'r', 'a'))).toHaveLength(1);
 });
 
 describe('the status of listeners that share a port', () => {
@@ -149,32 +157,38 @@ describe('the status of listeners that share a port', () => {
       ]),
     );
   };
-  const taken = (reason: string): string[] => [`False ${reason}`, 'False Invalid', `True ${reason}`];
-  const free = ['True Accepted', 'True Programmed', 'False NoConflicts'];
+  const conflictingConditions = (reason: string): string[] => [`False ${reason}`, 'False Invalid', `True ${reason}`];
+  const usableConditions = ['True Accepted', 'True Programmed', 'False NoConflicts'];
 
   it('reports whether the HTTPS or TLS listener receives a shared hostname, as configured in Envoy', () => {
-    const two = (hostname: string): string =>
+    const twoListeners = (hostname: string): string =>
       `{name: b, port: 443, protocol: HTTPS, hostname: x.test, tls: {certificateRefs: [{name: s}]}}, ` +
       `{name: a, port: 443, protocol: TLS, hostname: ${hostname}, tls: {mode: Passthrough}}`;
-    expect(conditionsOf(two('x.test'))).toEqual({ a: free, b: taken('HostnameConflict') });
-    expect(conditionsOf(two('"*.test"'))).toMatchObject({
-      a: free,
+    expect(conditionsOf(twoListeners('x.test'))).toEqual({
+      a: usableConditions,
+      b: conflictingConditions('HostnameConflict'),
+    });
+    expect(conditionsOf(twoListeners('"*.test"'))).toMatchObject({
+      a: usableConditions,
       b: ['True Accepted', 'False Invalid', 'False NoConflicts'],
     });
   });
 
   it('does not assign the port to an inactive listener', () => {
     const yaml = '{name: a, port: 443, protocol: HTTPS}, {name: b, port: 443, protocol: HTTP}';
-    expect(conditionsOf(yaml)).toEqual({ a: ['True Accepted', 'False Invalid', 'False NoConflicts'], b: free });
+    expect(conditionsOf(yaml)).toEqual({
+      a: ['True Accepted', 'False Invalid', 'False NoConflicts'],
+      b: usableConditions,
+    });
   });
 });
 
 describe('an inactive listener with TLS', () => {
   const https = (name: string, hostname: string, tls: string, port = 443): string =>
     `{name: ${name}, port: ${port}, protocol: HTTPS, hostname: "${hostname}", tls: {${tls}}}`;
-  const good = 'certificateRefs: [{name: web}]';
-  const bad = 'certificateRefs: [{name: web}], frontendValidation: {}';
-  const wide = https('wide', '*.b.test', good);
+  const validTls = 'certificateRefs: [{name: web}]';
+  const invalidTls = 'certificateRefs: [{name: web}], frontendValidation: {}';
+  const wildcardListener = https('wide', '*.b.test', validTls);
   const toCart = document(
     'HTTPRoute',
     'r',
@@ -184,7 +198,7 @@ describe('an inactive listener with TLS', () => {
     translated(yaml).gateways.map(({ spec }) => spec.servers[0]!.closed?.slice(0, 27));
 
   it('closes its connections, so that these do not reach a less strict listener on the port', () => {
-    const yaml = gateway(`${wide}, ${https('narrow', 'a.b.test', bad)}`) + toCart + service('cart');
+    const yaml = gateway(`${wildcardListener}, ${https('narrow', 'a.b.test', invalidTls)}`) + toCart + service('cart');
     expect(closedIn(yaml)).toEqual([undefined, 'the listener does not apply']);
     expect(translated(yaml).gateways[1]!.spec.servers[0]).toMatchObject({
       ...{ hosts: ['./a.b.test'], port: { number: 443, protocol: 'HTTPS' } },
@@ -196,14 +210,20 @@ describe('an inactive listener with TLS', () => {
   });
 
   it.each([
-    ['if no other listener uses the port', https('narrow', 'a.b.test', bad)],
-    ['if the others use another port', `${https('wide', '*.b.test', good, 444)}, ${https('narrow', 'a.b.test', bad)}`],
+    ['if no other listener uses the port', https('narrow', 'a.b.test', invalidTls)],
+    [
+      'if the others use another port',
+      `${https('wide', '*.b.test', validTls, 444)}, ${https('narrow', 'a.b.test', invalidTls)}`,
+    ],
     [
       'if another one has its name',
-      `{name: through, port: 443, protocol: TLS, hostname: a.b.test, tls: {mode: Passthrough}}, ${https('narrow', 'a.b.test', bad)}`,
+      `{name: through, port: 443, protocol: TLS, hostname: a.b.test, tls: {mode: Passthrough}}, ${https('narrow', 'a.b.test', invalidTls)}`,
     ],
-    ['if the port is plaintext', `{name: plain, port: 443, protocol: HTTP}, ${https('narrow', 'a.b.test', bad)}`],
+    [
+      'if the port is plaintext',
+      `{name: plain, port: 443, protocol: HTTP}, ${https('narrow', 'a.b.test', invalidTls)}`,
+    ],
   ])('does not affect other listeners %s', (_, listeners) => {
-    expect(closedIn(gateway(listeners)).filter((closed) => closed !== undefined)).toEqual([]);
+    expect(closedIn(gateway(listeners)).filter((closedStatus) => closedStatus !== undefined)).toEqual([]);
   });
 });

@@ -15,8 +15,8 @@ interface Written {
   readonly index?: number;
 }
 
-function placed(written: Written): RankedMatch {
-  const { exact, prefix = '/', regex, method, headers = 0, params = 0 } = written;
+function rankedMatch(writtenMatch: Written): RankedMatch {
+  const { exact, prefix = '/', regex, method, headers = 0, params = 0 } = writtenMatch;
   const values = (count: number) =>
     Array.from({ length: count }, (_, index) => ({ type: 'Exact' as const, name: `n${index}`, value: 'v' }));
   const path: HttpRouteMatch['path'] =
@@ -26,7 +26,7 @@ function placed(written: Written): RankedMatch {
         ? { type: 'RegularExpression', value: regex }
         : { type: 'PathPrefix', value: prefix };
   const match = { path, headers: values(headers), queryParams: values(params), ...(method && { method }) };
-  const { age = 0, name = 'shop/a', rule = 0, index = 0 } = written;
+  const { age = 0, name = 'shop/a', rule = 0, index = 0 } = writtenMatch;
   return { match, age, routeName: name, rule, index };
 }
 
@@ -51,7 +51,7 @@ describe('matches of the same request', () => {
     ['the earlier rule of a route comes first', { rule: 1, index: 9 }, { rule: 2 }],
     ['the earlier match of a rule comes first', { index: 1 }, { index: 2 }],
   ])('%s', (_, first, second) => {
-    expect(byPrecedence(placed(first), placed(second))).toBeLessThan(0);
-    expect(byPrecedence(placed(second), placed(first))).toBeGreaterThan(0);
+    expect(byPrecedence(rankedMatch(first), rankedMatch(second))).toBeLessThan(0);
+    expect(byPrecedence(rankedMatch(second), rankedMatch(first))).toBeGreaterThan(0);
   });
 });

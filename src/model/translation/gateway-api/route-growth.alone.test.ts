@@ -6,18 +6,18 @@ import { atOnce } from '../../../runtime/turns.ts';
 import { computingGatewayApiStatus } from './gateway-api-status.ts';
 import { translateGatewayApi } from './translate.ts';
 
-const [few, many] = [100, 400];
+const [smallCount, largeCount] = [100, 400];
 const maxExponent = 1.2;
 
-const list = (size: number, make: (index: number) => string, between = ''): string =>
-  Array.from({ length: size }, (_, index) => make(index)).join(between);
+const list = (size: number, build: (index: number) => string, separator = ''): string =>
+  Array.from({ length: size }, (_, index) => build(index)).join(separator);
 const gateway = (listeners: string): string =>
   document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listeners}]}`);
-const route = (kind: string, index: number, more = '', matches = ''): string =>
+const route = (kind: string, index: number, extraSpec = '', matches = ''): string =>
   document(
     kind,
     `r${index}`,
-    `{parentRefs: [{name: front}], ${more}rules: [{${matches}backendRefs: [{name: cart, port: 80}]}]}`,
+    `{parentRefs: [{name: front}], ${extraSpec}rules: [{${matches}backendRefs: [{name: cart, port: 80}]}]}`,
   );
 const tcpListeners = list(16, (i) => `{name: l${i}, port: ${9000 + i}, protocol: TCP}`, ', ');
 const passthrough = '{name: l, port: 443, protocol: TLS, tls: {mode: Passthrough}}';
@@ -39,17 +39,17 @@ it.each<[string, string, (index: number) => string]>([
         `matches: [{method: {service: a.B${i}}}, {method: {type: RegularExpression, service: "a|b${i}"}}], `,
       ),
   ],
-])('translating %s and computing their status has a linear cost', (_, listeners, make) => {
+])('translating %s and computing their status has a linear cost', (_, listeners, build) => {
   const { exponent, tooFast } = growthOfWork(
     (size) => {
-      const objects = setOf(gateway(listeners) + service('cart') + list(size, make));
+      const objects = setOf(gateway(listeners) + service('cart') + list(size, build));
       return countedWork(() => {
         translateGatewayApi(objects, 'cluster.local');
         atOnce(computingGatewayApiStatus(objects, 'cluster.local'));
       });
     },
-    few,
-    many,
+    smallCount,
+    largeCount,
   );
   expect(tooFast).toEqual([]);
   expect(exponent).toBeLessThan(maxExponent);

@@ -5,11 +5,16 @@ import type { ServiceTarget } from '../../services/service.ts';
 import { translationMayDiffer } from './translate.ts';
 
 const plain = '{name: plain, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}';
-const gateway = (listeners = plain, more = ''): string =>
-  document('Gateway', 'front', `{gatewayClassName: istio, ${more}listeners: [${listeners}]}`);
+const gateway = (listeners = plain, extraSpec = ''): string =>
+  document('Gateway', 'front', `{gatewayClassName: istio, ${extraSpec}listeners: [${listeners}]}`);
 const toCart = 'backendRefs: [{name: cart, port: 80}]';
-const route = (name: string, rules: string, more = '', about = {}): string =>
-  document('HTTPRoute', name, `{parentRefs: [{name: front, namespace: shop}], ${more}rules: [${rules}]}`, about);
+const route = (name: string, rules: string, extraSpec = '', metadata = {}): string =>
+  document(
+    'HTTPRoute',
+    name,
+    `{parentRefs: [{name: front, namespace: shop}], ${extraSpec}rules: [${rules}]}`,
+    metadata,
+  );
 const cart = service('cart');
 
 describe('a Gateway', () => {
@@ -51,9 +56,9 @@ describe('a Gateway', () => {
   it('is implemented by the Services in its addresses of type Hostname', () => {
     const addresses =
       'addresses: [{type: Hostname, value: edge}, {type: Hostname, value: other.shop.svc.cluster.local}], ';
-    const [generated] = translated(gateway(plain, addresses)).gateways;
-    expect(generated!.spec.selector).toEqual({});
-    expect(generated!.annotations['internal.istio.io/gateway-service']).toBe(
+    const [generatedGateway] = translated(gateway(plain, addresses)).gateways;
+    expect(generatedGateway!.spec.selector).toEqual({});
+    expect(generatedGateway!.annotations['internal.istio.io/gateway-service']).toBe(
       'edge.shop.svc.cluster.local,other.shop.svc.cluster.local',
     );
   });
@@ -74,7 +79,7 @@ describe('a Gateway', () => {
     },
   );
 
-  const secure = (tls: string): string => `{name: s, port: 443, protocol: HTTPS, ${tls}}`;
+  const httpsListener = (tls: string): string => `{name: s, port: 443, protocol: HTTPS, ${tls}}`;
   it.each([
     ['{name: t, port: 443, protocol: UDP}', 'listeners[0].protocol: must be HTTP, HTTPS, TLS or TCP, got UDP'],
     [
@@ -86,28 +91,28 @@ describe('a Gateway', () => {
       'listeners[0]: the listener does not apply: tls is required with protocol HTTPS',
     ],
     [
-      secure('tls: {certificateRefs: [{name: a, namespace: other}]}'),
+      httpsListener('tls: {certificateRefs: [{name: a, namespace: other}]}'),
       'no ReferenceGrant in namespace other allows Gateways of namespace shop',
     ],
     [
-      secure('tls: {certificateRefs: [{name: a, kind: Vault, group: x.y}]}'),
+      httpsListener('tls: {certificateRefs: [{name: a, kind: Vault, group: x.y}]}'),
       'certificateRefs[0]: the listener does not apply: must be a Secret, got Vault a',
     ],
     [
-      secure('tls: {certificateRefs: [{name: a}], frontendValidation: {caCertificateRefs: []}}'),
+      httpsListener('tls: {certificateRefs: [{name: a}], frontendValidation: {caCertificateRefs: []}}'),
       'frontendValidation: the listener does not apply',
     ],
     [
-      secure('tls: {certificateRefs: [{name: a}], options: {gateway.istio.io/tls-terminate-mode: X}}'),
+      httpsListener('tls: {certificateRefs: [{name: a}], options: {gateway.istio.io/tls-terminate-mode: X}}'),
       'must be one of SIMPLE',
     ],
-    [secure('tls: {options: {a: b}}'), 'certificateRefs must have a Secret'],
+    [httpsListener('tls: {options: {a: b}}'), 'certificateRefs must have a Secret'],
     [
-      secure('tls: {certificateRefs: [{name: a}], options: {gateway.istio.io/tls-terminat-mode: MUTUAL}}'),
+      httpsListener('tls: {certificateRefs: [{name: a}], options: {gateway.istio.io/tls-terminat-mode: MUTUAL}}'),
       'unknown option gateway.istio.io/tls-terminat-mode',
     ],
     [
-      secure('tls: {certificateRefs: [{name: a}], options: {gateway.istio.io/tls-cipher-suites: "NOPE,"}}'),
+      httpsListener('tls: {certificateRefs: [{name: a}], options: {gateway.istio.io/tls-cipher-suites: "NOPE,"}}'),
       'gateway.istio.io/tls-cipher-suites must have at least one known cipher suite, got "NOPE,"',
     ],
   ])('reports why a listener is inactive: %s', (listener, expected) => {
@@ -130,14 +135,14 @@ describe('a Gateway', () => {
     ],
     ['example.com/other: x', { mode: 'SIMPLE' }, []],
   ])("supports Istio's TLS options: %s", (text, expected, warnings) => {
-    const { gateways, messages } = translated(gateway(secure(options(text))));
+    const { gateways, messages } = translated(gateway(httpsListener(options(text))));
     expect(gateways[0]!.spec.servers[0]!.tls).toEqual({ ...expected, credentialName: 'kubernetes://a' });
     expect(messages).toEqual(warnings);
   });
 
   it('uses the workload certificate if the option for mesh mutual TLS is set', () => {
     const { gateways } = translated(
-      gateway(secure('tls: {options: {gateway.istio.io/tls-terminate-mode: ISTIO_MUTUAL}}')),
+      gateway(httpsListener('tls: {options: {gateway.istio.io/tls-terminate-mode: ISTIO_MUTUAL}}')),
     );
     expect(gateways[0]!.spec.servers[0]!.tls).toEqual({ mode: 'ISTIO_MUTUAL' });
   });
@@ -167,8 +172,8 @@ describe('a Gateway', () => {
       ', options: {gateway.istio.io/listener-protocol: auto-passthrough}',
       'AUTO_PASSTHROUGH',
     ],
-  ])('passes through TLS connections of other networks: %s', (_, labels, port, more, mode) => {
-    const listener = `{name: cross, port: ${port}, protocol: TLS, tls: {mode: Passthrough${more}}}`;
+  ])('passes through TLS connections of other networks: %s', (_, labels, port, extraSpec, mode) => {
+    const listener = `{name: cross, port: ${port}, protocol: TLS, tls: {mode: Passthrough${extraSpec}}}`;
     const { gateways, messages } = translated(
       gateway(listener).replace('namespace: shop}', `namespace: shop, labels: ${labels}}`),
     );
@@ -186,7 +191,7 @@ describe('a Gateway', () => {
       '{from: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: shop}], to: [{group: "", kind: Secret, name: a}]}',
       { namespace: 'other' },
     );
-    const listener = secure('tls: {certificateRefs: [{name: a, namespace: other}]}');
+    const listener = httpsListener('tls: {certificateRefs: [{name: a, namespace: other}]}');
     const { gateways, messages } = translated(grant + gateway(listener));
     expect(messages).toEqual([]);
     expect(gateways[0]!.spec.servers[0]!.tls).toEqual({ mode: 'SIMPLE', credentialName: 'kubernetes://other/a' });
@@ -255,11 +260,13 @@ describe('an HTTPRoute at a Gateway', () => {
       '{name: one, port: 80, protocol: HTTP, hostname: one.a.test}',
       '{name: elsewhere, port: 8080, protocol: HTTP, hostname: "*.test"}',
     ].join();
-    const hosts = (more: string): string[] =>
-      translated(gateway(listeners) + cart + route('r', `{${toCart}}`, more)).virtualServices.map(({ name, spec }) => {
-        const listener = name.split('-gateway-')[1]!.split('~')[0];
-        return `${listener} ${spec.hosts} ${spec.http![0]!.directResponse?.status ?? ''}`.trim();
-      });
+    const hosts = (extraSpec: string): string[] =>
+      translated(gateway(listeners) + cart + route('r', `{${toCart}}`, extraSpec)).virtualServices.map(
+        ({ name, spec }) => {
+          const listener = name.split('-gateway-')[1]!.split('~')[0];
+          return `${listener} ${spec.hosts} ${spec.http![0]!.directResponse?.status ?? ''}`.trim();
+        },
+      );
     expect(hosts('')).toEqual(['any *', 'wide *.a.test', 'one one.a.test', 'elsewhere *.test']);
     expect(hosts('hostnames: [x.a.test], ')).toEqual([
       'wide x.a.test',
@@ -295,7 +302,7 @@ describe('an HTTPRoute at a Gateway', () => {
     ['from: Selector, selector: {matchLabels: {team: web}}', 'team: db', false],
     ['from: Selector, selector: {matchExpressions: [{key: team, operator: Exists}]}', '', false],
     ['from: Selector, selector: {matchLabels: {kubernetes.io/metadata.name: stage}}', '', true],
-  ])('in another namespace is permitted by {%s} with labels {%s}: %s', (allowed, labels, isIn) => {
+  ])('in another namespace is permitted by {%s} with labels {%s}: %s', (allowed, labels, isPermitted) => {
     const listener = `{name: plain, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {${allowed}}}}`;
     const { virtualServices, messages } = translated(
       namespaces(labels) +
@@ -303,14 +310,14 @@ describe('an HTTPRoute at a Gateway', () => {
         service('cart', 'stage') +
         route('r', `{${toCart}}`, '', { namespace: 'stage' }),
     );
-    expect(virtualServices).toHaveLength(isIn ? 1 : 0);
-    expect(messages).toHaveLength(isIn ? 0 : 1);
+    expect(virtualServices).toHaveLength(isPermitted ? 1 : 0);
+    expect(messages).toHaveLength(isPermitted ? 0 : 1);
   });
 
   it('attaches to a listener once, even if it references the listener several times', () => {
     const refs = '[{name: front, sectionName: plain}, {name: front, port: 80}]';
-    const twice = document('HTTPRoute', 'r', `{parentRefs: ${refs}, rules: [{${toCart}}]}`);
-    expect(translated(gateway() + cart + twice).virtualServices[0]!.spec.http).toHaveLength(1);
+    const routeWithTwoParents = document('HTTPRoute', 'r', `{parentRefs: ${refs}, rules: [{${toCart}}]}`);
+    expect(translated(gateway() + cart + routeWithTwoParents).virtualServices[0]!.spec.http).toHaveLength(1);
   });
 
   it('does not attach if only other kinds are permitted', () => {
@@ -403,8 +410,8 @@ describe('a rule of an HTTPRoute', () => {
     const withPort = [{ regex: '.*:[0-9]+' }, { ...toHttps, port: 443, includesPort: true }];
     expect(redirected('hostnames: ["*.test"], ')).toEqual([[['*.test'], [withPort, [undefined, toHttps]]]]);
     expect(redirected('')).toEqual([[['*'], [withPort, [undefined, toHttps]]]]);
-    const byNumber = gateway(on8080.listener) + route('r', `{${redirect('scheme: https, port: 443')}}`);
-    expect(translated(byNumber).virtualServices[0]!.spec.http![1]!.redirect).toEqual(toHttps);
+    const httpsByPort = gateway(on8080.listener) + route('r', `{${redirect('scheme: https, port: 443')}}`);
+    expect(translated(httpsByPort).virtualServices[0]!.spec.http![1]!.redirect).toEqual(toHttps);
   });
 
   it('redirects to another path', () => {
@@ -471,7 +478,7 @@ describe('a rule of an HTTPRoute', () => {
         `{from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: ${namespace}}], to: [{group: "", kind: ${to}}]}`,
       );
     const rule = 'backendRefs: [{name: cart, namespace: shop, port: 80}]';
-    const at = (more: string) => translatedRule(rule, { namespace: 'stage', more });
+    const at = (extraYaml: string) => translatedRule(rule, { namespace: 'stage', more: extraYaml });
     expect(at('').messages).toEqual([
       expect.stringContaining('no ReferenceGrant in namespace shop allows HTTPRoutes of namespace stage to refer'),
     ]);
@@ -492,12 +499,12 @@ describe('a rule of an HTTPRoute', () => {
 
   it('ignores a missing mirror for requests to a Service, and reports the mirror', () => {
     const mirror = '{type: RequestMirror, requestMirror: {backendRef: {name: gone, port: 80}}}';
-    const over = document(
+    const meshRoute = document(
       'HTTPRoute',
       'mesh',
       `{parentRefs: [{group: "", kind: Service, name: cart}], rules: [{filters: [${mirror}], ${toCart}}]}`,
     );
-    const { virtualServices, messages } = translated(cart + over);
+    const { virtualServices, messages } = translated(cart + meshRoute);
     const [http] = virtualServices[0]!.spec.http!;
     expect(http).toMatchObject({ route: [{ destination: { host: 'cart.shop.svc.cluster.local' } }] });
     expect(http).not.toHaveProperty('mirrors');
@@ -515,17 +522,17 @@ describe('a rule of an HTTPRoute', () => {
 });
 
 describe('an HTTPRoute of a Service', () => {
-  const over = (name: string, more = '', about = {}, rule = toCart): string =>
+  const serviceRoute = (name: string, extraParent = '', metadata = {}, rule = toCart): string =>
     document(
       'HTTPRoute',
       name,
-      `{parentRefs: [{kind: Service, group: "", name: cart, namespace: shop${more}}], hostnames: [ignored.test], rules: [{${rule}}]}`,
-      about,
+      `{parentRefs: [{kind: Service, group: "", name: cart, namespace: shop${extraParent}}], hostnames: [ignored.test], rules: [{${rule}}]}`,
+      metadata,
     );
 
   it('applies to all clients in the mesh or, if it is in another namespace, to clients there', () => {
     const { virtualServices, messages } = translated(
-      cart + service('cart', 'stage') + over('own') + over('theirs', '', { namespace: 'stage' }),
+      cart + service('cart', 'stage') + serviceRoute('own') + serviceRoute('theirs', '', { namespace: 'stage' }),
     );
     expect(messages).toEqual([]);
     expect(
@@ -542,14 +549,14 @@ describe('an HTTPRoute of a Service', () => {
   });
 
   it('can route to Services of any namespace without a grant', () => {
-    const elsewhere = 'backendRefs: [{name: cart, namespace: stage, port: 80}]';
+    const backendOfStage = 'backendRefs: [{name: cart, namespace: stage, port: 80}]';
     const mirror =
       'filters: [{type: RequestMirror, requestMirror: {backendRef: {name: cart, namespace: stage, port: 80}}}]';
     const { virtualServices, messages } = translated(
       cart +
         service('cart', 'stage') +
-        over('producer', '', {}, `${mirror}, ${elsewhere}`) +
-        over('consumer', '', { namespace: 'stage' }, 'backendRefs: [{name: cart, namespace: shop, port: 80}]'),
+        serviceRoute('producer', '', {}, `${mirror}, ${backendOfStage}`) +
+        serviceRoute('consumer', '', { namespace: 'stage' }, 'backendRefs: [{name: cart, namespace: shop, port: 80}]'),
     );
     expect(messages).toEqual([]);
     const to = (host: string) => ({ destination: { host: `${host}.svc.cluster.local`, port: { number: 80 } } });
@@ -561,12 +568,12 @@ describe('an HTTPRoute of a Service', () => {
 
   it('requires a grant only at a Gateway to which it is attached too', () => {
     const parents = 'parentRefs: [{name: front}, {kind: Service, group: "", name: cart}]';
-    const both = document(
+    const gatewayAndMeshRoute = document(
       'HTTPRoute',
       'r',
       `{${parents}, rules: [{backendRefs: [{name: cart, namespace: stage, port: 80}]}]}`,
     );
-    const { virtualServices, messages } = translated(gateway() + cart + service('cart', 'stage') + both);
+    const { virtualServices, messages } = translated(gateway() + cart + service('cart', 'stage') + gatewayAndMeshRoute);
     expect(messages).toEqual([
       expect.stringContaining('no ReferenceGrant in namespace stage allows HTTPRoutes of namespace shop to refer'),
     ]);
@@ -577,7 +584,8 @@ describe('an HTTPRoute of a Service', () => {
   });
 
   it("takes precedence in the clients' namespace over the one in the Service's namespace", () => {
-    const yaml = cart + service('cart', 'stage') + over('own') + over('theirs', '', { namespace: 'stage' });
+    const yaml =
+      cart + service('cart', 'stage') + serviceRoute('own') + serviceRoute('theirs', '', { namespace: 'stage' });
     const { context } = givenMesh(yaml);
     const first = (namespace: string) => context.virtualServicesFor('mesh', namespace)[0]!.config.spec.http![0]!.name;
     expect([first('shop'), first('other'), first('stage')]).toEqual(['shop.own.0', 'shop.own.0', 'stage.theirs.0']);
@@ -585,7 +593,9 @@ describe('an HTTPRoute of a Service', () => {
 
   it('does not affect other ports if it applies to one port', () => {
     const ports = '[{name: http, port: 80}, {name: admin, port: 9000}]';
-    const [virtualService] = translated(service('cart', 'shop', ports) + over('own', ', port: 80')).virtualServices;
+    const [virtualService] = translated(
+      service('cart', 'shop', ports) + serviceRoute('own', ', port: 80'),
+    ).virtualServices;
     expect(virtualService!.spec.http).toMatchObject([
       { match: [{ port: 80 }], name: 'shop.own.0' },
       { match: [{ port: 9000 }], route: [{ destination: { port: { number: 9000 } } }] },
@@ -601,14 +611,16 @@ metadata: {name: open, namespace: shop}
 spec: {targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: front}], rules: [{}]}
 `;
   const { context } = givenMesh(policy + gateway(plain, 'addresses: [{type: Hostname, value: edge}], '));
-  const held = (host: string, labels = {}) => {
+  const policiesOfGateway = (host: string, labels = {}) => {
     const serviceTargets = [{ service: { hostname: host, namespace: 'shop' } } as ServiceTarget];
     const subject = { type: 'router' as const, namespace: 'shop', configNamespace: 'shop', labels, serviceTargets };
     return context.policiesFor(subject).authorizationPolicies.map(({ name }) => name);
   };
-  expect(held('edge.shop.svc.cluster.local')).toEqual(['open']);
-  expect(held('other.shop.svc.cluster.local')).toEqual([]);
-  expect(held('edge.shop.svc.cluster.local', { 'gateway.networking.k8s.io/gateway-name': 'front' })).toEqual(['open']);
+  expect(policiesOfGateway('edge.shop.svc.cluster.local')).toEqual(['open']);
+  expect(policiesOfGateway('other.shop.svc.cluster.local')).toEqual([]);
+  expect(
+    policiesOfGateway('edge.shop.svc.cluster.local', { 'gateway.networking.k8s.io/gateway-name': 'front' }),
+  ).toEqual(['open']);
 });
 
 it('hostnames without a dot are literal, and not qualified with the namespace', () => {
@@ -622,14 +634,19 @@ describe('a translation of the Gateway API', () => {
 
   it('reuses unchanged objects', () => {
     const { translation } = translated(objects);
-    const again = translated(objects, translation).translation;
-    expect([...again.objects.values()]).toHaveLength(2);
-    for (const [key, object] of again.objects) expect(object).toBe(translation.objects.get(key));
+    const secondTranslation = translated(objects, translation).translation;
+    expect([...secondTranslation.objects.values()]).toHaveLength(2);
+    for (const [key, object] of secondTranslation.objects) expect(object).toBe(translation.objects.get(key));
     const other = translated(objects.replace('port: 80}]}]', 'port: 80, weight: 2}]}]'), translation).translation;
     expect([...other.objects].filter(([key, object]) => object !== translation.objects.get(key))).toHaveLength(0);
-    const changed = translated(objects.replace(`{${toCart}}`, `{name: x, ${toCart}}`), translation).translation;
-    const differing = [...changed.objects].filter(([key, object]) => object !== translation.objects.get(key));
-    expect(differing.map(([key]) => key)).toEqual([
+    const changedTranslation = translated(
+      objects.replace(`{${toCart}}`, `{name: x, ${toCart}}`),
+      translation,
+    ).translation;
+    const differingObjects = [...changedTranslation.objects].filter(
+      ([key, object]) => object !== translation.objects.get(key),
+    );
+    expect(differingObjects.map(([key]) => key)).toEqual([
       'VirtualService/shop/front-istio-autogenerated-k8s-gateway-plain~*',
     ]);
   });
@@ -647,8 +664,8 @@ describe('a translation of the Gateway API', () => {
 });
 
 describe('a GRPCRoute', () => {
-  const grpc = (rules: string, more = ''): string =>
-    document('GRPCRoute', 'cart', `{parentRefs: [{name: front}], ${more}rules: [${rules}]}`);
+  const grpc = (rules: string, extraSpec = ''): string =>
+    document('GRPCRoute', 'cart', `{parentRefs: [{name: front}], ${extraSpec}rules: [${rules}]}`);
   const service2 = service('second');
 
   it('matches calls by service and method, with the most specific match first', () => {
@@ -679,9 +696,11 @@ describe('a GRPCRoute', () => {
   it('responds with UNAVAILABLE (503) where an HTTPRoute responds with 500', () => {
     const none = translated(gateway() + cart + grpc('{backendRefs: [{name: gone, port: 80}]}'));
     expect(none.virtualServices[0]!.spec.http).toMatchObject([{ directResponse: { status: 503 } }]);
-    const half = translated(gateway() + cart + grpc('{backendRefs: [{name: gone, port: 80}, {name: cart, port: 80}]}'));
-    expect(half.virtualServices[0]!.spec.http![0]).not.toHaveProperty('missingDestinationStatus');
-    expect(half.messages).toEqual([expect.stringContaining('its share of requests gets 503')]);
+    const halfMissing = translated(
+      gateway() + cart + grpc('{backendRefs: [{name: gone, port: 80}, {name: cart, port: 80}]}'),
+    );
+    expect(halfMissing.virtualServices[0]!.spec.http![0]).not.toHaveProperty('missingDestinationStatus');
+    expect(halfMissing.messages).toEqual([expect.stringContaining('its share of requests gets 503')]);
   });
 
   it('coexists with an HTTPRoute of the same name and host', () => {
@@ -700,7 +719,7 @@ describe('a GRPCRoute', () => {
   });
 
   it('requires a grant for GRPCRoutes, not HTTPRoutes, to route to another namespace', () => {
-    const far = service('far', 'other');
+    const farService = service('far', 'other');
     const to = grpc('{backendRefs: [{name: far, namespace: other, port: 80}]}');
     const grant = (kind: string): string =>
       document(
@@ -709,19 +728,19 @@ describe('a GRPCRoute', () => {
         `{from: [{group: gateway.networking.k8s.io, kind: ${kind}, namespace: shop}], to: [{group: "", kind: Service}]}`,
         { namespace: 'other' },
       );
-    expect(translated(gateway() + far + to + grant('GRPCRoute')).messages).toEqual([]);
-    expect(translated(gateway() + far + to + grant('HTTPRoute')).messages).toEqual([
+    expect(translated(gateway() + farService + to + grant('GRPCRoute')).messages).toEqual([]);
+    expect(translated(gateway() + farService + to + grant('HTTPRoute')).messages).toEqual([
       expect.stringContaining('allows GRPCRoutes of namespace shop to refer to Service far'),
     ]);
   });
 
   it('applies to mesh clients of its Service', () => {
-    const over = document(
+    const grpcRoute = document(
       'GRPCRoute',
       'cart',
       `{parentRefs: [{group: "", kind: Service, name: cart}], rules: [{backendRefs: [{name: second, port: 80}]}]}`,
     );
-    const { virtualServices } = translated(cart + service2 + over);
+    const { virtualServices } = translated(cart + service2 + grpcRoute);
     expect(virtualServices[0]!.spec).toMatchObject({ gateways: ['mesh'], hosts: ['cart.shop.svc.cluster.local'] });
   });
 
@@ -732,9 +751,11 @@ describe('a GRPCRoute', () => {
 });
 
 describe('TLSRoutes and TCPRoutes', () => {
-  const listener = (more: string): string => `{name: l, port: 9000, ${more}}`;
-  const at = (kind: string, name: string, refs: string, more = '', created = ''): string =>
-    document(kind, name, `{parentRefs: [{name: front}], ${more}rules: [{backendRefs: [${refs}]}]}`, { created });
+  const listener = (extraFields: string): string => `{name: l, port: 9000, ${extraFields}}`;
+  const at = (kind: string, name: string, refs: string, extraParent = '', creationTime = ''): string =>
+    document(kind, name, `{parentRefs: [{name: front}], ${extraParent}rules: [{backendRefs: [${refs}]}]}`, {
+      created: creationTime,
+    });
   const one = '{name: cart, port: 80}';
 
   it('match all connections at a TCP listener (TCPRoute)', () => {
@@ -782,8 +803,11 @@ describe('TLSRoutes and TCPRoutes', () => {
     const { virtualServices, messages } = translated(
       gateway(listener('protocol: TCP')) + cart + at('TCPRoute', 'a', `${one}, {name: gone, port: 80}`),
     );
-    const [, lost] = virtualServices[0]!.spec.tcp![0]!.route!;
-    expect(lost).toEqual({ destination: { host: 'no-backend.invalid', port: { number: 65535 } }, weight: 1 });
+    const [, invalidDestination] = virtualServices[0]!.spec.tcp![0]!.route!;
+    expect(invalidDestination).toEqual({
+      destination: { host: 'no-backend.invalid', port: { number: 65535 } },
+      weight: 1,
+    });
     expect(messages).toEqual([expect.stringContaining('its share of connections is closed')]);
     const none = translated(
       gateway(listener('protocol: TCP')) + cart + at('TCPRoute', 'a', '{name: cart, port: 80, weight: 0}'),
@@ -803,21 +827,21 @@ describe('TLSRoutes and TCPRoutes', () => {
   });
 
   it('apply to clients of their Service, with routes for one port first, then the oldest (TCPRoute)', () => {
-    const over = (name: string, more: string, created: string): string =>
+    const serviceRoute = (name: string, extraParent: string, creationTime: string): string =>
       document(
         'TCPRoute',
         name,
-        `{parentRefs: [{group: "", kind: Service, name: cart${more}}], rules: [{backendRefs: [{name: ${name}, port: 80}]}]}`,
-        { created },
+        `{parentRefs: [{group: "", kind: Service, name: cart${extraParent}}], rules: [{backendRefs: [{name: ${name}, port: 80}]}]}`,
+        { created: creationTime },
       );
     const { virtualServices } = translated(
       cart +
         service('new') +
         service('old') +
         service('ported') +
-        over('new', '', '2026-02-01T00:00:00Z') +
-        over('old', '', '2026-01-01T00:00:00Z') +
-        over('ported', ', port: 80', '2026-03-01T00:00:00Z'),
+        serviceRoute('new', '', '2026-02-01T00:00:00Z') +
+        serviceRoute('old', '', '2026-01-01T00:00:00Z') +
+        serviceRoute('ported', ', port: 80', '2026-03-01T00:00:00Z'),
     );
     expect(virtualServices).toHaveLength(1);
     const { hosts, gateways, tcp, exportTo } = virtualServices[0]!.spec;

@@ -31,7 +31,7 @@ endpoints: [{ addresses: [10.9.9.9] }]
 ---`;
 const tcpPort = '{ name: https, port: 443, targetPort: 8443 }';
 const udpPort = '{ name: quic, port: 443, targetPort: 9443, protocol: UDP }';
-const both = service(
+const tcpAndUdpService = service(
   `${udpPort}, ${tcpPort}`,
   '{ name: https, port: 8443 }, { name: quic, port: 9443, protocol: UDP }',
 );
@@ -52,9 +52,9 @@ const server = (name: string, host: string, tls: string) =>
   `{ port: { number: 443, name: ${name}, protocol: HTTPS }, hosts: ["${host}"], tls: { ${tls} } }`;
 const simple = server('all', '*.test', 'mode: SIMPLE, credentialName: all');
 const mutual = server('strict', 'strict.test', 'mode: MUTUAL, credentialName: strict');
-const on = { features: { quicListeners: true } };
+const http3Enabled = { features: { quicListeners: true } };
 
-function built(yaml: string, options: Parameters<typeof givenMesh>[1] = on, node = door) {
+function built(yaml: string, options: Parameters<typeof givenMesh>[1] = http3Enabled, node = door) {
   const { context } = givenMesh(yaml, options);
   const shape = givenShape(node, context);
   const listeners = buildListeners(shape, context).map(({ message }) => message as Listener);
@@ -70,7 +70,7 @@ const managerOf = ({ filters }: Listener['filterChains'][number]) => {
 };
 
 it('HTTPS servers are served over QUIC on the UDP port of their Service, and advertise the port that clients use', () => {
-  const { listeners, names, routes } = built(both + gateway(simple));
+  const { listeners, names, routes } = built(tcpAndUdpService + gateway(simple));
   expect(names).toEqual(['0.0.0.0_8443', 'udp_0.0.0.0_9443']);
   const [tcp, quic] = listeners;
   expect(tcp!.udpListenerConfig).toBeUndefined();
@@ -99,36 +99,41 @@ it('HTTPS servers are served over QUIC on the UDP port of their Service, and adv
 });
 
 it.each([
-  ['the variable is not set', both + gateway(simple), {}, undefined],
+  ['the variable is not set', tcpAndUdpService + gateway(simple), {}, undefined],
   [
     'no Service has a UDP port with the number',
     overTcp + gateway(simple),
-    on,
+    http3Enabled,
     'no Service of the gateway has a UDP port 443',
   ],
-  ['client certificates are required', both + gateway(mutual), on, expect.stringContaining('mode MUTUAL')],
+  [
+    'client certificates are required',
+    tcpAndUdpService + gateway(mutual),
+    http3Enabled,
+    expect.stringContaining('mode MUTUAL'),
+  ],
   [
     'the maximum version is TLS 1.2',
-    both +
+    tcpAndUdpService +
       gateway(
         simple
           .replace('}', ', maxProtocolVersion: TLSV1_2 }')
           .replace('HTTPS, maxProtocolVersion: TLSV1_2', 'HTTPS')
           .replace('credentialName: all', 'credentialName: all, maxProtocolVersion: TLSV1_2'),
       ),
-    on,
+    http3Enabled,
     expect.stringContaining('TLSV1_2'),
   ],
 ])('HTTPS servers are served only over TCP if %s', (_, yaml, options, reason) => {
   const { names, routes, shape, context } = built(yaml, options);
   expect(names).toEqual(['0.0.0.0_8443']);
   expect(routes.flatMap((one) => one.responseHeadersToAdd)).toEqual([]);
-  const [merged] = mergeGateways(shape, context).ports[0]!.servers;
-  expect(http3Offer(merged!, shape, context)?.reason).toEqual(reason);
+  const [mergedServers] = mergeGateways(shape, context).ports[0]!.servers;
+  expect(http3Offer(mergedServers!, shape, context)?.reason).toEqual(reason);
 });
 
 it('a wider server does not serve hosts of a server with client certificates, and only the wider one offers HTTP/3', () => {
-  const { listeners, routes } = built(both + gateway(mutual, simple));
+  const { listeners, routes } = built(tcpAndUdpService + gateway(mutual, simple));
   const chains = listeners.find(({ name }) => name.startsWith('udp_'))!.filterChains;
   expect(chains.map(({ filterChainMatch }) => filterChainMatch!.serverNames)).toEqual([['strict.test'], ['*.test']]);
   expect(managerOf(chains[0]!).routeSpecifier).toMatchObject({
@@ -145,14 +150,16 @@ it('a wider server does not serve hosts of a server with client certificates, an
 
 it('a dual-stack gateway listens for QUIC on both address families', () => {
   const node = { ...door, metadata: { INSTANCE_IPS: '10.9.9.9,fd00::9' } };
-  const quic = built(both + gateway(simple), on, node).listeners.find(({ name }) => name.startsWith('udp_'))!;
+  const quic = built(tcpAndUdpService + gateway(simple), http3Enabled, node).listeners.find(({ name }) =>
+    name.startsWith('udp_'),
+  )!;
   expect(quic.additionalAddresses.map(({ address }) => address!.address)).toMatchObject([
     { case: 'socketAddress', value: { address: '::', protocol: SocketAddress_Protocol.UDP } },
   ]);
 });
 
 it('a gateway listens for TCP and QUIC on one port number, regardless of the order of ports', () => {
-  const first = both.replaceAll('name: quic', 'name: a-quic');
+  const first = tcpAndUdpService.replaceAll('name: quic', 'name: a-quic');
   expect(built(first + gateway(simple)).names).toEqual(['0.0.0.0_8443', 'udp_0.0.0.0_9443']);
   expect(built(first + gateway(simple), {}).names).toEqual(['0.0.0.0_8443']);
 });

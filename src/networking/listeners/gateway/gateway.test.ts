@@ -128,12 +128,12 @@ test('a server that cannot verify client certificates closes its connections, so
       ].join(', '),
     ),
   );
-  const rejected = listener!.filterChains.map(({ filterChainMatch, filters, transportSocket }) => [
+  const rejectedChains = listener!.filterChains.map(({ filterChainMatch, filters, transportSocket }) => [
     filterChainMatch?.serverNames ?? [],
     filters.length > 0,
     transportSocket !== undefined,
   ]);
-  expect(rejected).toEqual([
+  expect(rejectedChains).toEqual([
     [['mesh.test'], false, false],
     [[], true, true],
   ]);

@@ -40,8 +40,8 @@ const withAgent = { ISTIO_VERSION: '1.30.0' };
 
 function built(yaml: string, node: GivenNode = {}, meshConfig = '') {
   const { context } = givenMesh(yaml, meshConfig === '' ? {} : { meshConfig });
-  const about = { ip: '10.0.0.9', namespace: 'shop', labels: { app: 'web' }, metadata: withAgent, ...node };
-  const shape = givenShape(about, context);
+  const nodeFields = { ip: '10.0.0.9', namespace: 'shop', labels: { app: 'web' }, metadata: withAgent, ...node };
+  const shape = givenShape(nodeFields, context);
   const listeners = buildListeners(shape, context).map(({ message }) => message as Listener);
   const clusters = buildClusters(shape, context).map(({ message }) => message as Cluster);
   return { listeners, clusters, virtual: listeners.find(({ name }) => name === 'virtualInbound')! };

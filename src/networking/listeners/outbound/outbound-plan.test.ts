@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ApplicationProtocol } from '../../../model/fields/protocol.ts';
 import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
 
-const place = { bind: '0.0.0.0', port: 80, bindToPort: false, isExclusive: false };
+const listenerPlace = { bind: '0.0.0.0', port: 80, bindToPort: false, isExclusive: false };
 const http = { routeName: '80', grpcWeb: false };
 
 function chain(
@@ -20,8 +20,8 @@ function clusters(plan: OutboundPlan): string[][] {
 describe('services with the same address', () => {
   it('HTTP and TCP services share one listener, regardless of order', () => {
     const plan = new OutboundPlan();
-    plan.addTcp(place, [chain('a')], []);
-    plan.addHttp(place, http, []);
+    plan.addTcp(listenerPlace, [chain('a')], []);
+    plan.addHttp(listenerPlace, http, []);
     expect(plan.listeners).toHaveLength(1);
     expect(plan.listeners[0]?.http).toEqual(http);
     expect(clusters(plan)).toEqual([['a']]);
@@ -29,32 +29,32 @@ describe('services with the same address', () => {
 
   it('the older of two TCP services with equal matches applies', () => {
     const plan = new OutboundPlan();
-    plan.addTcp(place, [chain('older')], []);
-    plan.addTcp(place, [chain('newer'), chain('by-sni', { serverNames: ['b', 'a'] })], []);
-    plan.addTcp(place, [chain('same-sni', { serverNames: ['a', 'b'] })], []);
+    plan.addTcp(listenerPlace, [chain('older')], []);
+    plan.addTcp(listenerPlace, [chain('newer'), chain('by-sni', { serverNames: ['b', 'a'] })], []);
+    plan.addTcp(listenerPlace, [chain('same-sni', { serverNames: ['a', 'b'] })], []);
     expect(clusters(plan)).toEqual([['older', 'by-sni']]);
   });
 
   it('a younger TCP service gets the remaining server names', () => {
     const plan = new OutboundPlan();
-    plan.addTcp(place, [chain('older', { serverNames: ['a', 'b'] })], []);
-    plan.addTcp(place, [chain('newer', { serverNames: ['b', 'c'] })], []);
+    plan.addTcp(listenerPlace, [chain('older', { serverNames: ['a', 'b'] })], []);
+    plan.addTcp(listenerPlace, [chain('newer', { serverNames: ['b', 'c'] })], []);
     expect(plan.listeners[0]?.tcp.map(({ match }) => match.serverNames)).toEqual([['a', 'b'], ['c']]);
   });
 
   it('a server-first service does not share its address', () => {
     const plan = new OutboundPlan();
-    plan.addTcp(place, [chain('mongo', {}, 'Mongo')], []);
-    plan.addHttp(place, http, []);
-    plan.addTcp(place, [chain('tcp', { destinationSubnets: ['10.0.0.0/8'] })], []);
+    plan.addTcp(listenerPlace, [chain('mongo', {}, 'Mongo')], []);
+    plan.addHttp(listenerPlace, http, []);
+    plan.addTcp(listenerPlace, [chain('tcp', { destinationSubnets: ['10.0.0.0/8'] })], []);
     expect(plan.listeners[0]?.http).toBeUndefined();
     expect(clusters(plan)).toEqual([['mongo']]);
   });
 
   it("a Sidecar object's egress listener keeps its address", () => {
     const plan = new OutboundPlan();
-    plan.addHttp({ ...place, isExclusive: true }, http, []);
-    plan.addTcp(place, [chain('a')], []);
+    plan.addHttp({ ...listenerPlace, isExclusive: true }, http, []);
+    plan.addTcp(listenerPlace, [chain('a')], []);
     expect(clusters(plan)).toEqual([[]]);
   });
 });

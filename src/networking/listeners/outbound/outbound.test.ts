@@ -18,14 +18,14 @@ function listeners(yaml: string, { node, features = {}, meshConfig = '' }: About
   return all.map(({ message }) => message as Listener).filter(({ name }) => !name.startsWith('virtual'));
 }
 
-function names(yaml: string, about: About = {}): string[] {
-  return listeners(yaml, about)
+function names(yaml: string, options: About = {}): string[] {
+  return listeners(yaml, options)
     .map(({ name }) => name)
     .sort();
 }
 
-function filters(yaml: string, about: About = {}): string[] {
-  return listeners(yaml, about).flatMap(({ filterChains, defaultFilterChain }) =>
+function filters(yaml: string, options: About = {}): string[] {
+  return listeners(yaml, options).flatMap(({ filterChains, defaultFilterChain }) =>
     [...filterChains, ...(defaultFilterChain ? [defaultFilterChain] : [])].flatMap((chain) =>
       chain.filters.map(({ name }) => name.replace('envoy.filters.network.', '')),
     ),
@@ -56,30 +56,32 @@ spec: {}
 status: { podIP: ${ip}, phase: Running }
 ---`;
 
-const slice = (addresses: readonly string[], more = ''): string => `
+const slice = (addresses: readonly string[], extraFields = ''): string => `
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: { name: db-1, namespace: shop, labels: { kubernetes.io/service-name: db } }
 addressType: IPv4
 ports: [{ name: tcp, port: 5432 }]
-endpoints: [${addresses.map((address) => `{ addresses: [${address}]${more} }`).join(', ')}]
+endpoints: [${addresses.map((address) => `{ addresses: [${address}]${extraFields} }`).join(', ')}]
 ---`;
 
-const both = { metadata: { INSTANCE_IPS: '10.0.0.9,fd00::9' } };
+const dualStackNode = { metadata: { INSTANCE_IPS: '10.0.0.9,fd00::9' } };
 
 describe('outbound listen addresses of a sidecar', () => {
   it('a sidecar listens on all virtual addresses of its address families', () => {
     const service = kubernetesService('clusterIP: 10.96.0.1, clusterIPs: [10.96.0.1, "fd00::1"]');
     expect(names(service)).toEqual(['10.96.0.1_5432']);
-    expect(names(service, { node: both })).toEqual(['10.96.0.1_5432', 'fd00::1_5432']);
+    expect(names(service, { node: dualStackNode })).toEqual(['10.96.0.1_5432', 'fd00::1_5432']);
   });
 
   it('a dual-stack sidecar listens on the wildcards of both families', () => {
     const web = serviceEntry('{ number: 80, name: http, protocol: HTTP }');
-    const more = (about: About): unknown =>
-      listeners(web, about).map(({ additionalAddresses }) => additionalAddresses.map((one) => one.address));
-    expect(more({})).toEqual([[]]);
-    expect(more({ node: both })).toMatchObject([[{ address: { case: 'socketAddress', value: { address: '::' } } }]]);
+    const additionalAddressesOf = (options: About): unknown =>
+      listeners(web, options).map(({ additionalAddresses }) => additionalAddresses.map((one) => one.address));
+    expect(additionalAddressesOf({})).toEqual([[]]);
+    expect(additionalAddressesOf({ node: dualStackNode })).toMatchObject([
+      [{ address: { case: 'socketAddress', value: { address: '::' } } }],
+    ]);
   });
 
   it("a sidecar listens on an allocated address if the agent's DNS returns it", () => {
@@ -99,9 +101,9 @@ describe('outbound listen addresses of a sidecar', () => {
       slice(['10.0.0.9', '10.0.0.10']);
     expect(names(yaml, { node: { ip: '10.0.0.9' } })).toEqual(['10.0.0.10_5432']);
     expect(names(yaml)).toEqual(['10.0.0.10_5432', '10.0.0.9_5432']);
-    const elsewhere = { metadata: { CLUSTER_ID: 'west' } };
-    expect(names(yaml, { node: elsewhere })).toEqual(['10.0.0.10_5432', '10.0.0.9_5432']);
-    expect(names(yaml, { node: elsewhere, features: { multiclusterHeadless: false } })).toEqual([]);
+    const westNode = { metadata: { CLUSTER_ID: 'west' } };
+    expect(names(yaml, { node: westNode })).toEqual(['10.0.0.10_5432', '10.0.0.9_5432']);
+    expect(names(yaml, { node: westNode, features: { multiclusterHeadless: false } })).toEqual([]);
   });
 
   it('a sidecar does not listen on pods that are not ready or are in another network', () => {
@@ -110,8 +112,8 @@ describe('outbound listen addresses of a sidecar', () => {
     expect(names(service + slice(['10.0.0.10']))).toEqual(['10.0.0.10_5432']);
     expect(names(service + unready)).toEqual([]);
     const labelled = kubernetesService('clusterIP: None, selector: { app: db }');
-    const far = pod('db-1', '10.0.0.10').replace('app: db', 'app: db, topology.istio.io/network: far');
-    const yaml = labelled + far + slice(['10.0.0.10']);
+    const remotePod = pod('db-1', '10.0.0.10').replace('app: db', 'app: db, topology.istio.io/network: far');
+    const yaml = labelled + remotePod + slice(['10.0.0.10']);
     expect(names(yaml, { node: { metadata: { NETWORK: 'far' } } })).toEqual(['10.0.0.10_5432']);
     expect(names(yaml, { node: { metadata: { NETWORK: 'near' } } })).toEqual([]);
   });
@@ -152,16 +154,16 @@ describe('protocol filters', () => {
 
 describe('HTTP/1.0 of outbound listeners', () => {
   const web = serviceEntry('{ number: 80, name: http, protocol: HTTP }');
-  const settings = (about: About): string =>
-    listeners(web, about)
+  const settings = (options: About): string =>
+    listeners(web, options)
       .map((listener) => JSON.stringify(toJson(ListenerSchema, listener, { registry: extensionTypes })))
       .join();
 
   it.each<[string, About]>([
     ['the proxy', { node: { metadata: { HTTP10: '1' } } }],
     ['the environment', { features: { http10: true } }],
-  ])('HTTP/1.0 is accepted if %s enables it', (_, about) => {
-    expect(settings(about)).toContain('"acceptHttp10":true');
+  ])('HTTP/1.0 is accepted if %s enables it', (_, options) => {
+    expect(settings(options)).toContain('"acceptHttp10":true');
     expect(settings({})).not.toContain('acceptHttp10');
   });
 });
@@ -177,8 +179,8 @@ spec:
   ports: [{ number: 443, name: tls, protocol: TLS }]
 ---`;
   const web = serviceEntry('{ number: 80, name: http, protocol: HTTP }');
-  const httpFilters = (yaml: string, about: About = {}): boolean =>
-    listeners(yaml, about).some((listener) =>
+  const httpFilters = (yaml: string, options: About = {}): boolean =>
+    listeners(yaml, options).some((listener) =>
       JSON.stringify(toJson(ListenerSchema, listener, { registry: extensionTypes })).includes(
         'envoy.filters.http.dynamic_forward_proxy',
       ),
@@ -206,7 +208,7 @@ spec:
 });
 
 it("a TLS service's names are distinguished by SNI if an object refers to one of them", () => {
-  const given = (name: string, spec: string): string => `
+  const serviceNamed = (name: string, spec: string): string => `
 apiVersion: v1
 kind: Service
 metadata: { name: ${name}, namespace: shop }
@@ -220,10 +222,10 @@ spec: { ${spec} }
 ---`;
   const host = (name: string): string => `${name}.shop.svc.cluster.local`;
   const yaml =
-    given('web', 'clusterIP: None, ports: [{ name: https, port: 443 }]') +
-    given('plain', `type: ExternalName, externalName: ${host('web')}`) +
-    given('routed', `type: ExternalName, externalName: ${host('web')}`) +
-    given('ruled', `type: ExternalName, externalName: ${host('web')}`) +
+    serviceNamed('web', 'clusterIP: None, ports: [{ name: https, port: 443 }]') +
+    serviceNamed('plain', `type: ExternalName, externalName: ${host('web')}`) +
+    serviceNamed('routed', `type: ExternalName, externalName: ${host('web')}`) +
+    serviceNamed('ruled', `type: ExternalName, externalName: ${host('web')}`) +
     rule(
       'VirtualService',
       'routed',
@@ -272,8 +274,8 @@ spec: { parentRefs: [{ group: "", kind: Service, name: db, port: 443 }], rules: 
 ---`;
 
   /** Returns the cluster of each chain, including the default chain, by the chain's server names. */
-  function chains(yaml: string, about: About = {}): Record<string, string> {
-    const [listener] = listeners(yaml, about);
+  function chains(yaml: string, options: About = {}): Record<string, string> {
+    const [listener] = listeners(yaml, options);
     const all = [...listener!.filterChains, listener!.defaultFilterChain].filter((chain) => chain !== undefined);
     return Object.fromEntries(
       all.map(({ filterChainMatch, filters: [filter] }) => [

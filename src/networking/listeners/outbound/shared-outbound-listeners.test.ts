@@ -3,8 +3,8 @@ import { unboundedMemory } from '../../../../test/fixtures/given-memory.ts';
 import { type GivenMesh, givenMesh, givenShape } from '../../../../test/fixtures/given-mesh.ts';
 import { buildListeners } from '../build.ts';
 
-function mesh(logged: boolean, previous?: GivenMesh): GivenMesh {
-  const changed = [{ kind: 'Telemetry', namespace: 'shop', name: 'logged' }];
+function mesh(isLogged: boolean, previous?: GivenMesh): GivenMesh {
+  const changedKeys = [{ kind: 'Telemetry', namespace: 'shop', name: 'logged' }];
   return givenMesh(
     `
 apiVersion: networking.istio.io/v1
@@ -23,20 +23,19 @@ spec: { selector: { matchLabels: { app: guarded } } }
 apiVersion: telemetry.istio.io/v1
 kind: Telemetry
 metadata: { name: logged, namespace: shop }
-spec: { selector: { matchLabels: { app: logged } }, accessLogging: [{ disabled: ${logged} }] }
+spec: { selector: { matchLabels: { app: logged } }, accessLogging: [{ disabled: ${isLogged} }] }
 `,
-    previous && { previous: { ...previous, changed } },
+    previous && { previous: { ...previous, changed: changedKeys } },
   );
 }
 
 /** Returns how often the listener of port 80 is built for workloads with these labels, in sequence. */
 function builtListeners(meshes: readonly GivenMesh[], apps: readonly string[]): number {
-  const memory = unboundedMemory();
+  const cache = unboundedMemory();
   for (const { context } of meshes) {
-    for (const app of apps)
-      buildListeners(givenShape({ namespace: 'shop', labels: { app } }, context), context, memory);
+    for (const app of apps) buildListeners(givenShape({ namespace: 'shop', labels: { app } }, context), context, cache);
   }
-  return memory.builtKeys.filter((id) => id.startsWith('LDS ["0.0.0.0",80')).length;
+  return cache.builtKeys.filter((id) => id.startsWith('LDS ["0.0.0.0",80')).length;
 }
 
 describe('shared outbound listeners of a namespace', () => {

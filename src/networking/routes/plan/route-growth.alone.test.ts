@@ -26,7 +26,7 @@ function route(index: number, timeoutMs: number): Config {
 }
 
 /** Moves an object to a namespace without sidecars, so that no client uses its short names. */
-const withoutSidecars = (object: Config): Config =>
+const moveToUnusedNamespace = (object: Config): Config =>
   JSON.parse(JSON.stringify(object).replaceAll(/ns-\d+/g, 'lib')) as Config;
 
 function rule(index: number): Config {
@@ -37,35 +37,35 @@ function rule(index: number): Config {
 /** Counts calls of route building functions for one changed object, with a sidecar in each namespace. */
 function callsFor(
   services: number,
-  changed = route(7, 2),
-  placed = (object: Config): Config => object,
+  changedRoute = route(7, 2),
+  placeObject = (object: Config): Config => object,
   otherObjects: readonly Config[] = [],
 ): number {
   const all = Array.from({ length: services }, (_, index) => index);
   const world = new GivenWorld([
-    ...all.flatMap((index) => [service(index), route(index, 1)]).map(placed),
+    ...all.flatMap((index) => [service(index), route(index, 1)]).map(placeObject),
     ...otherObjects,
   ]);
   const nodes = Array.from({ length: namespaces }, (_, index) =>
     world.connect(`10.9.0.${index}`, { namespace: `ns-${index}` }),
   );
-  const take = () => nodes.map((node) => node.get(routeType, ['8080'])!.resources.get('8080')!.version);
-  const initialVersions = take();
-  const change = world.put(placed(changed));
-  const counted = countedWork(() => {
+  const readVersions = () => nodes.map((node) => node.get(routeType, ['8080'])!.resources.get('8080')!.version);
+  const initialVersions = readVersions();
+  const change = world.put(placeObject(changedRoute));
+  const callCounts = countedWork(() => {
     for (const node of nodes) node.typesToPush(change, [routeType]);
-    const after = take();
-    expect(after.filter((version, index) => version === initialVersions[index])).toEqual([]);
+    const finalVersions = readVersions();
+    expect(finalVersions.filter((version, index) => version === initialVersions[index])).toEqual([]);
   });
-  const ofRoutes = [...counted].filter(([call]) => /src\/networking\/(routes|messages)\//.test(call));
-  return sumOf(new Map(ofRoutes));
+  const routeCalls = [...callCounts].filter(([call]) => /src\/networking\/(routes|messages)\//.test(call));
+  return sumOf(new Map(routeCalls));
 }
 
 it('a changed VirtualService is replaced in each namespace without checks of other virtual hosts', () => {
-  const [few, many] = [callsFor(100), callsFor(800)];
+  const [fewCalls, manyCalls] = [callsFor(100), callsFor(800)];
   // VirtualServices are matched with hosts, and blocks are counted, once for all namespaces, with less than one call per host.
-  expect(many - few).toBeLessThan(namespaces * 700);
-  expect(many / namespaces).toBeLessThan(1_200);
+  expect(manyCalls - fewCalls).toBeLessThan(namespaces * 700);
+  expect(manyCalls / namespaces).toBeLessThan(1_200);
 });
 
 /** An alias of the first service, which may have its own routes. */
@@ -77,11 +77,11 @@ function externalName(index: number): Config {
 
 it('a changed VirtualService is replaced at the same cost if services have aliases', () => {
   const aliases = [0, 1, 2].map(externalName);
-  const ofAlias = givenObject('VirtualService', 'ns-1', 'of-alias', {
+  const aliasService = givenObject('VirtualService', 'ns-1', 'of-alias', {
     hosts: ['alias-1.ns-1.svc.cluster.local'],
     http: [{ timeoutMs: 1, route: [{ destination: { host: host(3) } }] }],
   });
-  const calls = (services: number) => callsFor(services, route(7, 2), undefined, [...aliases, ofAlias]);
+  const calls = (services: number) => callsFor(services, route(7, 2), undefined, [...aliases, aliasService]);
   expect(calls(800) - calls(100)).toBeLessThan(namespaces * 700);
 });
 
@@ -90,30 +90,30 @@ const changes: Readonly<Record<string, (services: number) => Config>> = {
   'a changed DestinationRule': () => rule(7),
 };
 
-it.each(Object.entries(changes))('%s is computed once, and other namespaces reuse the result', (_, changed) => {
-  const [few, many] = [100, 800].map((services) => callsFor(services, changed(services), withoutSidecars)) as [
-    number,
-    number,
-  ];
+it.each(Object.entries(changes))('%s is computed once, and other namespaces reuse the result', (_, buildChange) => {
+  const [fewCalls, manyCalls] = [100, 800].map((services) =>
+    callsFor(services, buildChange(services), moveToUnusedNamespace),
+  ) as [number, number];
   // About forty calls per host in the first namespace, none in the others.
-  expect(many - few).toBeLessThan(60 * 700);
+  expect(manyCalls - fewCalls).toBeLessThan(60 * 700);
 });
 
 /** Counts calls of route building functions for a sidecar in a namespace without services, after two equal sidecars. */
 function callsToTakeOver(services: number): number {
   const all = Array.from({ length: services }, (_, index) => index);
   const world = new GivenWorld(all.flatMap((index) => [service(index), route(index, 1)]));
-  const take = (namespace: string) => world.connect('10.9.1.1', { namespace }).get(routeType, ['8080'])!.resources;
-  const [first, second] = [take('empty-1'), take('empty-2')];
+  const readRoutes = (namespace: string) =>
+    world.connect('10.9.1.1', { namespace }).get(routeType, ['8080'])!.resources;
+  const [first, second] = [readRoutes('empty-1'), readRoutes('empty-2')];
   expect(second.get('8080')!.version).toBe(first.get('8080')!.version);
   return sumOf(
-    new Map([...countedWork(() => take('empty-3'))].filter(([call]) => call.includes('networking/routes/'))),
+    new Map([...countedWork(() => readRoutes('empty-3'))].filter(([call]) => call.includes('networking/routes/'))),
   );
 }
 
 it('a namespace with the same routes as another checks no virtual hosts', () => {
-  const [few, many] = [callsToTakeOver(100), callsToTakeOver(800)];
-  expect(many - few).toBeLessThan(20);
+  const [fewCalls, manyCalls] = [callsToTakeOver(100), callsToTakeOver(800)];
+  expect(manyCalls - fewCalls).toBeLessThan(20);
 });
 
 /** A service and a VirtualService: the VirtualService's wildcard covers the service, or a wildcard service covers the VirtualService's host. */
@@ -125,11 +125,11 @@ const wildcards: Readonly<Record<string, (index: number) => readonly [service: s
 it.each(Object.entries(wildcards))('%s are not compared with every service', (_, pairOf) => {
   const work = (size: number) => {
     const objects = Array.from({ length: size }, (__, index) => {
-      const [named, ruled] = pairOf(index);
+      const [namedHost, ruled] = pairOf(index);
       const ports = [{ number: 8080, name: 'http', protocol: 'HTTP' }];
-      const http = [{ route: [{ destination: { host: named } }] }];
+      const http = [{ route: [{ destination: { host: namedHost } }] }];
       return [
-        givenObject('ServiceEntry', 'a', `s${index}`, { hosts: [named], ports, resolution: 'NONE', endpoints: [] }),
+        givenObject('ServiceEntry', 'a', `s${index}`, { hosts: [namedHost], ports, resolution: 'NONE', endpoints: [] }),
         givenObject('VirtualService', 'a', `v${index}`, { hosts: [ruled], http }),
       ];
     });

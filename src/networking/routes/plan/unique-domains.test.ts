@@ -35,7 +35,8 @@ function domains(context: PushContext, ports: readonly number[]): string[][] {
   );
 }
 
-const twice = (names: readonly string[]): string[] => names.filter((name, index) => names.indexOf(name) !== index);
+const duplicatesOf = (names: readonly string[]): string[] =>
+  names.filter((name, index) => names.indexOf(name) !== index);
 
 it('a domain never occurs twice in a random mesh', () => {
   const seeds = sized({ quick: 60, short: 100, full: 2_000 });
@@ -45,7 +46,7 @@ it('a domain never occurs twice in a random mesh', () => {
     if (/(hosts?|sniHosts): *\n? *-? *[^\s:]*[A-Z]/.test(text)) capitals++;
     for (const names of domains(givenMesh(text).context, meshOfObjects.servicePorts)) {
       maxDomains = Math.max(maxDomains, names.length);
-      expect([seed, twice(names)]).toEqual([seed, []]);
+      expect([seed, duplicatesOf(names)]).toEqual([seed, []]);
     }
   }
   // Ensures that the random meshes contain relevant cases.

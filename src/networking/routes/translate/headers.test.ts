@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { headerFields, hostFromHeaders } from './headers.ts';
 
-it.each(['set', 'add'])('a host header in %s becomes a host rewrite', (how) => {
+it.each(['set', 'add'])('a host header in %s becomes a host rewrite', (operation) => {
   for (const name of ['host', 'Host', ':authority']) {
-    const headers = { request: { [how]: { 'x-a': 'b', [name]: 'other.test' } } };
+    const headers = { request: { [operation]: { 'x-a': 'b', [name]: 'other.test' } } };
     expect(hostFromHeaders(headers)).toBe('other.test');
     expect(headerFields(headers).requestHeadersToAdd.map(({ header }) => header!.key)).toEqual(['x-a']);
   }
