@@ -39,7 +39,6 @@ const services = {
 } as const;
 export type ServiceName = keyof typeof services;
 
-/** Time limit for a response. */
 const timeoutMs = 30_000;
 
 class TestStream<Request extends DescMessage, Response extends DescMessage> {

@@ -22,7 +22,7 @@ const sections: readonly (readonly Row[])[] = readFileSync(glossary, 'utf8')
   );
 const rows = sections.flat();
 
-/** As a word of a sentence, a name (`handOver`, `stand-in`, `push_context`) or an event. */
+/** Whether the term occurs as a word of a sentence, in a name (`handOver`, `stand-in`, `push_context`) or in an event. */
 function occurs(term: string, text: string): boolean {
   const pattern = term.split(/[ -]/).join('[ _-]?');
   const inName = pattern.replace(/^./, (letter) => letter.toUpperCase());

@@ -65,7 +65,7 @@ function problemsOf({ title, files }: Walk, text: TextOf): string[] {
 describe('the walks of docs/architecture.md', () => {
   const walks = documentedWalks();
 
-  it.each(walks)('walk "$title": each file exists and is connected to one above it', (walk) => {
+  it.each(walks)('walk "$title": each file exists and is connected to a file above it', (walk) => {
     expect(walk.files.length).toBeGreaterThan(1);
     expect(problemsOf(walk, textOf)).toEqual([]);
   });

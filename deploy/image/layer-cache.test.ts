@@ -31,7 +31,7 @@ test('a layer cache returns the layers of an earlier build with equal inputs and
   const cache = folder();
   const { layout, layers } = await filledLayout();
   new LayerCache(cache, inputs).write(layers, layout.blobs);
-  // As after two concurrent builds.
+  // Simulates the second of two concurrent builds.
   new LayerCache(cache, inputs).write(layers, layout.blobs);
   const other = new OciLayout(folder(), 1_000, 'none');
   expect(new LayerCache(cache, inputs).read(other.blobs)).toEqual(layers);

@@ -30,7 +30,7 @@ interface Agent {
   /** Complete lines of output. */
   lines(): string[];
   exit(): Promise<{ code: number | null; signal: string | null }>;
-  /** Response of the status port. */
+  /** Whether the status port reports readiness. */
   ready(): Promise<boolean>;
   /** Waits for a live epoch with this number. */
   live(epoch: number): Promise<void>;
@@ -165,7 +165,7 @@ test('serves, hot restarts on SIGHUP and on a new certificate, recovers from a c
   expect(agent.envoys()).toEqual([]);
   expect(sharedMemory(agent)).toEqual([]);
   expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
-  // Otherwise a probe per second would log two lines per second.
+  // If readiness probes were logged, one probe per second would add two lines per second.
   expect(agent.output()).not.toContain('readiness.');
   expect(linesOf([agent.lines().at(-1)!], 'agent.exited', { result: /exited [\d.]+ m?s after SIGTERM/ })).toHaveLength(
     1,
@@ -226,7 +226,7 @@ test('recreates missing temporary directories, and reports each failed attempt',
   const agent = await startAgent({ env: { TMPDIR: temporary } });
   const runDir = join(agent.folder, 'run');
   await agent.live(0);
-  // Twice: a supervisor without one of its charts would not recover a second time.
+  // Repeated, because a supervisor without one of its charts would not recover a second time.
   for (const _ of ['first', 'second']) {
     rmSync(temporary, { recursive: true, force: true });
     rmSync(runDir, { recursive: true, force: true });
@@ -238,7 +238,7 @@ test('recreates missing temporary directories, and reports each failed attempt',
       agent.output,
     );
   }
-  // Files at these paths, so that no directory can be created, even by root.
+  // Creates files at these paths, so that not even root can create directories there.
   for (const folder of [temporary, runDir, join(agent.folder, 'etc')]) {
     rmSync(folder, { recursive: true, force: true });
     writeFileSync(folder, '');
@@ -354,7 +354,7 @@ test('validates flags and bootstrap with a single Envoy before the first start',
   const agent = await startAgent({ flags: ['--binaryPath', envoy.path] });
   await agent.live(0);
   expect(envoy.invocations().slice(0, 2)).toEqual(['judgement', 'service']);
-  // The earlier validation is not valid for a later start.
+  // A later start validates again.
   agent.process.kill('SIGHUP');
   await agent.live(1);
   // On a busy host a child may be started more than once.

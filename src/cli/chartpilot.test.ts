@@ -13,7 +13,7 @@ const reservation = join(packageRoot(), 'examples/generate/reservation.machine.t
 
 test('chartpilot explore explores the agent with a second thread', async () => {
   const { exitCode, stdout, stderr } = await chartpilot('explore', '--triggers', '1', '--faults', '0');
-  // Progress lines, on a busy machine.
+  // On a busy machine, progress lines are printed.
   expect(stderr).toMatch(/^(explore: .* choices left, \d+ s\n?)*$/);
   expect(stdout).toMatch(
     /^explore: complete, no violation and no livelock \(1 triggers, 0 faults, 0 stops\): [\d,]{3,} states/,

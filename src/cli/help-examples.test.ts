@@ -100,7 +100,7 @@ const servers: Readonly<Record<string, { readonly overrides: string; readonly re
 };
 /** Examples that send requests to a port that is unused in this test. */
 const needsServer = /^pilot-\S+ (request|changes|certificates)|--attach|--otlp/;
-/** test/cluster/check-installation.test.ts runs it in a cluster. */
+/** Examples that need a cluster; test/cluster/check-installation.test.ts runs them. */
 const needsCluster = /^pilot-discovery check/;
 /** A trace of an older version may deviate. */
 const mayDiffer = /^chartpilot (check|replay) /;

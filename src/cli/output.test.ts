@@ -78,7 +78,7 @@ test('validate writes its entire output to a pipe created by Node', async () => 
   expect(JSON.parse(text).problems.length).toBeGreaterThanOrEqual(2_000);
 });
 
-test('request prints a response of any length', async () => {
+test('the request command prints a response of any length', async () => {
   const body = `${'0123456789'.repeat(100_000)}\n`;
   const port = await serverOf(body);
   const script = `

@@ -14,7 +14,7 @@ test('a switch accepts a value, as in Go (agent §1.1)', () => {
   expect(plainSwitches(program, ['a', '--plain=F'])).toEqual(['a']);
 });
 
-test('the last of several values applies (agent §1.1)', () => {
+test('the last of several values of a switch applies (agent §1.1)', () => {
   expect(plainSwitches(program, ['--plain', 'a', '--plain=true', '--plain=false'])).toEqual(['a']);
   expect(plainSwitches(program, ['a', '--plain=false', '--plain'])).toEqual(['a', '--plain']);
 });

@@ -117,7 +117,7 @@ function report(resolve: () => readonly LogWarning[]): string {
   }
 }
 
-/** Missing texts of the report. */
+/** Returns what the report lacks. */
 function missingIn(text: string, name: string, value: string): string[] {
   const messageParts: [string, boolean][] = [
     ['name', text.includes(name)],

@@ -1,4 +1,3 @@
-/** Tests requests that OpenSSL accepts, and invalid ones. */
 import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import fc from 'fast-check';

@@ -31,7 +31,7 @@ it.each([
   { trustDomain: 'a', namespace: 'b', serviceAccount: '..' },
   { trustDomain: 'a/ns/b/sa/c#', namespace: 'b', serviceAccount: 'c' },
   { trustDomain: '', namespace: 'b', serviceAccount: 'c' },
-])('the builder rejects %j', (identity) => {
+])('the builder of SPIFFE IDs rejects %j', (identity) => {
   expect(() => spiffeUriOf(identity)).toThrow(RangeError);
 });
 

@@ -29,7 +29,7 @@ export interface BenchFault {
   readonly title: string;
   /** Maximum cost for the agent. */
   readonly goal: FaultGoal;
-  /** Absent: the load has a few clients of each kind. */
+  /** By default, the load has a few clients of each kind. */
   readonly load?: 'many new connections';
   /** Both subjects run Envoy with a custom bootstrap file. */
   readonly customBootstrap?: true;

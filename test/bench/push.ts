@@ -130,7 +130,7 @@ function readSettings(): Settings | undefined {
   };
 }
 
-/** Varied meshes have fewer rounds: one round has ten of them, or meshes of 5,000 services. */
+/** Runs with varied meshes have fewer rounds, because a round measures ten of these, or meshes of 5,000 services. */
 function defaultRounds(partNames: readonly string[], isQuick: boolean): number {
   if (partNames.every((part) => part === 'namespaces' || part === 'scopes'))
     return partNames.includes('scopes') || isQuick ? 1 : 3;

@@ -25,7 +25,6 @@ export interface RestartRun {
  */
 const rssAllowance = { share: 0.1, bytes: 16 * 1024 ** 2 };
 
-/** Describes the rule of {@link growthProblems}. */
 export const growthRule =
   'medians over the samples after the first and the last tenth of the restarts: file descriptors and shared memory ' +
   `files equal or fewer, resident memory at most ${rssAllowance.share * 100} % or ${megabytes(rssAllowance.bytes)} more`;
@@ -54,7 +53,6 @@ export function growthProblems(usage: readonly AgentUsage[]): string[] {
   ];
 }
 
-/** Returns one sentence per problem. */
 export function problemsOf(run: RestartRun): string[] {
   const { requested, requests, failed, servedAfterMs, coldStarts, failedEpochs, usage } = run;
   return [

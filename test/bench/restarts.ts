@@ -29,7 +29,7 @@ ${growthRule}.
 
 const watchDelayMs = 100;
 const servedLimitMs = 30_000;
-/** Added to the parent-shutdown time. */
+/** Time limit for an exit, in addition to the parent-shutdown time. */
 const leaveLimitMs = 15_000;
 
 interface Settings {

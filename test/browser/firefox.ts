@@ -10,7 +10,7 @@ import { findBrowser } from './chromium.ts';
 
 const names = ['firefox-esr', 'firefox'];
 export const installFirefox = 'sudo apt-get update && sudo apt-get install -y --no-install-recommends firefox-esr';
-/** Starting it takes 20 s on a busy machine. */
+/** A start takes 20 s on a busy machine. */
 const startMs = 90_000;
 
 /** Returns `$FIREFOX`, else the first of `firefox-esr`, `firefox` in PATH, else `undefined`. */
@@ -20,7 +20,7 @@ export function findFirefox(env: NodeJS.ProcessEnv): string | undefined {
 
 /** A window of a separate Firefox process. */
 export class FirefoxPage {
-  /** Errors on its console and exceptions so far. */
+  /** Errors on the browser's console and exceptions so far. */
   readonly problems: string[] = [];
   readonly #child: ChildProcess;
   readonly #profile: string;

@@ -90,7 +90,7 @@ export function connectionsTrace(connections: number): string {
     const actor = `ads-connection-${number}`;
     write({ kind: 'spawn', actor, machine: adsConnectionMachine.id });
     write({ kind: 'transition', actor, from: '', to: 'awaiting node', on: 'xstate.init', cause: seq });
-    // The last ones have only just connected.
+    // The nodes of the last connections are not accepted yet.
     if (number > connections - 20) continue;
     write({
       kind: 'event',

@@ -35,7 +35,6 @@ export function seqShown(page: Page): Promise<number | undefined> {
   });
 }
 
-/** Number of records on the page. */
 export function recordsShown(page: Page): Promise<number> {
   return page.evaluate(() => (globalThis as unknown as PageHooks).chartpilot.recording()?.length ?? 0);
 }
@@ -75,12 +74,10 @@ export function statesSeen(page: Page): Promise<Readonly<Record<string, readonly
   return page.evaluate(() => (globalThis as unknown as InPage).inPage.statesSeen);
 }
 
-/** Waits until the page is idle. */
 export async function waitUntilIdle(page: Page): Promise<void> {
   await page.evaluate(() => (globalThis as unknown as PageHooks).chartpilot.idle());
 }
 
-/** Waits until the next frame is drawn. */
 export async function nextFrame(page: Page): Promise<void> {
   await page.evaluate(() => (globalThis as unknown as InPage).inPage.nextFrame());
 }

@@ -5,7 +5,7 @@ import type { Locator, Page } from 'playwright-core';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
 const folder = join(packageRoot(), 'docs/pictures');
-/** Text contains more colours than this because of its antialiasing. */
+/** Antialiased text has more colours than this. */
 const minColours = 50;
 const restMs = 700;
 

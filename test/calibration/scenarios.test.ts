@@ -25,12 +25,11 @@ const tooShort = [
   // Between SIGKILL and the exit.
   'envoy.killed: signal.sent → stays',
   'envoy.killed: envoy.crashed → stays',
-  // A few milliseconds between the end of its main loop and its exit (test/e2e/reopened-logs.test.ts sends SIGUSR1
-  // repeatedly).
+  // A few milliseconds between the end of Envoy's main loop and its exit (test/e2e/reopened-logs.test.ts sends SIGUSR1 repeatedly).
   'envoy.ending: signal.sent → envoy.killed',
   'envoy.ending: signal.sent → envoy.ended by SIGUSR1',
   'envoy.ended by SIGUSR1',
-  // An Envoy without a listener is not reported as live because of the agent's probe, not Envoy's state.
+  // The agent's probe, not Envoy's state, keeps an Envoy without a listener from being reported as live.
   'envoy: hold-back.over → stays',
 ];
 

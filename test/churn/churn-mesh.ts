@@ -29,7 +29,7 @@ export interface ChurnChange extends ServiceId {
   readonly affected: Affected;
 }
 
-/** Determines the content of files. */
+/** The fields that determine the content of files. */
 export type FileChange = Omit<ChurnChange, 'affected'>;
 
 /** Percentage of each type. Removals and additions of services are half as frequent as route changes. */

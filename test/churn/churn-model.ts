@@ -86,7 +86,7 @@ export interface ChangeEffect {
   readonly how: 'arrival' | 'removal' | 'content';
 }
 
-/** The proxies that a change affects, and its effect. */
+/** The proxies that a change affects, and the effect. */
 export interface Affected {
   /** Host of the service; `undefined` if several services are affected. */
   readonly host: string | undefined;

@@ -45,7 +45,7 @@ must have the resources of a new proxy before and after each restart.
 Exit code 1 after a failure, with the proxies and resources; the trace is saved.
 `;
 
-/** The default debounce, but with a lower maximum: continuous changes would be pushed only every ten seconds. */
+/** The default debounce, but with a lower maximum. Otherwise, continuous changes would be pushed only every ten seconds. */
 const debounce = '100ms';
 const maxDebounce = '500ms';
 /** Disturbances per second: each proxy has time for the removal of clusters, which a reconnect delays. */
@@ -63,9 +63,8 @@ const samplesOfLife = 6;
 const collectionShare = 0.05;
 const progressEveryMs = 30_000;
 /**
- * Maximum delay of the removal of an unrouted cluster after its change: steps of the removal delay while the new
- * listener may warm and the old one drains, plus one each for a step in progress, for requests in flight, for another
- * response, and for a busy machine.
+ * Maximum delay of the removal of an unrouted cluster after its change. The cluster is kept while the new listener may warm and the old one drains,
+ * rounded up to steps of the removal delay. Four further steps cover a step in progress, requests in flight, another response, and a busy machine.
  */
 const removalLagMs = (removalDelayMs: number): number =>
   (Math.ceil((drainMs + maxListenerWarmingMs) / removalDelayMs) + 4) * removalDelayMs;

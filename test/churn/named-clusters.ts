@@ -11,7 +11,7 @@ const outboundCluster = /outbound\|\d+\|[^|]*\|[a-z0-9.-]+?\.svc\.cluster\.local
 const cachedClusters = new WeakMap<ResourceBatch, RoutedClusters>();
 
 /**
- * @param batch of the same resources
+ * @param batch batch with the same resources
  * @param resources field 2 of a DiscoveryResponse or DeltaDiscoveryResponse, repeated
  */
 export function namedClusters(batch: ResourceBatch, resources: Buffer, isDelta: boolean): RoutedClusters {

@@ -50,7 +50,6 @@ export class Oracle {
     this.#lateRemovalMs = lateMs + removalLagMs;
   }
 
-  /** Records a change. */
   changed(affected: Affected, atMs: number): void {
     const key = affected.host ?? manyHostsKey;
     const recentChanges = (this.#changes.get(key) ?? []).filter((other) => atMs - other.atMs < 4 * this.#lateRemovalMs);

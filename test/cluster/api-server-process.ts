@@ -21,7 +21,7 @@ export interface ApiServerAddress {
   readonly ca: string;
   /** Token with all permissions (`system:masters`). */
   readonly adminToken: string;
-  /** Keys of its authority and of service accounts, and the socket of its store. */
+  /** Keys of the server's authority and of service accounts, and the socket of the store. */
   readonly folder: string;
 }
 
@@ -43,7 +43,7 @@ export interface ApiServerPlace {
   readonly port: number;
   /** Loopback port on which this process reaches the server. */
   readonly reachedAt: number;
-  /** Hosts of its certificate, in addition to those of loopback. */
+  /** Hosts in the server's certificate, in addition to those of loopback. */
   readonly hosts: readonly string[];
   /**
    * Called when the server's files are written.
@@ -58,8 +58,8 @@ const readyLimitMs = 120_000;
 const admission = '--disable-admission-plugins=ServiceAccount';
 
 /**
- * @param flags in addition to those of every cluster
- * @param place by default a free port at loopback, without controllers
+ * @param flags flags in addition to those of a cluster
+ * @param place default: a free port on loopback, without controllers
  */
 export async function startApiServer(
   report: (line: string) => void = () => {},
@@ -68,8 +68,6 @@ export async function startApiServer(
 ): Promise<RunningApiServer> {
   const binary = await findOrBuild(apiServer, report);
   removeAbandoned();
-  // @param flags flags in addition to those of a cluster
-  // @param place default: a free port at loopback, without controllers
   const folder = mkdtempSync(join(tmpdir(), `cp-kube-${process.pid}-`));
   const { prefix, port, reachedAt, hosts, prepare } = place ?? (await placeAtLoopback());
   const authority = createAuthority('kubernetes test authority');

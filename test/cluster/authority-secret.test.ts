@@ -279,7 +279,7 @@ it('one replica writes a root rotation that all replicas follow, also after a re
   await allAre('steady', next, 1);
   expect(await textOf('other-ca-key.pem')).toBe('');
   const rejectionLines = allPlanes.flatMap(({ lines }) => linesOf(lines, 'authority.orderRejected'));
-  // Each replica that reads the order before the leader removes it.
+  // Each replica that reads the order before the leader removes it rejects the order.
   expect(new Set(rejectionLines.map((line) => /order=(\S+)/.exec(line)?.[1]))).toEqual(new Set(['rotate']));
   for (const plane of planes) {
     const problemLines = troublesOf(plane).filter((line) => !rejectionLines.includes(line));

@@ -104,8 +104,8 @@ describe("Helm with the control plane's chart", () => {
   });
 });
 
-describe('values with another meaning in YAML stay strings in the chart', () => {
-  it.each(['20', 'true', 'null', '1e3'])('in settings: %s', async (settingText) => {
+describe('values with another meaning in YAML', () => {
+  it.each(['20', 'true', 'null', '1e3'])('stay strings in settings: %s', async (settingText) => {
     const names = ['revision', 'priorityClassName', 'authority.secretName', 'image.pullSecrets[0]'];
     const settings = names.flatMap((name) => ['--set-string', `${name}=${settingText}`]);
     const objects = await rendered(...image, ...settings, '--set-string', 'env.true=b');
@@ -122,7 +122,7 @@ describe('values with another meaning in YAML stay strings in the chart', () => 
     });
   });
 
-  it('in names of releases and namespaces', async () => {
+  it('stay strings in names of releases and namespaces', async () => {
     const text = await run(
       'template',
       '20',
@@ -141,7 +141,7 @@ describe('values with another meaning in YAML stay strings in the chart', () => 
     expect(onlyOfKind(objects, 'Namespace').metadata.name).toBe('30');
   });
 
-  it('in flags with a comment or a colon', async () => {
+  it('stay strings in flags with a comment or a colon', async () => {
     const objects = await rendered(...image, '--set-string', 'clusterID=a #b', '--set-string', 'domain=c: d');
     const { template } = onlyOfKind(objects, 'Deployment').spec as {
       template: { spec: { containers: readonly [{ args: readonly string[] }] } };
@@ -154,7 +154,7 @@ describe.each([
   ['with default values', []],
   ['with all features enabled', allValues],
 ])('the chart %s', (_, values) => {
-  it('is accepted by the API server, also its pods in a namespace with the restricted Pod Security Standard', async () => {
+  it('is accepted by the API server, as are its pods in a namespace with the restricted Pod Security Standard', async () => {
     const objects = await rendered(...image, ...values);
     expect(new Set(objects.map(({ kind }) => kind))).toEqual(
       new Set([
@@ -286,7 +286,7 @@ describe('the permissions of the chart', () => {
       { apiGroups: [''], resources: ['events'], verbs: ['create'] },
       { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] },
     ]);
-    // Istio's kinds whose status is written.
+    // Istio's kinds whose status the control plane writes.
     const statusRules = all.filter(isIstioStatusRule);
     expect(statusRules.every(({ verbs }) => verbs.join() === 'get,update')).toBe(true);
     const names = statusRules.flatMap(({ apiGroups: [group], resources }) =>
@@ -314,7 +314,7 @@ describe('the permissions of the chart', () => {
     expect(new Set(rules.flatMap(({ verbs }) => verbs))).toEqual(new Set(['list', 'watch']));
   });
 
-  it('for the shared root only allow creating and changing a Secret in the release namespace', async () => {
+  it('only allow creating and changing a Secret in the release namespace for the shared root', async () => {
     const roleIn = (objects: readonly KubernetesObject[]) =>
       objects.find(({ kind, metadata: { name } }) => kind === 'Role' && name.endsWith('-authority'));
     const role = roleIn(await rendered(...image));
@@ -333,7 +333,7 @@ describe('the permissions of the chart', () => {
     }
   });
 
-  it('for Leases and for a ConfigMap in each namespace are all needed', async () => {
+  it('are all needed for Leases and for a ConfigMap in each namespace', async () => {
     const objects = await rendered(...image);
     const role = objects.find(({ kind, metadata: { name } }) => kind === 'Role' && !name.endsWith('-authority'));
     expect(role?.rules).toEqual([
@@ -358,7 +358,7 @@ describe('the permissions of the chart', () => {
     expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
   });
 
-  it('for the ConfigMap with the root are limited to the name of that ConfigMap', async () => {
+  it('are limited to the name of the ConfigMap with the root', async () => {
     const namedRules = async (...values: string[]): Promise<unknown> => {
       const { rules } = onlyOfKind(await rendered(...image, ...values), 'ClusterRole') as unknown as {
         rules: readonly Rule[];
@@ -371,7 +371,7 @@ describe('the permissions of the chart', () => {
     expect(await namedRules('--set', 'env.PILOT_CA_CERT_CONFIGMAP=mesh-root')).toEqual(['mesh-root']);
   });
 
-  it('for CertificateSigningRequests exist only if a signer is configured, and allow approval only for this signer', async () => {
+  it('exist for CertificateSigningRequests only if a signer is configured, and allow approval only for this signer', async () => {
     const group = { apiGroups: ['certificates.k8s.io'] };
     const requestRule = { ...group, resources: ['certificatesigningrequests'], verbs: ['create', 'get', 'delete'] };
     const rulesWith = async (...values: string[]): Promise<readonly Rule[]> => {
@@ -392,7 +392,7 @@ describe('the permissions of the chart', () => {
     ]);
   });
 
-  it('for deployed Gateways are sufficient to manage their Deployment, Service and ServiceAccount', async () => {
+  it('are sufficient to manage the Deployment, Service and ServiceAccount of a deployed Gateway', async () => {
     await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
     const gatewayClass = `run-${cluster.namespace}`;
     await cluster.apply(resourceOfKind('GatewayClass'), {
@@ -424,7 +424,7 @@ describe('the permissions of the chart', () => {
     await plane.stop();
   });
 
-  it('for statuses are all needed', async () => {
+  it('are all needed for statuses', async () => {
     await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ServiceEntry']);
     const [gatewayClass, name] = [`chart-${cluster.namespace}`, 'front'];
     const toCart = { service: { name: 'cart', port: { number: 80 } } };

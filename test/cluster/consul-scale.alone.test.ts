@@ -98,7 +98,7 @@ it.each(
     );
     expect(view).toMatchObject({ strategy: 'nodes', last: { instances: services * 2 } });
     expect(view.connections).toBeLessThan(60);
-    // Survey, lists, a request per node, and repeated blocking queries.
+    // The requests are a survey, lists, one per node, and repeated blocking queries.
     expect(view.requests).toBeLessThan(2 * nodes + 70);
     const next = await subscribeTo(plane, 'outbound|8000||s7.service.consul');
     await next();

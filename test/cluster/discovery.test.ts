@@ -33,7 +33,7 @@ const kubeconfig = join(folder, 'config');
 
 beforeAll(async () => {
   writeKubeconfig(kubeconfig, cluster);
-  // One kind is defined later.
+  // ServiceEntry is defined later.
   await defineKinds(
     cluster,
     customKinds.filter((kind) => kind !== 'ServiceEntry'),
@@ -48,7 +48,7 @@ const hostOf = (service: string): string => `${service}.${cluster.namespace}.svc
 const clusterOf = (service: string, port = 80): string => `outbound|${port}||${hostOf(service)}`;
 
 async function following(flags = {}, files = {}): Promise<ControlPlane> {
-  // The namespace of the control plane's Leases.
+  // `namespace` is the namespace of the control plane's Leases.
   const plane = new ControlPlane(
     { ...{ registries: 'Kubernetes', configDir: '', kubeconfig, namespace: cluster.namespace }, ...flags },
     files,

@@ -20,7 +20,7 @@ const flags = ['-trimpath', '-buildvcs=false', '-mod=readonly', '-ldflags'];
 export interface GoProgram {
   /** Name of the binary. */
   readonly name: string;
-  /** Folder of its module (default: the program's name in `test/cluster/`). */
+  /** Folder of the program's module (default: `test/cluster/NAME`). */
   readonly folder?: string;
   /** Default `go build`; `go test -c` for a test binary. */
   readonly command?: readonly string[];

@@ -98,7 +98,7 @@ describe('webhooks of the chart', () => {
     },
   );
 
-  it('for validation allow the policy Fail only if the values do not specify Ignore', async () => {
+  it('allow the policy Fail for validation only if the values do not specify Ignore', async () => {
     for (const [policy, annotations] of [
       ['', undefined],
       ['Ignore', { 'chartpilot/failure-policy': 'keep' }],

@@ -285,7 +285,7 @@ it('the status of objects with missing or conflicting references reports each co
   for (const { yaml, fix } of faults) await applyObjects(yaml.replace(...fix));
   for (const { object, namespace, code } of faults) {
     const [kind, name] = object.split('/') as [KindName, string];
-    // Corrected in another namespace.
+    // The fix of RULE_NOT_APPLIED creates the object in another namespace.
     if (code !== 'RULE_NOT_APPLIED') await waitUntilRepaired(resourceOf(kind), name, namespace);
   }
 });

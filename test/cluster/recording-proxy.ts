@@ -17,9 +17,9 @@ export interface RecordedWrite {
   readonly method: string;
   readonly path: string;
   readonly body: string;
-  /** When it was received completely. */
+  /** Time at which the request was received completely. */
   readonly at: number;
-  /** Time of forwarding; absent before. */
+  /** Time of forwarding, if the request was forwarded. */
   forwardedAt?: number;
   status?: number;
 }

@@ -124,7 +124,7 @@ it('a rotated Secret of a remote cluster removes nothing, because the old kubeco
   const plane = await following();
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1', '10.2.0.1');
-  // With this kubeconfig nothing is ever read.
+  // No object is ever read with this kubeconfig.
   await writeRemotes({ c2: kubeconfigText(other.server, { server: unreachableUrl }) });
   await hasLogged(plane, loggedLine('kubernetes.unresponsive', { cluster: 'c2' }));
   await writeSlice(other.cluster, 'web', ['10.2.0.1', '10.2.0.3'], 80, { namespace });

@@ -16,7 +16,6 @@ import { writeKubeconfig } from './mesh-objects.ts';
 
 export interface Replica {
   readonly program: Program;
-  /** Port of the TLS server. */
   readonly securePort: number;
   readonly plainPort: number;
   readonly httpPort: number;

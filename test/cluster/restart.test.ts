@@ -11,7 +11,7 @@ import { givenOwnServer } from './given-cluster.ts';
 
 const neverAborted = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
-// The maximum: the server closes one connection in fifty requests.
+// The maximum chance: the server closes one connection in fifty requests.
 const ownServer = givenOwnServer(['--goaway-chance=0.02']);
 const { cluster } = ownServer;
 

@@ -228,7 +228,7 @@ describe('Gateway API objects', () => {
   it('get a status that is updated after a change, and keep the status of other controllers', async () => {
     await writeMesh('front');
     await cluster.apply(routes, route('cart', 'cart'));
-    // With the defaults of the API.
+    // A reference with the API's defaults.
     const parentRef = { group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'front' };
     const foreignStatus = { controllerName: 'example.com/other', parentRef, conditions: [] };
     await cluster.patch(routes, 'cart', { status: { parents: [foreignStatus] } }, 'status');
@@ -255,7 +255,7 @@ describe('Gateway API objects', () => {
     await expectConditions(routes, 'cart', [acceptedConditions(2)[0]!, 'ResolvedRefs False BackendNotFound of 2']);
     const { status } = await read(routes, 'cart');
     expect(status?.parents?.[0]).toEqual(foreignStatus);
-    // It changes with a status, not with the generation.
+    // `lastTransitionTime` changes with the status, not with the generation.
     expect(ownParent(status)!.conditions![0]!.lastTransitionTime).toBe(previousConditions[0]!.lastTransitionTime);
     await cluster.apply(routes, { ...route('cart', 'cart', 'elsewhere') });
     await eventually('ours is gone', async () => (await read(routes, 'cart')).status?.parents?.length === 1);
@@ -267,7 +267,7 @@ describe('Gateway API objects', () => {
     expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
   });
 
-  it('for TLS to backends get a status, valid or not, and keep that of other controllers', async () => {
+  it('get a status, valid or not, if they configure TLS to backends, and keep that of other controllers', async () => {
     await writeMesh('secured');
     await cluster.apply(routes, route('secured', 'cart', 'secured'));
     const validation = { hostname: 'cart.test', caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'ca' }] };

@@ -95,7 +95,7 @@ describe('a list of an API server', () => {
   });
 
   it.each(Object.keys(kinds) as KindName[])(
-    'of %s is requested in a version that the server has, if it has the kind',
+    'is requested for %s in a version that the server has, if it has the kind',
     async (name) => {
       const resource = resourceOf(name);
       const list = cluster.admin.list(resource, { ...defaultSelection(resource), limit: 1 }, neverAborted);
@@ -109,7 +109,7 @@ describe('a list of an API server', () => {
     },
   );
 
-  it('of pods omits failed pods, and keeps the used fields of the others', async () => {
+  it('omits failed pods, and keeps the used fields of the others', async () => {
     const pods = resourceOf('Pod');
     const spec = {
       containers: [{ name: 'c', image: 'none', ports: [{ name: 'http', containerPort: 80 }] }],
@@ -204,7 +204,7 @@ describe('a watch of an API server', () => {
     await eventually('it goes on', () => seen().includes('DELETED old-2'));
   });
 
-  it('shares a connection with many others, and each receives its own events', async () => {
+  it('shares a connection with many other watches, and each receives its own events', async () => {
     const { resourceVersion } = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, neverAborted);
     const names = Array.from({ length: 20 }, (_, index) => `many-${index}`);
     const all = names.map((name) =>
@@ -293,7 +293,7 @@ describe('the identity of an API client', () => {
     expect(await failureOf(list(token))).toMatchObject(unauthorized);
   });
 
-  it('can be a certificate or come from a plugin of the kubeconfig', async () => {
+  it('is a certificate, or comes from a plugin of the kubeconfig', async () => {
     const { folder, url, ca, adminToken } = cluster.address;
     const issuedCertificate = loadAuthority(ca, readFileSync(join(folder, 'ca.key'), 'utf8')).issue(['somebody']);
     const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -323,7 +323,7 @@ describe('the identity of an API client', () => {
     expect((await admin.list(services, { limit: 1 }, neverAborted)).resourceVersion).not.toBe('');
   });
 
-  it('can be a token for an audience, which the server reviews', async () => {
+  it('is a token for an audience, which the server reviews', async () => {
     const account = await cluster.account();
     const review = async (token: string): Promise<unknown> => {
       const body = {

@@ -32,7 +32,7 @@ interface Agent {
   readonly program: Program;
   readonly adminPort: number;
   readonly statusPort: number;
-  /** Port for requests of its application. */
+  /** Port for requests of the agent's application. */
   readonly port: number;
 }
 

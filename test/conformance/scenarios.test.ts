@@ -40,8 +40,8 @@ class Scenario {
   }
 
   /**
-   * Unsubscribes from all other names and waits until the server has processed it: the request has no response and uses a different connection from
-   * the adapter's changes.
+   * Unsubscribes from all other names and waits until the server has processed this. The request has no response, and the adapter's changes use
+   * another connection.
    */
   async keepOnly(type: TypeName, names: string[]): Promise<void> {
     if (names.length === 0) this.client.unsubscribeFromAll(type);
@@ -305,7 +305,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
 
 const sotw = variants.filter(({ delta }) => !delta).map((variant) => [variant.name, variant] as const);
 
-describe.concurrent.each(sotw)('%s: everything', (_, variant) => {
+describe.concurrent.each(sotw)('%s: wildcard subscriptions', (_, variant) => {
   test.for(wholeTypes)(
     'a first request of %s without names is a wildcard subscription to current and future resources',
     async (type, { begin }) => {

@@ -20,7 +20,6 @@ export interface QueryResult {
 
 export interface Evaluation {
   readonly results: readonly QueryResult[];
-  /** Errors of the alert rules. */
   readonly ruleErrors: readonly string[];
 }
 

@@ -1,6 +1,5 @@
 import { messageOf } from '../../src/runtime/errors.ts';
 
-/** Result of one check. */
 export interface CheckFinding {
   readonly check: string;
   readonly seen: string;

@@ -141,7 +141,6 @@ async function restartByHup(mesh: Mesh): Promise<CheckFinding> {
   };
 }
 
-/** Waits until a newer Envoy serves. */
 async function newerLiveEnvoy(mesh: Mesh, previous: EnvoyProcess): Promise<EnvoyProcess> {
   const gateway = mesh.gateway!;
   return eventually('a newer epoch is the only one that serves', async () => {

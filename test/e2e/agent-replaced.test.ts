@@ -214,7 +214,7 @@ test('the older agent kills a hanging newer agent, and continues to manage the r
     const isRefused = (): boolean => lines.slice(from).some((line) => /an agent is being replaced.*not now/.test(line));
     await eventually('it is refused, or its turn has come', () => isRefused() || !nodesIn(agent).includes(olderPid!));
     if (isRefused()) return { newer, previousAgent };
-    // A request right after the newer agent started waits for a second; then a third agent starts.
+    // The request came right after the start of the newer agent, so it waits for a second, and then a third agent starts.
     await eventually('one is alone for good', async () => {
       const [remainingPid] = nodesIn(agent);
       await sleep(1_500);

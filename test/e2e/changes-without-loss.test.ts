@@ -246,7 +246,7 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
 );
 
 test.runIf(isOfThisRun(parts.length))(
-  'the same changes fail requests and close connections if make before break is disabled',
+  'changes of routes to new clusters fail requests and close connections if make before break is disabled',
   async () => {
     const mesh = await start({
       kinds: changeKinds,

@@ -96,7 +96,7 @@ describe('accessibility of the page by axe', () => {
     await show?.(page);
     await waitUntilIdle(page);
     expect(await violations(page), 'light').toEqual([]);
-    // The same elements with the colors of the dark theme.
+    // Checks the same elements with the colors of the dark theme.
     await page.emulateMedia({ colorScheme: 'dark' });
     expect(await violations(page, { rules: ['color-contrast'] }), 'dark').toEqual([]);
     await openedPage.close();

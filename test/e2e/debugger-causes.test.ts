@@ -142,7 +142,6 @@ test.each<Case>([
   await openedPage.close();
 });
 
-/** Counts clicks. */
 class Clicks {
   count = 0;
   readonly #page: Page;

@@ -202,7 +202,7 @@ describe('a file dropped on the page', () => {
     await openedPage.close();
   });
 
-  test('can also be opened by keyboard with a file dialog', async () => {
+  test('opens by keyboard with a file dialog, too', async () => {
     const openedPage = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
     await opened(openedPage.page);
     await openedPage.page
@@ -271,7 +271,7 @@ test('an unavailable source leaves the current view open, and the page shows the
   });
   const { page } = openedPage;
   await opened(page);
-  // Simulates that its server has exited.
+  // Simulates that the page's server has exited.
   await page.route('**/*', (route) => route.abort());
   await page.getByLabel('Source').selectOption('other.trace');
   await expectEventually(() => page.locator('.banners').innerText()).toMatch(
@@ -318,7 +318,7 @@ test('an exported file contains the selected part with its facts, opens without 
   const [, first, last, of] = /part of a trace: records (\d+)–(\d+) of (\d+)/i.exec(partText)!.map(Number);
   expect([last! - first! + 1, of]).toEqual([await recordsShown(other.page), life.records.length]);
   expect(last).toBeGreaterThanOrEqual(servingAgainSeq);
-  // It contains the result of the restart, and none for a shutdown that did not happen.
+  // The part contains the result of the restart, and none for a shutdown that did not happen.
   await other.page.locator('.verdicts summary').click();
   const all = async (): Promise<string> => (await other.page.locator('.verdicts li').allInnerTexts()).join('\n');
   await expectEventually(all).toMatch(/serves after|replaced/);

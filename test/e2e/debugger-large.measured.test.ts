@@ -63,7 +63,7 @@ test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
     console.log(`${Math.round(heldMb)} MB`);
     expect(await recordsShown(page)).toBeGreaterThanOrEqual(records * times);
     expect(workedMs).toBeLessThan(limitMs);
-    // The clock of the main thread runs.
+    // Ensures that the clock of the main thread runs.
     expect(workedMs).toBeGreaterThan(100);
     expect(heldMb).toBeLessThan(mb);
     for (const [share, key] of [

@@ -63,7 +63,7 @@ describe('hundreds of connections', () => {
     await group.waitFor();
     expect(await group.innerText()).toMatch(/500[\s\S]*480[\s\S]*20/);
     expect(await page.locator('[data-actor^="ads-connection-"]').count()).toBeLessThan(20);
-    // No view draws them one by one.
+    // No view draws the connections one by one.
     expect(await page.locator('*').count()).toBeLessThan(5_000);
     await group.getByRole('button').first().click();
     await group.getByRole('searchbox').fill('347');

@@ -117,7 +117,7 @@ test('an actor selected among all charts or in the list becomes the displayed ch
   await page.locator('.chart-card[data-actor="status"] button').click();
   await expectEventually(() => page.locator('.chart-head h2').innerText()).toBe('status');
   await all.click();
-  // Also the previously selected actor.
+  // The list also opens the previously selected actor.
   await page.locator('.actors [data-actor="status"]').click();
   await expectEventually(() => page.locator('.chart-head h2').innerText()).toBe('status');
   await openedPage.close();
@@ -322,7 +322,7 @@ async function readVisibleRows(
     });
 }
 
-/** Fails if two of them overlap. */
+/** Fails if two of the elements overlap. */
 async function expectNoOverlap(page: Page, selectors: readonly string[]): Promise<void> {
   const boxes = await Promise.all(selectors.map(async (one) => ({ one, ...(await page.locator(one).boundingBox())! })));
   const overlaps = boxes.flatMap((a, i) =>

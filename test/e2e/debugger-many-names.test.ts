@@ -86,7 +86,7 @@ test.each<[string, ManyNames]>([
     console.log(`${count} records: ${Math.round(workedMs)} ms, ${Math.round(bytes / 1e6)} MB, ${drawnCount} elements`);
     expect(count).toBeGreaterThan(manyNames.actors);
     expect(drawnCount).toBeLessThan(maxElements);
-    // The page is loaded.
+    // Ensures that the page was drawn.
     expect(drawnCount).toBeGreaterThan(300);
     expect(workedMs).toBeLessThan(maxMs.page + count * maxMs.record);
     expect(bytes).toBeLessThan(maxBytes.page + count * maxBytes.record);
@@ -105,7 +105,7 @@ test('the list of actors shows how many it omits, and its filter finds each omit
   await list.getByRole('searchbox').fill(last.toUpperCase());
   await list.locator(`[data-actor="${last}"]`).click();
   expect(await page.locator('.chart-head').innerText()).toContain(last);
-  // Its name belongs to a separate column.
+  // The actor's name has a separate column in the sequence.
   await page.locator('.sequence-name.chosen', { hasText: last }).waitFor();
   // The actor stays in the list when the filter is cleared.
   await list.getByRole('searchbox').fill('');

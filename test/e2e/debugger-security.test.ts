@@ -55,7 +55,7 @@ describe('attacker on another host', () => {
     expect(reachable.length).toBeGreaterThan(0);
     for (const address of reachable) {
       expect((await fetchPage(`http://${address}:${port}/metrics`)).status, address).toBe(200);
-      // Also with this host's name, because only the source address cannot be forged.
+      // A forged host name must not help: the source address decides, because it cannot be forged.
       for (const headers of [authorized(), { ...authorized(), host: `127.0.0.1:${port}` }]) {
         const { status, body } = await fetchPage(`http://${address}:${port}/debug/trace`, { headers });
         expect([status, body.includes('"kind"')], address).toEqual([403, false]);
@@ -187,7 +187,7 @@ describe('a shared link to the page', () => {
     await page.goto(`${new URL(server.address).origin}/#source=0&record=1`);
     await expectEventually(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
     expect(await page.locator('[data-actor]').count()).toBe(0);
-    // Nor with a key that another server issued earlier on this port.
+    // A key that another server issued earlier on this port gives no access either.
     await page.evaluate(() => localStorage.setItem('chartpilot.path', 'A'.repeat(32)));
     await page.reload();
     await expectEventually(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);

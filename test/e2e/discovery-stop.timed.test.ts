@@ -137,7 +137,7 @@ test(`a stopping control plane ends the streams of ${proxies} proxies together, 
 test('a stopping control plane exits immediately on a second signal', async () => {
   const connectedProxies = Array.from({ length: 20 }, (_, number) => connect(number, false));
   await eventually('all are configured', () => connectedProxies.every(({ sizes }) => sizes().length >= 2));
-  // After one signal it waits for acknowledgements until its deadline.
+  // After one signal, the control plane waits for acknowledgements until its deadline.
   const tookMs = await msWithoutQueueing([process.pid, discovery.pid], async () => {
     discovery.signal('SIGTERM');
     await discovery.line(loggedLine('state.changed', { actor: 'discovery', to: 'draining' }));

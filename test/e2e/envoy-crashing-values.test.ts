@@ -1,4 +1,4 @@
-/** Each of these values crashes Envoy, so the control plane rejects it in an EnvoyFilter. */
+/** Valid templates use each name once, `**` only last, and complete segments. Each of `noTemplates` has one error. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

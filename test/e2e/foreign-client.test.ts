@@ -1,6 +1,6 @@
 /**
- * Other implementations accept the authority's certificates: a gRPC client in Go with the messages of istio.io/api gets a certificate with its token,
- * and another with that certificate. go-spiffe accepts both as X.509-SVIDs, and OpenSSL does in strict mode.
+ * Other implementations accept the authority's certificates: a gRPC client in Go with the messages of istio.io/api gets one certificate with its
+ * token, and the next one with that certificate. go-spiffe accepts both as X.509-SVIDs, and OpenSSL does in strict mode.
  */
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

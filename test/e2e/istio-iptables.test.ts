@@ -361,8 +361,8 @@ describe('the validation of istio-iptables (§10.5)', () => {
   });
 });
 
-describe('istio-iptables reports a failure', () => {
-  test('if NET_ADMIN or iptables is missing, or if rules already exist', async () => {
+describe('a failure of istio-iptables', () => {
+  test('is reported if NET_ADMIN or iptables is missing, or if rules already exist', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const { pod } = network;
@@ -382,7 +382,7 @@ describe('istio-iptables reports a failure', () => {
     });
   });
 
-  test('after retries if another process holds the lock, and otherwise immediately (§10.4)', async () => {
+  test('is reported after retries if another process holds the lock, and otherwise immediately (§10.4)', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const folder = mkdtempSync(join(tmpdir(), 'iptables-'));

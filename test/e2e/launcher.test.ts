@@ -25,7 +25,7 @@ function launched(
     .replace(/^ +CHARTPILOT_LAUNCHER=.* &$/m, (start) =>
       signalAtStart === '' ? start : `${start}\n  [ "$signalled" ] || { signalled=1; kill -s ${signalAtStart} $$; }`,
     )
-    // Numbers the agents in the launcher, because of two agents started together, the second one may run first.
+    // The launcher numbers the agents, because the second of two agents that start together may run first.
     .replace(/^ +(?=CHARTPILOT_LAUNCHER=)/m, '  turn=$((turn + 1))\n  TURN=$turn ');
   writeFileSync(join(bin, 'pilot-agent'), slowLauncher);
   writeFileSync(join(bin, 'find-node.sh'), 'node=$root/bin/agent\n');

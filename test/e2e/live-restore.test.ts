@@ -140,7 +140,7 @@ test.each([
     const [child] = envoysIn(agent);
     process.kill(sleeper, 'SIGCONT');
     await eventually('the agent is ready', agent.ready);
-    // Longer than a full restart.
+    // Waits longer than a full restart takes.
     await sleep(2_000);
     const report = await load.stop();
     expect(report.failed, formatReport(report)).toBe(0);

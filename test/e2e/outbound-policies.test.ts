@@ -16,7 +16,7 @@ import { Program } from '../harness/program.ts';
 import { pilotDiscovery, programFile } from '../harness/program-files.ts';
 import { sized } from '../harness/size-of-run.ts';
 
-/** Never redirected. A group instead of a user, which could not read the test's folder. */
+/** Connections of this group are never redirected. A separate user could not read the test's folder. */
 const proxyGroup = 1337;
 const application = 1000;
 const families = ['v4', 'v6'] as const;

@@ -12,13 +12,13 @@ interface Case {
   readonly http?: (to: (subset: string, weight?: number) => object) => readonly object[];
   readonly policy?: object;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Absent: the endpoints of both versions. */
+  /** Defaults to the endpoints of both versions. */
   readonly endpoints?: readonly string[];
   /** Status of the call. */
   readonly code: string;
   /** Servers that respond. */
   readonly backends?: readonly string[];
-  /** Whether gRPC reports it only after 15 s. */
+  /** Whether gRPC reports the status only after 15 s. */
   readonly isSlow?: true;
 }
 

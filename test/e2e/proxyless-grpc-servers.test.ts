@@ -255,7 +255,7 @@ describe('a gRPC server in Node', () => {
     authorize(deny);
     await eventually('the control plane logs the rejection', () => isRejected(lineCount));
     await eventually('the other server denies calls', isDenied);
-    // This is a limit of the client library, described in docs/proxyless-grpc.md.
+    // The last listener still serves: a limit of the client library, described in docs/proxyless-grpc.md.
     expect((await call('go', 7071)).code).toBe('OK');
 
     await server.stop();

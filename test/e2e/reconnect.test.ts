@@ -156,7 +156,7 @@ test.each<Way>(['directly', 'through the agent'])(
     const sameBytes = await bytesOfReturn(envoy, balancer, xdsPortOf(one));
     expect(sameBytes).toBeLessThan(emptyResponsesBytes);
 
-    // A replica that read its files in another order, some of them changed.
+    // A replica that read its files in another order, one of them changed.
     const changedEntry = serviceFiles(3, port, '10.1.0.9');
     const reversed = Object.fromEntries(Object.entries({ ...files, ...changedEntry }).reverse());
     const other = await ControlPlane.serving({}, reversed);

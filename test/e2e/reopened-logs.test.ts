@@ -49,7 +49,7 @@ test('SIGUSR1 that kills a parent during its shutdown fails no request, and the 
     await eventually('the agent has seen its exit', () => exitsOf(container.program.lines, parents - 1).length > 0);
     return exitsOf(container.program.lines, parents - 1).some((line) => line.includes('SIGUSR1'));
   });
-  // If it considered the child doomed, the agent would immediately replace it.
+  // The agent would immediately replace a child that it considered doomed.
   const starts = (): number => container.program.lines.filter((line) => line.includes('Envoy is live')).length;
   const previousStarts = starts();
   container.signal('SIGHUP');

@@ -266,8 +266,8 @@ async function expectListed(rotated: RotatedMesh, { roots, revoked: { lists } }:
 }
 
 /**
- * Modes, each with the stages in which the control plane is killed, for consecutive rotations; the long form kills it in each stage. The tainted
- * roots below are self-generated consecutively: a rotation on request differs only in its time.
+ * Modes with the stages of consecutive rotations in which the control plane is killed; in the long form, each stage. The short form omits self-signed
+ * roots, because the tests of tainted roots below rotate these: a rotation on request differs only in its time.
  */
 const allStages = [[], ['trusting'], ['signing'], ['dropping']];
 const rotations = sized<Readonly<Record<string, readonly (readonly string[])[]>>>({

@@ -1,4 +1,7 @@
-/** F2 and fact 4: an Envoy that accepts no more children is replaced by one with the other base ID, started while it still serves. */
+/**
+ * Fault F2 (test/model/agent/faults.test.ts) and fact 4 (docs/hot-restart-reference.md): an Envoy that accepts no more children is replaced by one
+ * with the other base ID, started while it still serves.
+ */
 
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';

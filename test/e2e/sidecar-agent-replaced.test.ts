@@ -233,7 +233,7 @@ const { killedAt } = sized({
 
 test(`killing either agent at each of ${killedAt.length} steps fails no request, and hot restarts still work`, async () => {
   const folder = join(mesh!.root, 'traces');
-  // Polled each millisecond, so sizes and counts are cached: most of the fifty agents have exited.
+  // Caches size and count of each trace, because traces are polled each millisecond and most of the fifty agents have exited.
   const countsByFile = new Map<string, { size: number; count: number }>();
   const timesRecordedIn = (name: string, step: string): number => {
     const file = join(folder, name);
@@ -250,7 +250,6 @@ test(`killing either agent at each of ${killedAt.length} steps fails no request,
       .reduce((sum, name) => sum + timesRecordedIn(name, step), 0);
   const { maxMs, names, lost, empty } = await underLoad(async () => {
     for (const [index, [agentSide, step]] of killedAt.entries()) {
-      // The launcher exits after ten consecutive agents that run for less than two seconds.
       if (index % 5 === 4) await sleep(2_500);
       const [olderPid] = nodes();
       const previous = timesReported(step);

@@ -1,6 +1,6 @@
 /**
- * The real agent with a stand-in for Envoy, which does on command what a real Envoy cannot be forced to do (test/stand-in/). Facts are those
- * of docs/hot-restart-reference.md.
+ * The real agent with a stand-in for Envoy, which does on command what a real Envoy cannot be forced to do (test/stand-in/). It behaves as described
+ * in docs/hot-restart-reference.md.
  */
 
 import { mkdirSync, readFileSync } from 'node:fs';

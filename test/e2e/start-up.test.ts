@@ -85,7 +85,7 @@ test('the next start reuses compiled code, and works even if the compiled code i
     readdirSync(cache, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name));
-  // Excludes vitest's settings of such caches.
+  // Excludes vitest's variables, some of which affect the compile cache.
   const environment = { extendEnv: false, env: { PATH: process.env.PATH } };
   const version = async (): Promise<string> =>
     (await execa(join(folder, 'bin/pilot-agent'), ['version'], environment)).stdout;

@@ -64,7 +64,7 @@ function foundSecrets(text: string): string[] {
 
 const envoyMessages = ({ lines }: Viewer): string[] => lines.flatMap((line) => (line.kind === 'log' ? line.text : []));
 
-/** Envoy's log lines about such a request, redacted or not. */
+/** Envoy's log lines about a request with client credentials, redacted or not. */
 const expectedMessages = [/^'authorization', /, /^'x-api-key', /, /^'cookie', /, /\?password=/, /\/postgres/];
 
 /** Sends a request through the gateway with every type of client credential. */
@@ -219,7 +219,7 @@ describe('the trace stream of a running agent', () => {
     const headers = { authorization, host: `localhost:${port}` };
     const [status, text] = await responseTo(port, headers, { host: external! });
     expect([status, text]).toEqual([403, expect.stringContaining('from this host only, at a loopback address')]);
-    // The port is open there for readiness.
+    // The port is open at this address, too, for readiness probes.
     expect((await responseTo(port, {}, { host: external!, path: '/healthz/ready' }))[0]).toBe(200);
   });
 
@@ -239,7 +239,7 @@ describe('the trace stream of a running agent', () => {
         await readinessMs(port, 400, 1);
         return (await responseTo(port, { authorization }, { path: '/debug/trace?follow=false' }))[0] === 200;
       },
-      // Some thousand readiness calls: seconds of a processor that may be shared.
+      // Some thousand readiness calls take seconds of CPU time, on a CPU that may be shared.
       { deadlineMs: 240_000, everyMs: 0 },
     );
     // On a busy machine, stalled readers time out before they lag too far behind.

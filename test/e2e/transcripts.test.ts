@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-/** Envoy logs it if the next agent needs more than 10 s, which happens only on a busy machine. */
+/** Envoy logs this line if the next agent needs more than 10 s, which happens only on a busy machine. */
 const slowTakeover = /gRPC config stream to xds-grpc closed since \d+s ago/;
 
 /** Lines that were logged since the last scene ended. */
@@ -45,7 +45,6 @@ function expectHealthy(scene: string, shell: readonly string[] = []): void {
   expectTranscript(scene, outputs);
 }
 
-/** Whether a program has logged a message in this scene. */
 const isLogged = (program: Program, message: RegExp): boolean => linesSince(program).some((line) => message.test(line));
 
 test('no warning is logged when a mesh starts', async () => {

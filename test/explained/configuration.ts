@@ -46,7 +46,7 @@ export function instrument(
               ({ providers }) => {
                 for (const { jwksSourceSpecifier: source } of Object.values(providers)) {
                   const specifier = source.case === 'localJwks' ? source.value.specifier : undefined;
-                  // The placeholder of a key set that was not fetched has no private keys and stays.
+                  // The placeholder of a key set that was not fetched has no private keys, so it is not replaced.
                   if (specifier?.case === 'inlineString' && !specifier.value.includes('"kid":"unknown"'))
                     specifier.value = keySet;
                 }

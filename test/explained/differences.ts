@@ -51,7 +51,7 @@ function agreesWith(outcome: RequestOutcome, logEntry: Logged): boolean {
     case 'not decided':
     case 'other':
       return true;
-    // Envoy's log has no such field.
+    // Envoy's log has no field for this outcome.
     case 'accepted':
       return false;
     case 'forwarded':

@@ -17,7 +17,6 @@ export interface Sent {
 }
 
 export interface ClientOptions {
-  /** Client certificate, if the client has one. */
   readonly certificate?: IssuedCertificate | undefined;
   /** Whether the connection starts with a PROXY header. */
   readonly proxyProtocol: boolean;

@@ -69,7 +69,6 @@ function connectTarget(version: HttpQuestion['version'], authority: string, draw
   return draw.chance(0.7) ? { path: target } : {};
 }
 
-/** Changes one property of a request. */
 export function withUnusualProperty(http: HttpQuestion, draw: Draw): HttpQuestion {
   return { ...http, ...draw.pick(changes)(http, draw) };
 }

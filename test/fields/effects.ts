@@ -141,7 +141,7 @@ export class Effects {
     );
   }
 
-  /** Whether objects with the field are rejected, tried next to other fields of the same part of an object. */
+  /** Whether every object is rejected if this field is added next to one of its sibling fields. */
   isRefused({ path }: SchemaField, siblings: readonly FieldOccurrence[]): boolean {
     const name = path.slice(path.lastIndexOf('.') + 1);
     return (
@@ -168,10 +168,7 @@ function outputWith(world: FieldWorld, { requested }: Output): string | undefine
   }
 }
 
-/**
- * Takes the first elements of all lists, then the second ones: a second place in the same specimen seldom shows an effect that the first one does
- * not.
- */
+/** Interleaves the lists, because a second place in the same specimen seldom shows an effect that the first one does not. */
 function inTurns(lists: readonly (readonly FieldOccurrence[])[], field: string): readonly FieldOccurrence[] {
   const maxLength = Math.max(...lists.map((list) => list.length));
   const all = Array.from({ length: maxLength }, (_, index) =>

@@ -161,7 +161,7 @@ describe('annotations and labels with a warning', () => {
       const warned = Object.keys(tables[part]).filter(
         (key) => metadataWarnings(kind, { annotations: {}, labels: {}, [part]: { [key]: 'true' } }).length > 0,
       );
-      // Other kinds reject it.
+      // Kinds that do not use `istio.io/dry-run` reject it.
       const acceptedKeys = warned.filter((key) => key !== 'istio.io/dry-run');
       expect(acceptedKeys.length).toBeGreaterThan(5);
       const texts = (world.objects[index]!.metadata[part] ?? {}) as Texts;

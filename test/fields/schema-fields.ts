@@ -7,7 +7,7 @@ export interface SchemaField {
   readonly path: string;
   readonly decoder: Describable;
   readonly effect?: Effect;
-  /** Whether it has no inner fields, or none that are checked. */
+  /** Whether the field has no inner fields, or none that are checked. */
   readonly isLeaf: boolean;
 }
 

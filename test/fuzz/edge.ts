@@ -30,7 +30,6 @@ export interface SubjectMaker {
   readonly program: ProgramName;
   /** Name in reports of findings: `discovery`, `agent` or `functions`. */
   readonly name: string;
-  /** Names of its edges. */
   readonly edges: readonly string[];
   readonly open: () => Promise<FuzzSubject>;
   /** Number of attacks between two checks. */

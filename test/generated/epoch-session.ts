@@ -103,7 +103,7 @@ function waysOf(company: Company, host: Host): Pick<StepTriggers, 'trigger' | 'i
         case 'probe.incomplete':
           return host.lacks(name);
         default:
-          // Waits only where necessary: an order that crosses an event must not be late.
+          // Other orders are sent without waiting, so that they can cross an event.
           return /^epoch\.(drain|retire|supersede)$/.test(step.event.type)
             ? order(step, laterSteps)
             : company.machine.send(step.event);

@@ -22,8 +22,8 @@ export type EnvoyEnd = 'on request' | 'killed' | 'with code 0' | 'by a signal' |
 /** Behavior of Envoys that a test specifies in advance. */
 export interface HostPlan {
   /**
-   * `good`: Envoy accepts the bootstrap; `outdated`: but the certificates have changed; `unwritable`: but it cannot be
-   * written; `unreachable`: but a child's control plane is unreachable.
+   * Result of the preparation. `good`: Envoy accepts the bootstrap. `refused`: Envoy rejects it. `outdated`: the certificates have changed.
+   * `unwritable`: the file cannot be written. `unreachable`: a child cannot reach its control plane.
    */
   readonly bootstrap: 'good' | 'refused' | 'outdated' | 'unwritable' | 'unreachable';
   /** Whether there is a binary. */

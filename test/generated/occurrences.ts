@@ -10,7 +10,7 @@ export interface MachineOccurrence {
   /** Type such as `epoch.live`, `xstate.done.actor.prepare` or `after backoff`. */
   readonly type: string;
   readonly event: AnyEventObject | undefined;
-  /** State of the machine after it; `undefined` without a transition. */
+  /** State of the machine after the event or timer; `undefined` without a transition. */
   state: string | undefined;
 }
 
@@ -18,7 +18,7 @@ export class Occurrences {
   readonly #list: MachineOccurrence[] = [];
   readonly #actor: string;
   #initial = '';
-  /** Number of actors with this name so far. The first one is observed. */
+  /** Number of actors that had this name so far; only the first one is observed. */
   #lives = 0;
   /** Index of the occurrence that the machine is handling. */
   #at = 0;

@@ -38,8 +38,8 @@ interface Kind {
 /** Long enough that no child shuts a fake Envoy down before a test orders it. */
 const standInParentShutdownMs = 60_000;
 /**
- * A process starts in half a second, on a busy machine in two. An unresponsive admin interface has 5 s. The daily run
- * also completes next to twenty other tasks; the full run waits for some events that never occur.
+ * A process starts within 0.5 s, on a busy machine within 2 s; an unresponsive admin interface times out after 5 s. The short run's limits suffice
+ * next to twenty other tasks; the full run's are shorter, because some events never occur.
  */
 const limits = sized({
   short: { obedient: { ms: 30_000 }, real: { ms: 30_000 } },
@@ -117,7 +117,7 @@ class ProcessHost implements Host {
     this.#silentServer = hostParts.silentServer.on('connection', () => this.#arrivedRequests++);
     this.#release = hostParts.release;
     this.baseIds = hostParts.claim.baseIds;
-    // Digest of files that do not exist.
+    // No files have this digest, so the bootstrap is outdated.
     this.certificates = plan.bootstrap === 'outdated' ? 'digest-1' : null;
     this.#flags = { ...testFlags, ...(kind.acceptsOrders && { parentShutdownMs: standInParentShutdownMs }) };
     const mayPrepare = new Promise<void>((resolve) => {

@@ -86,7 +86,7 @@ export class Company {
 /** A session of a machine with its peers. */
 export function sessionOf(company: Company, test: GeneratedTest, ways: StepTriggers): TestSession {
   const { occurrences } = company;
-  // Earlier events led the peers to this state.
+  // Skips earlier events, which led the peers to this state.
   let cursor = occurrences.count;
   let takenSteps = 0;
   const takeStep = async (step: Step): Promise<string> => {

@@ -106,7 +106,7 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<StepTriggers, 
       if (step.kind !== 'event') return;
       const { type } = step.event;
       if (type === 'start.granted') return;
-      // The restart and shutdown machines send these at their own deadlines.
+      // The restart and shutdown machines send these events at their own deadlines.
       if (/^(child|epochs)\./.test(type)) {
         await pass(2 * healthyMs);
         // A last probe precedes an abort, and SIGTERM precedes SIGKILL.

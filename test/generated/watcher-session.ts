@@ -64,7 +64,7 @@ async function realFiles(): Promise<Files> {
   return {
     machine: certWatcherMachine.provide({
       actors: {
-        // The test scripts its result.
+        // The test reports the result itself.
         waitForFiles: fromCallback(() => {}),
         digestFiles: fromPromise<CertificateFilesContent, { directories: string[]; judge: boolean }>(
           async ({ input }) => {
@@ -83,7 +83,7 @@ async function realFiles(): Promise<Files> {
       notValidated = reading.notValidated;
       if (reading.problems.length === 0) return;
       await writeFile(key, 'no key');
-      // This is a change, too, and is merged into the current batch.
+      // The watch reports this write as another change, which is merged into the current batch.
       await company.occurrences.next(limit);
     },
     settle(step) {

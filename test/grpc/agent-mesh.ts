@@ -21,7 +21,6 @@ export interface AgentMeshOptions {
 const at = (port: number): string => `127.0.0.1:${port}`;
 
 export class AgentMesh {
-  /** Identity of the pod. */
   static readonly identity = 'spiffe://cluster.local/ns/shop/sa/echo';
   readonly root = mkdtempSync(join(tmpdir(), 'proxyless-'));
   readonly bootstrap = join(this.root, 'etc/istio/proxy/grpc-bootstrap.json');

@@ -88,7 +88,7 @@ const loops: readonly [prototype: object, methods: readonly PropertyKey[], Eleme
     listLength,
   ],
   [Array.prototype, ['join', 'splice', 'reverse', Symbol.iterator], listLength],
-  // Excludes toSpliced: a SortedList copies a block with it, whose bounded size small tests do not reach.
+  // Excludes toSpliced, with which a SortedList copies a block: the block size is bounded, but small tests do not reach the bound.
   [Array.prototype, ['slice', 'concat', 'flat'], copied],
   [Set.prototype, [Symbol.iterator], setSize],
   [Map.prototype, ['keys', 'values', 'entries', Symbol.iterator], setSize],
@@ -144,7 +144,7 @@ export function growthOfWork(
     Math.log(next / previous) / Math.log(manyItems / fewItems);
   const [smallWork, largeWork] = [work(fewItems), work(manyItems)];
   const tooFast = [...largeWork].flatMap(([workName, largeCount]): Growth[] => {
-    // Fewer than eight calls per item are not quadratic, and may start only at some size.
+    // Fewer than eight calls per item are not quadratic growth, even if they begin only at a certain size.
     const previous = Math.max(smallWork.get(workName) ?? 0, 8 * fewItems);
     const exponent = exponentOf(previous, largeCount);
     return exponent > maxExponent ? [{ workName, counts: [previous, largeCount], exponent }] : [];

@@ -15,7 +15,7 @@ export type EnvoyValidation =
   | { readonly result: 'accepted' }
   | { readonly result: 'refused' | 'ended'; readonly words: string };
 
-/** As in the agent's bootstrap: without it Envoy accepts short regular expressions only. */
+/** As in the agent's bootstrap. Without this layer, Envoy accepts only short regular expressions. */
 const runtime = { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': '32768' } }] };
 
 /** @param resources `static_resources` of a bootstrap */

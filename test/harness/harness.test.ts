@@ -60,7 +60,7 @@ describe('freePorts', () => {
       const args = ['-e', script.replace('CHANCE', String(chance))];
       return Program.run('ports', process.execPath, { args, env: process.env, cwd: '.' });
     };
-    // The port of such an address may belong to another test.
+    // The port that this number selects may belong to another test.
     const [first, port] = await eventually('one that nobody has', async () => {
       chance = Math.random();
       const program = startPicker();

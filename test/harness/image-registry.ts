@@ -7,7 +7,6 @@ import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 
 export interface RegistryOptions {
-  /** Enables TLS. */
   readonly tls?: { readonly certificate: string; readonly privateKey: string };
   /** `bearer` requires a token of the registry's token service. Default: no authentication. */
   readonly authentication?: 'basic' | 'bearer';

@@ -14,7 +14,6 @@ const programs = [
   'setpriv',
 ];
 
-/** Command for users if this process may not install packages. */
 export const installIptables =
   'sudo apt-get update && sudo apt-get install -y --no-install-recommends iptables nftables iproute2';
 

@@ -70,7 +70,6 @@ export class MeshDirectory {
     return performance.timeOrigin + performance.now();
   }
 
-  /** Makes sidecars require mutual TLS. */
   requireMutualTls(): void {
     cpSync(join(this.#examples, 'strict'), this.path, { recursive: true });
   }

@@ -44,7 +44,7 @@ export interface MeshOptions {
   readonly mutualTls?: boolean;
   /** Ports of the example mesh (default: free ports). */
   readonly ports?: MeshPorts;
-  /** Short delays of the agents by default. Full seconds, except for `watchDelayMs`. */
+  /** Delays of the agents, short by default; all except `watchDelayMs` are whole seconds. */
   readonly watchDelayMs?: number;
   readonly drainMs?: number;
   readonly parentShutdownMs?: number;
@@ -288,7 +288,6 @@ export class Mesh {
     await this.#ready(`${program.name} is ready`, program, statusPort, '/healthz/ready');
   }
 
-  /** Waits until a request succeeds. */
   async waitForResponse(target: LoadTarget): Promise<void> {
     await eventually(
       `an answer at port ${target.port}`,

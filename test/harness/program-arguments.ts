@@ -33,7 +33,7 @@ export interface AgentArguments {
   readonly adminPort: number;
   readonly statusPort: number;
   readonly configDirectory: string;
-  /** Full seconds. */
+  /** Whole seconds. */
   readonly drainMs: number;
   readonly parentShutdownMs: number;
   readonly traceFile: string;

@@ -19,7 +19,7 @@ export async function emptyPodNetwork(): Promise<PodNetwork> {
   return network;
 }
 
-/** With listeners in place of Envoy (15001, 15006, 15008), the agent (15053), applications and a neighbour's servers. */
+/** A pod network with listeners in place of Envoy (15001, 15006, 15008), the agent (15053), applications and a neighbour's servers. */
 export async function podNetwork(): Promise<PodNetwork> {
   const network = await emptyPodNetwork();
   const { pod, neighbour } = network;

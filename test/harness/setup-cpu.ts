@@ -1,7 +1,7 @@
 /**
  * Reports the cost of each test file: `CHARTPILOT_TEST_CPU=FILE npm test` appends a line of JSON per file, with its tests that cost a second or more.
- * Wall-clock time means little on a busy machine; processor time is a file's cost, and the rest is waiting. It is too low for browsers, whose
- * processes this one does not reap.
+ * Wall-clock time means little on a busy machine; processor time is a file's cost, and the rest is waiting. The cost is too low for tests with
+ * browsers, whose processes this one does not reap.
  */
 import { appendFileSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';

@@ -6,11 +6,11 @@ const retried = (second: number, task = 'Lease'): string =>
 const buildErrorLine =
   '2026-11-28T08:00:00Z\terror\tads\tresources not built, client keeps its last ones  reason="no such field"';
 
-it('mistakesIn ignores log lines that a busy machine can cause, and returns all other warnings', () => {
+it('unexpectedErrorsIn ignores log lines that a busy machine can cause, and returns all other warnings', () => {
   expect(unexpectedErrorsIn([retried(1), buildErrorLine, retried(2), retried(3)])).toEqual([buildErrorLine]);
 });
 
-it('mistakesIn ignores an API server that is still unresponsive and a Lease that was not renewed in time', () => {
+it('unexpectedErrorsIn ignores an API server that is still unresponsive and a Lease that was not renewed in time', () => {
   const unresponsiveLine =
     '2026-11-28T08:00:00Z\twarn\tcluster\tAPI server still not responding, keeping last known objects, will retry';
   const lostLeaseLine =
@@ -19,7 +19,7 @@ it('mistakesIn ignores an API server that is still unresponsive and a Lease that
   expect(unexpectedErrorsIn([lostLeaseLine.replace('in time', 'at all')])).toHaveLength(1);
 });
 
-it('mistakesIn returns a task that never completes, even if each attempt announces a retry', () => {
+it('unexpectedErrorsIn returns a task that never completes, even if each attempt announces a retry', () => {
   const tries = [1, 2, 3, 4].map((second) => retried(second));
   expect(unexpectedErrorsIn([...tries, retried(5, 'a status')])).toEqual(tries);
 });

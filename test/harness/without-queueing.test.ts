@@ -51,7 +51,7 @@ test('msWithoutQueueing includes the time that a thread waits for anything else'
   const idle = spawn('sleep', ['60']);
   onTestFinished(() => void idle.kill('SIGKILL'));
   await once(idle, 'spawn');
-  // Until then its loader waits for a processor, too.
+  // Until it sleeps, its loader waits for a processor, too.
   await eventually('it sleeps', () => isAsleep(idle.pid!));
   expect(await msWithoutQueueing([idle.pid!], () => sleep(300))).toBeGreaterThan(200);
   expect(await msWithoutQueueing([2 ** 22], () => sleep(100))).toBeGreaterThan(90);

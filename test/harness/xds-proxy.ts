@@ -34,7 +34,6 @@ export interface RunningXdsProxy {
   readonly records: readonly TraceRecord[];
   /** Events that the agent received. */
   readonly receivedEvents: readonly AnyEventObject[];
-  /** Events of this type, in order. */
   events(type: string): AnyEventObject[];
   stop(): void;
 }

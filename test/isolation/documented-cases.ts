@@ -139,7 +139,7 @@ export const documentedCases: readonly DocumentedCase[] = [
         effect.type,
       );
       const isKubernetes = / outbound\S*\.svc\.cluster\.local$/.test(` ${effect.resource}`);
-      // Its listeners equal those of the claimed entry.
+      // The tenant's entry has the listeners of the entry whose host it claims.
       const claimedEntries = victimEntries.filter(({ spec }) => spec.hosts.some((host) => hosts.includes(host)));
       if (effect.type === 'Listener' && isOnPorts(effect, portsOf(claimedEntries))) return true;
       return (

@@ -40,7 +40,6 @@ export interface TenantObject {
   /** The object, or its substitute if it is rejected; empty if nothing takes effect. */
   readonly configs: readonly Config[];
   readonly isValid: boolean;
-  /** Reasons for a rejection. */
   readonly errors: readonly string[];
 }
 

@@ -135,7 +135,6 @@ const all = [clusterType, listenerType, nameTableType];
 
 /** The mesh of `victim-mesh.yaml` with its proxies; tenant objects are added and removed. */
 export class VictimMesh {
-  /** Objects of all namespaces except the tenant's. */
   readonly configs: readonly Config[];
   readonly #settings: IsolationSettings;
   readonly #world: GivenWorld;

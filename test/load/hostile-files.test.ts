@@ -13,10 +13,10 @@ import { sized } from '../harness/size-of-run.ts';
 import { makeRoot, startAttackedServer } from './attacked-server.ts';
 import { EndpointClient } from './endpoint-client.ts';
 
-/** Maximum number of names in all directories for the tree that exceeds it; the other cases use the default. */
+/** Limit on the names in all directories, for the case in which a tree exceeds it; the other cases use the default. */
 const maxEntries = 2_000;
 const manyFiles = sized({ short: 2_500, full: 5_000 });
-/** A quiet machine needs a tenth of it. Walking a link to /proc took all of it. */
+/** A quiet machine needs a tenth of this time. Walking a link to /proc took all of it. */
 const maxPushMs = 5_000;
 /** Limit for the case of many files, which are read and pushed first; takes seconds on a busy machine. */
 const maxReadMs = 40_000;

@@ -35,7 +35,6 @@ export interface KindReport {
   readonly latencyMs: Percentiles;
   /** Successful responses by version of the service (header `x-version`). */
   readonly versions: Readonly<Record<string, number>>;
-  /** Number of opened connections. */
   readonly connections: number;
   /** `h2` only: requests that were not sent before a GOAWAY arrived, and then were sent on a new session. */
   readonly overtaken: number;

@@ -18,7 +18,7 @@ import { HostileProcess } from './hostile-process.ts';
 /** Shorter times are not significant on a busy machine; two intervals of the rate limit. */
 const floorMs = 80;
 const streamsPerSecond = 25;
-/** With this number, the slowest one is the p99. */
+/** With this number, the slowest visit is the p99. */
 const visits = 10;
 const betweenMs = 300;
 /** Time until the attackers have used up the rate: after three seconds the server throttles the address of the storm. */

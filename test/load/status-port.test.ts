@@ -37,7 +37,7 @@ let application: Server;
 
 beforeAll(async () => {
   application = createServer((request, response) => {
-    // A hundred megabytes, as fast as they are read; no bytes; invalid lines.
+    // `/metrics` gets a hundred megabytes as fast as they are read, `/hangs` no bytes, and other paths invalid lines.
     const block = request.url === '/metrics' ? line.repeat(600) : '}{ "'.repeat(16_000);
     if (request.url === '/hangs') return;
     let bytes = 0;

@@ -89,14 +89,14 @@ describe("a client's node", () => {
     expect(world.state()).toBe('closed');
   });
 
-  test('can be rejected, which ends the stream with INVALID_ARGUMENT and the reason', () => {
+  test('ends the stream with INVALID_ARGUMENT and the reason if it is rejected', () => {
     const world = meshWorld();
     world.source.refuses = 'node id has 2 parts, not 4';
     world.sotw({ typeUrl: clusterType });
     expect(world.call.status).toEqual({ code: 3, details: 'node id has 2 parts, not 4 [NODE_INVALID]' });
   });
 
-  test('can be sent after a health report, which gets no response', () => {
+  test('is accepted after a health report, which gets no response', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: healthType, node: { id: '' } });
     expect(world.state()).toBe('awaiting node');
@@ -299,7 +299,7 @@ describe('a delta stream', () => {
         isNamed ? ['gone', 'never'] : ['gone'],
       ]);
       ackDelta(world, sentResponse);
-      // From then on it has the current state.
+      // After this exchange, the client has the current state.
       world.push();
       expect(world.waiting).toBe(0);
       world.source.set(typeUrl, 'a');
@@ -412,7 +412,7 @@ describe('a client that sends no ACK', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('can still send its ACK late', () => {
+  test('has a late ACK accepted', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     const first = world.read()!;

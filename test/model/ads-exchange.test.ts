@@ -70,7 +70,7 @@ describe('the exchange chart', () => {
   test('receives no event for changes that it orders to be released unless some are still held back', () => {
     const heldEvents = [request(clusterType), responseSent(clusterType, '1'), push(clusterType)];
     expect(reportsOf(...heldEvents, { type: 'changes.release' }).at(-1)).toEqual([]);
-    // The order that would send them is pending.
+    // The order that would send the changes is pending.
     const orderedEvents = [request(clusterType), push(clusterType)];
     expect(reportsOf(...orderedEvents, { type: 'changes.release' })).toEqual([[], ['changes.held'], ['changes.held']]);
   });

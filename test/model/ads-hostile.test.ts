@@ -21,7 +21,6 @@ afterEach(() => {
   }
 });
 
-/** A logger, and its output. */
 function createLog(): { logger: Logger; lines: LoggedEvent[] } {
   const { log: logger, lines } = recordingLog('default:info');
   return { logger, lines };
@@ -163,7 +162,7 @@ describe('resource names', () => {
         'the limit of 10000 resource names (1048576 characters in total) of one stream of a gRPC program is exceeded [STREAM_NAMES_EXHAUSTED]',
     };
 
-    test('can subscribe to 10,000 resource names, and one more ends its stream', () => {
+    test('subscribes to up to 10,000 resource names, and one more ends its stream', () => {
       const world = createWorld(grpc);
       world.sotw({ typeUrl: listenerType, resourceNames: names(2_000) });
       world.sotw({ typeUrl: endpointType, resourceNames: names(8_000) });

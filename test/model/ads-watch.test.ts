@@ -216,7 +216,7 @@ describe('a state-of-the-world request', () => {
     expect(stream.push(endpointType)).toEqual([]);
   });
 
-  test('leaves no watch if it is the very first one and for EDS without names (S2)', () => {
+  test('leaves no watch if it is the first request of the stream and for EDS without names (S2)', () => {
     const stream = new Stream();
     expect(stream.request(sotw(endpointType, []))).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.watches).toEqual({});
@@ -289,7 +289,7 @@ describe('a state-of-the-world request', () => {
     },
   );
 
-  test('is no wildcard if its list of names is empty after one that was not', () => {
+  test('is no wildcard if its list of names is empty after a list with names', () => {
     const stream = createSettledStream(clusterType, ['a']);
     expect(stream.request(sotw(clusterType, [], 'n1')).orders).toEqual([]);
     expect(isSubscribed(stream.watch(clusterType))).toBe(false);
@@ -321,7 +321,7 @@ describe('a delta request', () => {
     expect(new Stream().request(delta(clusterType)).orders).toEqual([all(clusterType, '*')]);
   });
 
-  test('can list names if it is the first one (D2)', () => {
+  test('subscribes to its names if it is the first CDS request (D2)', () => {
     expect(new Stream().request(delta(clusterType, { subscribe: ['a'] })).orders).toEqual([all(clusterType, ['a'])]);
   });
 
@@ -370,7 +370,7 @@ describe('a delta request', () => {
     expect(stream.watch(endpointType)).toMatchObject({ names: ['a'], nonceAcked: '', lastError: 'bad' });
   });
 
-  test('can be a NACK with a subscription, which gets one response', () => {
+  test('gets one response if it is a NACK with a subscription', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     const request = delta(endpointType, { nonce: 'n1', rejection: 'bad', subscribe: ['b'], unsubscribe: ['a'] });
@@ -395,7 +395,7 @@ describe('a delta request', () => {
     expect(isOutstanding(stream.watch(endpointType))).toBe(true);
   });
 
-  test('can acknowledge an earlier response and subscribe', () => {
+  test('gets a response to its subscription even if it acknowledges an earlier response', () => {
     const stream = settledDelta(endpointType, ['a']);
     stream.push(endpointType);
     const request = delta(endpointType, { nonce: 'n1', subscribe: ['b'] });
@@ -520,7 +520,7 @@ describe('a push', () => {
     expect(stream.push(clusterType, endpointType)).toHaveLength(2);
     stream.watches = { ...stream.watches, [endpointType]: withNewClusters(stream.watch(endpointType)) };
     expect(stream.push(clusterType, endpointType)).toEqual([]);
-    // Excludes the newest ones, which belong to clusters that the client was not sent yet.
+    // Excludes the newest endpoints, which belong to clusters that were not sent to the client yet.
     expect(stream.request(sotw(endpointType, ['a'], 'n4')).orders).toEqual([
       { ...changeOrder(endpointType, ['a']), again: 'v4' },
     ]);

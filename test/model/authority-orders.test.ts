@@ -36,7 +36,7 @@ const failing = (): Promise<never> => Promise.reject(new Error('the disk is full
 
 class AuthorityRun {
   readonly clock = new SimulatedClock();
-  /** On the disk. */
+  /** The journal on disk. */
   journal: Journal;
   applied: { roots: readonly string[]; tainted: string | null } | undefined;
   readonly failures: string[] = [];

@@ -57,7 +57,7 @@ describe('config-controller', () => {
   it.each([
     ['is over', 200, 1],
     ['does not end', 10_000, 50],
-  ])('is read once if a burst of events %s', async (_, untilMs, everyMs) => {
+  ])('requests one push if a burst of events %s', async (_, untilMs, everyMs) => {
     const world = new DiscoveryWorld({}, { sources: [files, cluster] });
     await world.settle();
     world.joined = readingOf([change]);
@@ -159,7 +159,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     expect(inForce(world)).toEqual([other]);
   });
 
-  it('can return before their removal completes, and can be removed before they are added', async () => {
+  it('are handled if they return before their removal completes, or are removed before they are added', async () => {
     const world = await DiscoveryWorld.serving();
     world.unread = [cluster];
     await world.changeSources([cluster]);
@@ -203,7 +203,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     expect(world.events('push.request').at(-1)).toMatchObject({ configs: [change.key] });
   });
 
-  it('can be corrected while the start waits for a missing source', async () => {
+  it('end the wait for a missing source at the start if they no longer contain it', async () => {
     const world = await withSlowCluster();
     await world.changeSources([files]);
     expect(world.state()).toBe(servingState);

@@ -36,7 +36,7 @@ const electing = {
 const change = { key: 'VirtualService/shop/cart', event: 'update' } as const;
 const serviceChange = { key: 'ServiceEntry/shop/cart', event: 'update' } as const;
 
-/** Worlds of another file are checked there. */
+/** Worlds of another file are checked in that file. */
 beforeAll(() => {
   DiscoveryWorld.created.splice(0);
 });
@@ -132,7 +132,7 @@ describe('the start', () => {
     expect(world.state()).toBe(servingState);
   });
 
-  it('can be stopped in order while it waits for the presence Lease', async () => {
+  it('is aborted in order by a stop while it waits for the presence Lease', async () => {
     const world = new DiscoveryWorld(electing);
     world.leaseResult = new Promise<never>(() => {});
     await world.settle();
@@ -292,7 +292,7 @@ describe('the start', () => {
     expect(world.running()).toEqual([]);
   });
 
-  it('can be stopped at any stage', async () => {
+  it('is aborted in order by a stop at any stage', async () => {
     const stoppedStates = new Set<string>();
     for (let ticks = 0; !stoppedStates.has(servingState); ticks++) {
       const world = new DiscoveryWorld({ secure: true });

@@ -25,7 +25,7 @@ describe('the roots of bundle endpoints', () => {
     sized<readonly BundlesBounds[]>({
       quick: [bounds(1, 1, 1)],
       short: [bounds(1, 2, 2), bounds(2, 1, 1)],
-      // A hint that is too short, and one that is too long.
+      // The last two have a refresh hint that is too short or too long.
       full: [bounds(2, 2, 2), bounds(1, 4, 3), bounds(1, 3, 3, 1_000), bounds(1, 3, 3, 86_400_000)],
     }),
   )(

@@ -39,7 +39,8 @@ describe('a root rotation', () => {
   test.each(
     sized<readonly IdentityBounds[]>({
       quick: [bounds(1, 0)],
-      // A fault with a second workload takes twenty times as long as both separately; random schedules have it with three.
+      // Exploring a fault together with a second workload takes twenty times as long as both separately; random schedules have faults with three
+      // workloads.
       short: [bounds(1, 0), bounds(1, 1, 1)],
       full: [bounds(1, 1), bounds(2, 0), bounds(1, 2), bounds(1, 0, 3)],
     }),

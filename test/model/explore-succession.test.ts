@@ -1,7 +1,7 @@
 /**
  * An agent is replaced by a newer one: the two agents, the base IDs, the record and the launcher, in every state within the bounds in
- * succession-world.ts. Whichever process is killed or hangs, and whenever: two agents never decide at the same time, and none decides for at most 2
- * s. Deliberate errors are detected.
+ * succession-world.ts. Two agents never decide at the same time, and no agent decides for at most 2 s, whichever process is killed or hangs at any
+ * moment. Deliberate errors are detected.
  */
 import { describe, expect, test } from 'vitest';
 import { predecessorMachine } from '../../machines/agent/agent-upgrade/predecessor.machine.ts';

@@ -55,7 +55,7 @@ import { isQuick, sized } from '../harness/size-of-run.ts';
 import { chartWith, chartWithout } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
-// Seconds of a CPU that is shared for most of a minute: no check here depends on real time.
+// The explorations take seconds of CPU time, on a shared CPU most of a minute; no check here depends on real time.
 /** XState's development build warns about every event for a stopped actor, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
@@ -76,8 +76,9 @@ describe('the agent', () => {
       short: [],
       full: [{ within: bounds(1, 1, 0) }, { within: bounds(1, 1, 1) }],
     }),
-  )('does so in every run within $within.triggers triggers, $within.faults faults, $within.stops stops', (options) =>
-    expectComplete(explore(() => exploreAgent(options.within).beginChecked())),
+  )(
+    'breaks no invariant, becomes idle and conforms to the diagrams in every run with $within.triggers triggers, $within.faults faults, $within.stops stops',
+    (options) => expectComplete(explore(() => exploreAgent(options.within).beginChecked())),
   );
 
   test.each([
@@ -139,7 +140,7 @@ test.skipIf(isQuick)(
 describe('files that the first start requires', () => {
   const lateFiles = { filesLate: true } as const;
 
-  test('can be late or missing: Envoy is started without them, and nothing else fails', () => {
+  test('do not prevent the start of Envoy if they are late or missing, and nothing else fails', () => {
     // A trigger costs ten times as much as two faults and a stop.
     const runs = { short: [bounds(0, 1, 1)], full: [bounds(1, 0, 1), bounds(0, 2, 1)] };
     for (const worldBounds of sized(runs)) {
@@ -151,7 +152,7 @@ describe('files that the first start requires', () => {
     'are awaited forever if the watcher has no timeout, which the exploration detects as an unreachable desired state',
     () => {
       const unlimited = chartWithout(certWatcherMachine, 'waiting for files', 'after', 'requiredFilesLimit');
-      // The notices' backoff doubles without a limit, too: ten thousand states that differ in nothing else.
+      // Also removes the notices, whose backoff doubles without a limit: ten thousand states would differ only in it.
       const certWatcher = chartWithout(unlimited, 'waiting for files.unchanged', 'after', 'notice');
       const agent = exploreAgent(bounds(0, 0, 0), { ...lateFiles, machines: { certWatcher }, invariants: [] });
       const { found } = findShortest(() => agent.begin());
@@ -169,7 +170,7 @@ test('a stop before the report of a new process completes in order', () => {
   for (const worldBounds of sized(runs)) {
     const result = explore(() => exploreAgent(worldBounds, { spawnsLate: true }).beginChecked());
     expectComplete(result);
-    // There would be five thousand if a probe order executed at the process start distinguished states forever.
+    // There would be five thousand states if a probe order executed at the process start distinguished them forever.
     if (worldBounds.triggers === 1 && worldBounds.faults + worldBounds.stops === 0)
       expect(result.states).toBeLessThan(3_500);
   }
@@ -178,8 +179,8 @@ test('a stop before the report of a new process completes in order', () => {
 describe('a read of the certificate files', () => {
   const readingHangs = { readingHangs: true } as const;
 
-  test('can get no response: Envoy is started without the files, they are read again, and nothing else fails', () => {
-    // Faults of files cause half of the states: with all other faults they take as long as a trigger and a fault.
+  test('is repeated if it gets no response, Envoy is started without the files, and nothing else fails', () => {
+    // File faults cause half of the states; exploring them with all other faults takes as long as a trigger and a fault.
     const fileFaults = { ...readingHangs, faults: ['unread', 'spoil'] };
     const runs = sized({
       quick: [[bounds(0, 1, 1), readingHangs]],
@@ -215,7 +216,7 @@ describe('a read of the certificate files', () => {
 describe('a watched directory', () => {
   const watchFails = { watchFails: true } as const;
 
-  test('can be unwatchable, replaced, removed and created: every change is eventually applied, and nothing else fails', () => {
+  test('has every change applied eventually if it is unwatchable, replaced, removed or created, and nothing else fails', () => {
     const worldBounds = sized({ short: bounds(0, 1, 0), full: bounds(0, 1, 1) });
     expectComplete(explore(() => exploreAgent(worldBounds, watchFails).beginChecked()));
   });
@@ -398,7 +399,7 @@ const brokenMachines: Record<string, Broken> = {
   'an epoch that is terminated as soon as it is replaced': {
     finds: replacedFinishesRequests,
     within: bounds(1, 1, 0),
-    // Only this fault, and a quarter of the states.
+    // Exploring only this fault leaves a quarter of the states.
     machines: { ...epoch({ delays: { linger: 0 } }), faults: ['undying'] },
   },
   'a supervisor that drains the serving epoch instead of replacing it': {

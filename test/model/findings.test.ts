@@ -175,7 +175,7 @@ test('rules do not throw, whatever events a trace contains', () => {
           fc.constantFrom('name', 'reason', 'during', 'problems', 'path', 'typeUrl', 'verdict', 'signal', 'configs'),
           fc.jsonValue(),
         ),
-        // Events of the programs: others match few rules.
+        // Fields of the programs' events; other fields match few rules.
         fc.record({
           name: fc.constantFrom('epoch-0', 'epoch-1'),
           during: fc.constantFrom('serving', 'draining', 'starting'),

@@ -35,7 +35,7 @@ export function eachWorldFollowsTheDiagrams(
   { created, machine }: Worlds = { created: DiscoveryWorld.created, machine: discoveryMachine },
 ): void {
   beforeAll(() => {
-    // Worlds of another file are checked there.
+    // Worlds of another file are checked in that file.
     created.splice(0);
   });
 

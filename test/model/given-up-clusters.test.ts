@@ -120,7 +120,7 @@ describe.each([
     client.read();
     client.world.clock.advance(5_000);
     expect(limitedClusters(client)).toEqual(['b']);
-    // Its earlier form was never acknowledged.
+    // The client never acknowledged the earlier form of b.
     client.source.set(clusterType, 'b');
     client.world.push(clusterType);
     client.world.clock.advance(10_000);

@@ -172,7 +172,7 @@ describe('the informer', () => {
     await startWorld();
     world.server.put(services, 'c');
     await world.pass(10);
-    // Its history is empty, and no recent list is available: like a replica that was restored separately.
+    // The server's history is empty, and no recent list is available, as at a replica that was restored separately.
     const actor = world.informer(services);
     forget();
     const failure = { kind: 'status', code: 504, message: 'too large', causes: ['ResourceVersionTooLarge'] };

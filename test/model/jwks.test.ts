@@ -31,7 +31,7 @@ describe('the JWT keys at start', () => {
     await world.settle();
     expect(world.state()).toBe(servingState);
     expect(world.events('jwks.synced')).toEqual([{ type: 'jwks.synced', sources: 2, unresponsive: 0 }]);
-    // The first context contains them, so no push is needed.
+    // The first context contains the keys, so no push is needed.
     await world.pass(1_000);
     expect(pushedConfigs(world)).toEqual([]);
   });
@@ -87,7 +87,7 @@ describe('many issuers in one namespace', () => {
       google.source,
       silentSources[1]!.source,
     ]);
-    // The actors of the last ones start a few milliseconds later.
+    // The actors of the last issuers start a few milliseconds later.
     await world.pass(5_010);
     expect(world.state()).toBe(servingState);
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 61, unresponsive: 60 }]);
@@ -213,7 +213,7 @@ describe('the JWT keys while serving', () => {
     expect(requestedAt(world, google.source)).toHaveLength(2);
   });
 
-  it('do not delay an object because of the issuers of others', async () => {
+  it('do not delay an object because of the issuers of other objects', async () => {
     const world = await withGoogle();
     const ownSource = { ...azure, users: [other] };
     world.keySources = [google, ownSource];
@@ -224,7 +224,7 @@ describe('the JWT keys while serving', () => {
       ]),
     );
     expect(pushedConfigs(world)).toEqual([[shop]]);
-    // Neither does one that changes during the wait and has no issuer.
+    // A third object, which changes during the wait and has no issuer, is not delayed either.
     const third = 'RequestAuthentication/third/jwt';
     await world.changeDirectory(readingOfChange(third));
     expect(pushedConfigs(world)).toEqual([[shop], [third]]);
@@ -232,7 +232,7 @@ describe('the JWT keys while serving', () => {
     expect(pushedConfigs(world)).toEqual([[shop], [third], [other]]);
   });
 
-  it('do not delay objects because of another that changes continuously', async () => {
+  it('do not delay objects because of another object that changes continuously', async () => {
     const world = await withGoogle();
     world.keySources = [google, { ...azure, users: [other] }];
     await world.changeDirectory(readingOfChange(other));
@@ -245,7 +245,7 @@ describe('the JWT keys while serving', () => {
     expect(pushedConfigs(world).at(-1)).toEqual([other]);
   });
 
-  it('delay an object that changes during a wait no longer than the first one', async () => {
+  it('delay an object that changes during a wait no longer than the first object', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
     await world.changeDirectory(readingOfChange(other));
@@ -253,7 +253,7 @@ describe('the JWT keys while serving', () => {
     await world.pass(4_000);
     expect(pushedConfigs(world)).toEqual([]);
     await world.pass(1_000);
-    // Both wait for the unresponsive issuer.
+    // Both objects wait for the unresponsive issuer.
     expect(pushedConfigs(world)).toEqual([[other, shop]]);
   });
 

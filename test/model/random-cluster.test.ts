@@ -41,7 +41,7 @@ const withPort = (change: (server: ApiServer) => Partial<ApiServer>): WorldOptio
     }),
 });
 
-/** Enough to find each of these errors. */
+/** Enough schedules to find each of these errors. */
 const scheduleCount = 600;
 
 describe.skipIf(isQuick)('random schedules with a faulty informer', () => {

@@ -123,7 +123,7 @@ test("a trace that fails temporarily is reported with its reason, lacks that tim
 interface Broken {
   machines: Partial<AgentMachines>;
   finds: Invariant;
-  /** Maximum number of steps to detect it. */
+  /** Maximum number of steps of the schedule that detects it. */
   steps: number;
   /** 1, unless that seed detects a livelock first, or a schedule that takes long to shrink. */
   seed?: number;
@@ -212,7 +212,7 @@ const brokenMachines: Record<string, Broken> = {
         resetRetryBudget: assign(({ context, event }) => ({
           failures: 0,
           attempts: [],
-          // After a minute of health, it keeps its current configuration.
+          // After a minute of health, this supervisor desires the configuration that it serves.
           ...(event.type.startsWith('xstate.after') && { desired: servingOf(context.epochs) ?? context.desired }),
         })),
       },

@@ -120,7 +120,7 @@ describe.each([
     expect(readResponses(secondWorld, previousResources)).toEqual([delta ? 'Cluster -c' : 'Cluster a b']);
   });
 
-  test('the routes of such a listener are not sent without hosts in a push after the reconnect', () => {
+  test('the routes of a replaced listener are not sent without hosts in a push after the reconnect', () => {
     const client = acknowledgedClient(delta, { departed: departedClusters });
     const { source, world } = client;
     source.setFetching('l', 'r');
@@ -145,7 +145,7 @@ describe.each([
     expect(readTexts.at(-1)).toBe('RouteConfiguration r2');
     expect(readTexts.filter((text) => /^RouteConfiguration.* -?r\b/.test(text))).toEqual([]);
     expect(secondWorld.waits(routeType)).toMatchObject([{ kind: 'kept', name: 'r' }]);
-    // A listener that fetches it again needs a response.
+    // A listener that fetches the routes again needs a response.
     const { nonceSent: responseNonce } = secondWorld.watch(routeType)!;
     if (delta) {
       secondWorld.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });

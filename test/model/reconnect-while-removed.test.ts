@@ -53,7 +53,7 @@ describe.each([
     const world = reconnected(new DepartedClusters(45_000));
     const knownText = 'a=2';
     requestEndpoints(world, '2');
-    // A client of delta xDS has them in this version.
+    // A client of delta xDS already has the endpoints in this version.
     expect(endpointsOf(world)).toEqual(delta ? [] : [knownText]);
   });
 

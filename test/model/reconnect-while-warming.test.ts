@@ -1,6 +1,6 @@
 /**
- * An Envoy of which a cluster warms requests no clusters on a new stream. If the cluster warms without
- * end, clusters are sent without a request, and those that may be the reason have a time limit.
+ * An Envoy that is warming a cluster requests no clusters on a new stream. If the cluster warms without end, clusters are sent without a request, and
+ * those that may be the reason have a time limit.
  */
 import { afterEach, describe, expect, test } from 'vitest';
 import {
@@ -68,7 +68,7 @@ describe.each([
     else world.sotw({ typeUrl: clusterType, responseNonce: nonce, versionInfo: 'v' });
   }
 
-  test('clusters are sent after the limit, before the waiting resources, with a timeout for the one that fetches a secret', () => {
+  test('clusters are sent after the limit, before the waiting resources, with a timeout for the cluster that fetches a secret', () => {
     const world = reconnect(createSource());
     expect(world.readAll().map(shortTexts)).toEqual(['ClusterLoadAssignment a']);
     world.clock.advance(limitMs - 1);
@@ -143,7 +143,7 @@ describe.each([
     const world = reconnect(source);
     expect(world.readAll().flatMap(({ resources }) => [...resources.keys()])).toEqual([]);
     if (!delta) return;
-    // After the limit it is removed like any other cluster that is no longer configured.
+    // After the limit, cluster a is removed like any other cluster that is no longer configured.
     world.clock.advance(limitMs);
     expect(world.rollout.retained.map(({ name }) => name)).toEqual(['a']);
   });
@@ -169,7 +169,7 @@ describe.each([
       return sizes;
     }
 
-    test('the rarest are given up first, then as many more at each limit, until all are', () => {
+    test('the rarest clusters are given up first, then as many more at each limit, until all are given up', () => {
       const world = reconnect(createLargeSource((name) => ['common', ...(name === 'c250' ? ['rare'] : [])]));
       expect(steps(world, 1)).toEqual([firstSuspects]);
       expect(world.rollout.givenUp.map(({ name }) => name)).toEqual(expect.arrayContaining(['a', 'c250']));
@@ -195,7 +195,7 @@ describe.each([
       else world.sotw({ typeUrl: secretType, resourceNames: ['missing', 'common'] });
       expect(steps(world, 1)).toEqual([200]);
       expect(world.rollout.givenUp.map(({ name }) => name)).toEqual(names.filter((name) => name < 'c200'));
-      // Envoy waits for these for 15 s before it acknowledges clusters.
+      // Envoy waits 15 s for the missing secret before it acknowledges clusters.
       expect(steps(world, 4)).toEqual([200, 200, 200, suspectCount + 1]);
     });
 

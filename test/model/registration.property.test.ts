@@ -60,7 +60,7 @@ async function play({ actions, fates, isKilled }: Schedule, machineOf = registra
 
 async function afterwards(world: RegistrationReplicas, isKilled: boolean): Promise<string[]> {
   if (isKilled && world.isHeldBy(0)) {
-    // Its workload connects to the other replica.
+    // The workload of the killed replica connects to the other one.
     world.kill(0);
     world.connect(1);
   }

@@ -204,7 +204,7 @@ describe('a workload', () => {
     expect(world.forgotten).toEqual([]);
   });
 
-  it('is removed after its registration if it disconnects during it', async () => {
+  it('is removed after its registration if it disconnects while it is being registered', async () => {
     const world = new RegistrationWorld();
     world.results.push('held');
     await world.connect();

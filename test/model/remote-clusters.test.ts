@@ -143,7 +143,7 @@ it('two replacements before a complete read keep the first and the last kubeconf
   expect(world.counts.toSorted()).toEqual(['a 3', 'b 9']);
 });
 
-it('a kubeconfig with a completed read is never dropped for one without, whatever order Secrets change in', () => {
+it('a kubeconfig with a completed read is never dropped for a kubeconfig without one, whatever order Secrets change in', () => {
   const lists = [[], ['a 1'], ['a 2'], ['a 1', 'b 1'], ['a 2', 'b 1']];
   const clusterTexts = ['a 1', 'a 2', 'b 1'];
   const maxSteps = sized({ short: 3, full: 4 });
@@ -174,7 +174,7 @@ it('a kubeconfig with a completed read is never dropped for one without, whateve
         if (list !== undefined && read.has(one) && nextCount !== undefined) expect(nextCount, message).toBe(one);
       }
       for (const one of [...read]) if (!world.counts.includes(one)) read.delete(one);
-      // Each has one chart, plus another while its kubeconfig is being replaced.
+      // Each cluster has one chart, plus another while its kubeconfig is being replaced.
       expect(world.running.length, message).toBeLessThanOrEqual(2 * listedTexts.length);
       expect(world.running.length, message).toBeGreaterThanOrEqual(listedTexts.length);
       if (list === undefined) expect(world.running.length, message).toBeLessThanOrEqual(runningCount);

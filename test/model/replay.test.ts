@@ -59,7 +59,7 @@ test('a truncated trace is replayed to its end', () => {
   }
 });
 
-test('a trace can be replayed with a modified machine, such as one that ignores changes', () => {
+test('a trace is replayed with a modified machine, such as one that ignores changes', () => {
   const certificate = { gap: { ms: 5_000 }, happens: { kind: 'certificate' } } as const;
   const { header, records } = recordSchedule({
     ...{ settings: 'short times', beginning: 'in order', nature: 0, ending: 'in trouble' },

@@ -31,16 +31,16 @@ const namesOf = ({ newClusters }: { newClusters: readonly NewCluster[] }): strin
   newClusters.map(({ name }) => name);
 
 describe('an ACK of clusters', () => {
-  test('for the newest response counts for all earlier ones, as state-of-the-world clients send no others', () => {
+  test('counts for all earlier responses if it is for the newest one, because state-of-the-world clients send no others', () => {
     expect(namesOf(withClustersAcknowledged(rollout, sotw('2'), watch))).toEqual([]);
   });
 
-  test('for an earlier response is stale in state of the world, but counts for that response in delta', () => {
+  test('is stale if it is for an earlier response in state of the world, but counts for that response in delta', () => {
     expect(namesOf(withClustersAcknowledged(rollout, sotw('1'), watch))).toEqual(['a', 'b']);
     expect(namesOf(withClustersAcknowledged(rollout, delta('1'), watch))).toEqual(['b']);
   });
 
-  test('for an unknown response has no effect', () => {
+  test('has no effect if it is for an unknown response', () => {
     expect(namesOf(withClustersAcknowledged(rollout, delta('0'), watch))).toEqual(['a', 'b']);
   });
 });

@@ -25,7 +25,7 @@ interface SimulatedWorkload {
   readonly node: string;
   leaf: { signer: string; endsAt: number } | undefined;
   trusts: readonly string[];
-  /** Number of certificates signed for it so far. */
+  /** Number of certificates signed for the workload so far. */
   signed: number;
 }
 
@@ -200,7 +200,7 @@ class World {
     await this.settle();
   }
 
-  /** Finds two workloads of which one does not trust the other's certificate; the control plane presents one of its signer. */
+  /** Finds a workload that does not trust the certificate of another one, or of the control plane, which has one of its current signer. */
   broken(): string | undefined {
     const livingWorkloads = this.workloads.filter(({ leaf }) => leaf !== undefined);
     const presentedLeaves = livingWorkloads.map(({ node, leaf }) => ({ node, signer: leaf!.signer }));

@@ -87,7 +87,7 @@ describe('service-registry', () => {
     const world = await withSlowConsul();
     for (let halfSecond = 0; halfSecond < 59; halfSecond++) {
       await world.pass(500);
-      // This holds however often another one changes.
+      // Changes of another registry do not extend the wait.
       world.fromRegistry('External/c1', 'changed');
     }
     await world.settle();

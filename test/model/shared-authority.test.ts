@@ -333,7 +333,7 @@ describe('the rotation stages', () => {
 
   it('an unknown root in the Secret becomes the next root of a rotation', () => {
     expect(rotationTo('x', journalOf(), 7)).toMatchObject({ stage: 'trusting', signer: 'a', other: 'x', since: 7 });
-    // No workload has a certificate of the root that it replaces.
+    // No workload has a certificate of the root that `x` replaces.
     for (const stageAtRestart of [trusting, dropping]) {
       expect(rotationTo('x', stageAtRestart, 7)).toMatchObject({
         stage: 'trusting',

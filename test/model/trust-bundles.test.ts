@@ -59,7 +59,7 @@ describe('trust bundles at start', () => {
     expect(inForce(world)).toEqual(['one']);
   });
 
-  it('still exclude older ones by the stored sequence number', async () => {
+  it('still exclude older bundles by the stored sequence number', async () => {
     const world = await createWorld({
       keptBundles: { [spire.endpoint]: bundle('kept', 7) },
       bundles: { [spire.endpoint]: bundle('replayed', 6) },
@@ -151,7 +151,7 @@ describe('an endpoint that fails', () => {
 });
 
 describe('a changed mesh configuration', () => {
-  it('can list other endpoints, which are queried instead of removed ones', async () => {
+  it('causes queries of its new endpoints instead of removed ones', async () => {
     const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one'), [other.endpoint]: bundle('o') } });
     world.endpoints = [other];
     await world.changeSources(['fs://config']);
@@ -161,7 +161,7 @@ describe('a changed mesh configuration', () => {
     expect(requestedAt(world, other)).toHaveLength(13);
   });
 
-  it('can change the trust domains of an endpoint, which is then queried again', async () => {
+  it('causes another query of an endpoint whose trust domains it changes', async () => {
     const world = await createWorld({ bundles: { [spire.endpoint]: bundle('one') } });
     world.endpoints = [{ ...spire, trustDomains: ['old.test'] }];
     await world.changeSources(['fs://config']);

@@ -18,7 +18,7 @@ describe.each([
     else world.sotw({ typeUrl: routeType, responseNonce: world.watch(routeType)!.nonceSent, resourceNames: [] });
   }
 
-  /** Cluster a is no longer configured, but another one is. */
+  /** Removes cluster a from the configuration, and adds cluster b. */
   function removeCluster(client: RolloutClient): void {
     client.source.remove(clusterType, 'a');
     client.source.set(clusterType, 'b');

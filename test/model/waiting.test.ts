@@ -11,7 +11,6 @@ const hasLimit = (node: AnyStateNode): boolean => Object.keys(node.config.after 
 const leavesAtOnce = (node: AnyStateNode): boolean => (node.always ?? []).some(({ guard }) => guard === undefined);
 const reasonOf = (node: AnyStateNode): unknown => (node.meta as { waitsFor?: unknown } | undefined)?.waitsFor;
 
-/** The state and its ancestors. */
 function lineage(node: AnyStateNode): AnyStateNode[] {
   return [node, ...(node.parent === undefined ? [] : lineage(node.parent))];
 }

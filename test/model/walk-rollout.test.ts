@@ -107,7 +107,7 @@ test.each([false, true])(
       expect(world.violations).toEqual([]);
       return world.sentTimes('c0');
     };
-    // Its secret never arrives.
+    // The secret of c0 never arrives.
     for (const name of ['change:secret', 'read', 'stuck:c0']) world.apply(name);
     const lossesBefore = settleWorld();
     world.apply('reset');

@@ -104,7 +104,7 @@ describe('a proxied stream', () => {
     expect(world.state(secondStream)).toEqual({ active: 'connecting' });
   });
 
-  test("is replaced by a newer one of the same Envoy, but not by one of the Envoy's child", () => {
+  test("is replaced by a newer stream of the same Envoy, but not by a stream of the Envoy's child", () => {
     const world = startWorld();
     const parent = world.opens('0@7');
     world.respond(parent);

@@ -12,7 +12,6 @@ export interface RealEnvoy {
   readonly pid: number;
   /** Response of the admin interface. */
   admin(path: string): Promise<string>;
-  /** Envoy's log output. */
   log(): string;
   stop(): Promise<void>;
 }

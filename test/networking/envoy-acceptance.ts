@@ -137,9 +137,8 @@ export async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyS
 }
 
 /**
- * Deprecated fields whose replacements behave differently. That of the first would end streams instead of limiting
- * what clients may request (timeout of a route), that of the others is another type of cluster. The replacement of
- * the last is not in the vendored Envoy API.
+ * Deprecated fields whose replacements behave differently. That of `max_grpc_timeout` would end streams instead of limiting the timeout that clients
+ * may request; those of the DNS fields are another type of cluster. The replacement of `common_config` is not in the vendored Envoy API.
  */
 const knownDeprecations = [
   ...['RouteAction.max_grpc_timeout', 'Cluster.dns_refresh_rate', 'Cluster.respect_dns_ttl'],

@@ -103,7 +103,7 @@ describe('a node of another namespace', () => {
       'the name and address of a pod, without a namespace',
       { ...givenProxy({ ip: bankAddress }), name: 'web-0.bank', configNamespace: '' },
     ],
-  ])("that claims %s receives no port, label or name of the pod's namespace", (_, proxy) => {
+  ])("receives no port, label or name of the pod's namespace if it claims %s", (_, proxy) => {
     for (const victim of Object.values(victims)) {
       expect(targetsOf(proxy, victim)).toEqual([]);
       expect(tenantsMesh(victim, '').context.workloadOf(proxy)).toBeUndefined();

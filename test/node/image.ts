@@ -19,7 +19,6 @@ export interface Image extends ImageConfiguration {
   readonly otherImages?: readonly ImageConfiguration[];
 }
 
-/** A containerd and its namespaces. */
 export interface ContainerRuntime {
   readonly namespaces: NodeNamespaces;
   readonly socket: string;

@@ -22,7 +22,6 @@ const clusterKinds = [
   ...['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'],
 ];
 
-/** The resource of an object in a manifest. */
 export function resourceOfObject({ apiVersion = '', kind = '' }: KubernetesObject): ApiResource {
   const [version = '', group = ''] = apiVersion.split('/').reverse();
   const namespaced = !kind.startsWith('Cluster') && !clusterKinds.includes(kind);

@@ -32,7 +32,6 @@ export interface RandomRunResult {
   readonly findings: readonly string[];
 }
 
-/** Stops after this many findings. */
 const maxFindings = 10;
 const unsettled = { warms: false };
 

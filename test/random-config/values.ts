@@ -142,7 +142,6 @@ export function destinations(world: MeshVocabulary): object[] {
   }));
 }
 
-/** An object as a user writes it. */
 export interface WrittenObject {
   readonly apiVersion: string;
   readonly kind: string;

@@ -101,7 +101,6 @@ function service({ name, namespace, hasTcp, hasTargetNames }: App, index: number
   });
 }
 
-/** Addresses of the Pods of a service. */
 function endpointsOf({ name, namespace, versions, hasTcp }: App, index: number): MeshObject {
   const slice = meshObject('discovery.k8s.io/v1', 'EndpointSlice', namespace, `${name}-1`, {
     addressType: 'IPv4',

@@ -410,7 +410,7 @@ const peerAuthenticationRows = (field: string, ...rows: readonly Written[]): Res
 
 const selector = { matchLabels: { app: 'cart' } };
 
-/** For a sidecar that receives plaintext requests. */
+/** Rows for a sidecar that receives plaintext requests. */
 const peerRows: readonly RestrictionRow[] = [
   ...peerAuthenticationRows(
     'mtls',

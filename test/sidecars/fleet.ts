@@ -15,13 +15,13 @@ export interface FleetPlan extends Pick<SidecarOptions, 'resumes' | 'dialMs'> {
   readonly sidecars: number;
   /** Number of namespaces `ns-0`, `ns-1`, …; if 1 or absent, all sidecars are in `default`. */
   readonly namespaces?: number;
-  /** Istio versions that they report, assigned in turn by namespace; default: all report the same. */
+  /** Istio versions that the sidecars report, assigned in turn by namespace; default: all report the same. */
   readonly versions?: readonly string[];
   /** Namespace of gateways; if set, the sidecars are gateways. */
   readonly gatewaysOf?: string;
   /** First number; concurrent fleets have different numbers. Default 0. */
   readonly firstNumber?: number;
-  /** Whether each connects from a separate loopback address. */
+  /** Whether each sidecar connects from a separate loopback address. */
   readonly hasOwnAddresses?: boolean;
   /** Default: plaintext. */
   readonly tls?: ClientTls;
@@ -35,7 +35,6 @@ export interface FleetPlan extends Pick<SidecarOptions, 'resumes' | 'dialMs'> {
 
 /** Counts since the fleet was opened. */
 export interface FleetCounts {
-  /** Number of responses. */
   readonly responses: Readonly<Record<Kind, number>>;
   readonly resources: Readonly<Record<Kind, number>>;
   /** Bytes of the messages including gRPC's five-byte prefix. */

@@ -14,7 +14,6 @@ export interface SidecarIdentity {
   readonly drainMs?: number;
 }
 
-/** Address of a sidecar by its number. */
 export const addressOf = (number: number): string =>
   `10.${128 + Math.floor(number / 62_500)}.${Math.floor(number / 250) % 250}.${(number % 250) + 1}`;
 

@@ -25,7 +25,7 @@ describe('the fields of a message', () => {
     expect(textOf(new ProtobufFields(message), 4)).toBe('x');
   });
 
-  test('can be strings whose length takes several bytes', () => {
+  test('are read if they are strings whose length takes several bytes', () => {
     const text = 'x'.repeat(70_000);
     expect(textOf(new ProtobufFields(textField(5, text)), 5)).toBe(text);
   });

@@ -25,7 +25,7 @@ export interface DeltaRequest {
 }
 
 const none = Buffer.alloc(0);
-/** Field number in both messages. */
+/** Field number of the names in both messages. */
 const namesField = 3;
 const encodedLists = new WeakMap<readonly string[], Buffer>();
 

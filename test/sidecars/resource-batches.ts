@@ -122,7 +122,7 @@ export class ResourceBatches {
   }
 
   #factsOf(kind: Kind, resources: Buffer, fields: ProtobufFields): ResourceFacts {
-    // As a string, the bytes are a key that is read only once. They contain the type of the resource.
+    // The bytes as a string are the cache key. They contain the type of the resource.
     const key = resources.toString('latin1', fields.start, fields.end);
     const facts = this.#facts.get(key) ?? readResource(kind, fields.inner(), this.#delta, this.#contentOf);
     this.#facts.set(key, facts);
@@ -189,7 +189,7 @@ function endpointsOf(cluster: Buffer): string[] {
   return isEds ? [serviceName || name] : [];
 }
 
-/** Listener: filter_chains 3, default_filter_chain 25; there filters 3, there typed_config 4. */
+/** Field numbers: filter_chains 3 and default_filter_chain 25 of Listener, filters 3 of FilterChain, typed_config 4 of Filter. */
 function routesOf(listener: Buffer): string[] {
   const names = new Set<string>();
   const fields = new ProtobufFields(listener);
@@ -209,7 +209,7 @@ function noteRoute(filter: ProtobufFields, names: Set<string>): void {
     while (config.next()) {
       if (config.field === 1) typeUrl = config.text();
       else if (config.field === 2 && typeUrl.endsWith('.HttpConnectionManager')) {
-        // HttpConnectionManager: rds 3, there route_config_name 2.
+        // Field numbers: rds 3 of HttpConnectionManager, route_config_name 2 of Rds.
         const manager = config.inner();
         while (manager.next()) if (manager.field === 3) names.add(textOf(manager.inner(), 2));
       }

@@ -3,7 +3,6 @@ import { ProtobufFields } from './protobuf-fields.ts';
 
 export interface XdsResponse {
   readonly typeUrl: string;
-  /** Version of the response. */
   readonly version: string;
   readonly nonce: string;
   /** Adjacent records of the resources with their tags, as in the message. */

@@ -75,7 +75,6 @@ interface Watch {
   version: string;
   /** Nonce of the last response on this stream. */
   nonce: string;
-  /** Whether a request was sent on this stream. */
   isRequested: boolean;
   isReceived: boolean;
 }

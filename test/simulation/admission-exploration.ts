@@ -34,7 +34,7 @@ interface State extends AdmissionBounds {
   /** Clients that have a slot, including stalled ones. */
   readonly inProgress: number;
   readonly stalled: number;
-  /** As the chart has ordered. */
+  /** Number of slots that the chart has ordered. */
   readonly slots: number;
   /** The measuring effect; `undefined` while nothing is measured. */
   readonly load: AnyActorRef | undefined;

@@ -229,7 +229,7 @@ export class AdsWorld {
       ...(options.isRecorded !== false && {
         recorder: {
           ...recorder,
-          // As in the ADS server: its events have no sending actor.
+          // As in the ADS server, whose events have no sending actor.
           inspect: (event) => {
             this.inspections++;
             recorder.inspect(

@@ -34,7 +34,7 @@ type RequestName = 'stream' | 'list' | 'check' | 'ping' | 'hand';
 interface Request {
   readonly actor: AnyActorRef;
   readonly order?: SetOrder;
-  /** Outcome: a response, none, or a failure. */
+  /** `live` means a response, `dead` none, `unreachable` or `closed` a failure. */
   readonly way: 'live' | 'dead' | 'unreachable' | 'closed';
   /** The last version sent on an open watch. */
   readonly sent?: number;
@@ -63,7 +63,7 @@ const maxBurst = 10;
 const isPause = /\.(retryDelay|absentDelay|probePause|pingInterval|pingLimit|endLimit|answerLimit|shortWatch)$/;
 const refusals = [410, 429, 500, 401, 404] as const;
 
-/** Each draw is the same here and belongs to its backoff's failure, so it does not distinguish states. */
+/** All draws are equal in this world, so they do not distinguish states. */
 const withoutDraws = (name: string, value: unknown): unknown => (name === 'draw' ? undefined : value);
 
 export class ClusterExploration implements World {
@@ -200,7 +200,7 @@ export class ClusterExploration implements World {
     if (name === 'hand') return true;
     if (way !== 'live') return false;
     if (name === 'stream' && sent !== undefined) return sent < this.#state.version;
-    // A response that never ends does not begin either: a chart could not distinguish them.
+    // An endless response is not started: a chart could not distinguish it from a missing one.
     return !(name === 'stream' && order?.initial === true && this.#bounds.streams === 'endless');
   }
 

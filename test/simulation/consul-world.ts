@@ -58,7 +58,7 @@ const changes = new Set(['add', 'remove', 'remove-all', 'token', 'accept']);
 const faults = new Set(['lose', 'deny', 'kill', 'refuse']);
 /** Five minutes, one read every ten seconds. */
 const minRepeated = 30;
-/** Survey and read, twice; again after each change or fault. */
+/** A survey and a read, twice, and as many again after a change or fault. */
 const maxBurst = 8;
 const isPause = /\.(retryDelay|verifyInterval)$/;
 
@@ -113,7 +113,7 @@ export class ConsulWorld implements World {
       ]),
       ...this.#system.zone.firable().map((timer): [string, boolean] => [`tick:${timer}`, true]),
     ];
-    // No response is late in every run.
+    // A pending response may be late, but not forever.
     const isLate = (name: string): boolean => name.endsWith('.readLimit') && isUp;
     return names.flatMap(([name, isPossible]) => {
       const kind = name.split(':')[0]!;

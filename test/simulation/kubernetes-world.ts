@@ -107,7 +107,6 @@ export class KubernetesWorld {
     });
   }
 
-  /** Advances time and fires due timers. */
   async pass(ms: number): Promise<void> {
     const untilMs = this.clock.now() + ms;
     await this.#settle();

@@ -1,7 +1,7 @@
 /**
  * Random faults of candidates for one duty: requests and responses lost or late, an unavailable API server, processes that are paused and resumed
- * late, killed, stopped and restarted, an unknown client that writes to the Lease, clock drift. Everything is derived from one seed. Two never lead
- * at the same time; after the last fault, one does.
+ * late, killed, stopped and restarted, an unknown client that writes to the Lease, clock drift. Everything is derived from one seed. Two candidates
+ * never lead at the same time; after the last fault, one leads.
  */
 import { LeaderWorld, lease, type Replica, type ReplicaOptions } from './leader-world.ts';
 

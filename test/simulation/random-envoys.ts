@@ -106,7 +106,7 @@ export class EnvoyTimes {
     return probeOf(process) !== undefined && process.live && host.hasAdmin(process) && !process.exitRequested;
   }
 
-  /** Reports that a probe found it live. */
+  /** Reports that a probe found the process live. */
   see(process: SimulatedProcess): void {
     const probe = this.#options.probeOf(process);
     if (probe === undefined) return;

@@ -152,7 +152,7 @@ export class Ledger {
     }
   }
 
-  /** Restarted for a child that replaces a crashed one. */
+  /** Starts the deadline, or restarts it for a child that replaces a crashed one. */
   #armDeadline({ pid }: SimulatedProcess, ms: number): void {
     const { clock } = this.#options;
     clock.clearTimeout(this.#deadlines.get(pid) ?? 0);

@@ -41,7 +41,7 @@ export interface RandomRun {
   /** Envoys that were started. */
   readonly spawned: number;
   readonly exitCode: number | undefined;
-  /** The violations of the sinks, if the run has sinks. */
+  /** Numbers of lines and records, and of lost ones, if the run has sinks. */
   readonly sinks?: RandomSinks['figures'];
 }
 

@@ -22,7 +22,6 @@ export const settingsKinds = {
   'hotRestart off': { ...shipped, hotRestart: false },
 } satisfies Record<string, AgentSettings>;
 
-/** Selects one of the running processes. */
 export type ProcessSelection = 'newest' | 'oldest' | 'serving' | 'starting';
 
 /** A temporary fault. */
@@ -89,7 +88,7 @@ export type SinkFault = {
 export interface WatchStep {
   readonly kind: WatchFault;
   readonly forMs: number;
-  /** Step before which it begins; modulo the number of steps plus 1. */
+  /** As in {@link SinkFault}. */
   readonly beforeStep: number;
 }
 

@@ -81,7 +81,6 @@ export class RandomSinks {
     });
   }
 
-  /** For the recorder. */
   readonly traceSink: TraceSink = {
     write: (line) => {
       if ('seq' in line) this.#records++;

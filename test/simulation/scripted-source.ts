@@ -60,7 +60,7 @@ export class ScriptedSource implements ResourceSource {
   version = 0;
   /** Nodes that are open. */
   readonly nodes: NodeIdentity[] = [];
-  /** What nodes watched when notified of a change. */
+  /** The types that a node watched, for each change of which it was notified. */
   readonly generated: (readonly string[])[] = [];
   /** Why nodes are rejected. */
   refuses: string | undefined;
@@ -115,7 +115,6 @@ export class ScriptedSource implements ResourceSource {
     this.types.set(typeUrl, resources);
   }
 
-  /** Returns a change of these types. */
   change(...typeUrls: string[]): ResourceChange {
     return { version: `${this.version}`, forced: typeUrls.length === 0, configs: new Set(typeUrls) };
   }

@@ -103,7 +103,7 @@ export class SimulatedApiServer implements ApiServer {
   }[] = [];
   readonly pings: number[] = [];
   connections = 0;
-  /** It responds that it does not know the kinds of other groups, as it does while starting. */
+  /** The server responds that it does not know the kinds of other groups, as it does while starting. */
   forgetsKinds = false;
   readonly #clock: VirtualClock;
   readonly #eras: Era[] = [{ history: [], states: new Map() }];
@@ -296,7 +296,7 @@ export class SimulatedApiServer implements ApiServer {
           watch.sent = this.#version;
         } else {
           const from = Number(options.resourceVersion);
-          // Only versions after it are needed.
+          // A watch needs only the versions after `from`.
           if (from + 1 < this.#compacted) return this.#endWithError(runningCall, resolve, expired);
           // A watch from a future version is silent until the server reaches that version.
           watch.sent = from;

@@ -1,8 +1,9 @@
 /**
  * An agent that is replaced, with all participants: the launcher's chart, and for each agent the real charts of the agent, the predecessor and the
- * successor, with scripted effects and a supervisor that adopts and ends. Between them are the kernel's objects (processes, the base IDs' sockets, a
- * connection) and the record. The choices of the explorer: orders (`replace`, `end`), faults (`kill:2`, `hang:2`, `full`), news of the supervisor
- * (`learn:1`), and which actor is faster (`boot:2`, `hear:1`, `claim:2`). All share one clock, so that the time without a deciding agent is known.
+ * successor, with scripted effects and a supervisor that adopts running Envoys. Between them are the kernel's objects (processes, the base IDs'
+ * sockets, a connection) and the record. The choices of the explorer: orders (`replace`, `end`), faults (`kill:2`, `hang:2`, `full`), news of the
+ * supervisor (`learn:1`), and which actor is faster (`boot:2`, `hear:1`, `claim:2`). All share one clock, so that the time without a deciding agent
+ * is known.
  */
 import { type AnyActorRef, type AnyEventObject, assign, sendParent, setup } from 'xstate';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
@@ -70,7 +71,7 @@ interface Process {
   /** Whether its exit code reports an order that it has received but not executed. */
   readonly leaves: boolean;
   readonly root: AnyActorRef | undefined;
-  /** Whether it must end because of an order from before it could receive one. */
+  /** Whether it must end because of an order from before it could receive orders. */
   readonly endIsDue: boolean;
   /** Pending effects, by name. */
   readonly calls: ReadonlyMap<string, AnyActorRef>;
@@ -586,7 +587,7 @@ export class SuccessionWorld implements World {
     }
   }
 
-  /** A successor claims the base IDs in the record; an agent that follows it may find that a newer agent was faster. */
+  /** A successor requires a record; any other agent may find that another one has the base IDs. */
   #claim(number: number, call: AnyActorRef): void {
     const { holder, record } = this.#state;
     const { succeeds } = this.#process(number);

@@ -40,11 +40,11 @@ export class WarmingEnvoy {
   readonly endpoints = new Map<string, string>();
   readonly withoutEndpoints = new Set<string>();
   route: string | undefined;
-  /** Unacknowledged CDS responses, because a cluster is warming, with the reason if rejected; in state of the world, the newest response. */
+  /** CDS responses that are not acknowledged because a cluster is warming, with the reason if rejected; in state of the world, only the newest. */
   #unacknowledged: { readonly seen: Seen; readonly message: string | undefined }[] = [];
   /** Requests that were not delivered yet. */
   outbox: EnvoyRequest[] = [];
-  /** Whether it has requested no clusters on this stream, because some are warming. */
+  /** Whether Envoy has requested no clusters on this stream, because some are warming. */
   isPaused = false;
   /** Time at which the route last named a cluster. */
   readonly lastNamed = new Map<string, number>();
@@ -187,7 +187,7 @@ export class WarmingEnvoy {
 
   #removeCluster(name: string): void {
     if (!this.clusters.has(name)) return;
-    // Requests to a cluster that was given up before it was usable or had endpoints fail with it and without it.
+    // If a cluster was given up before it was usable or had endpoints, requests to it fail whether or not it is removed.
     const hasEndpoints = !this.#awaitsAssignment(name) || this.endpoints.has(name);
     const isUsable = hasEndpoints && this.clusters.get(name)?.isUsable === true;
     const isNamed = isUsable && this.routedCluster === name;

@@ -44,7 +44,7 @@ interface State extends SourceBounds {
   readonly written: Objects<Version>;
   /** The newest valid version of each object that exists. */
   readonly expected: Objects<number>;
-  /** The contents of the server's caches. */
+  /** Whether the server runs, and the contents of its caches. */
   readonly isUp: boolean;
   readonly cached: readonly Name[];
   /** The stream's effect; undefined without a stream. */

@@ -40,7 +40,6 @@ const options = new Command('soak')
 
 process.exitCode = options.path === undefined ? await soak(options) : repeat(options.seed, options.path);
 
-/** Repeats one schedule. */
 function repeat(seed: number, path: string): number {
   const { finding } = search({ seed, path, runs: batchSize });
   if (finding === undefined) {

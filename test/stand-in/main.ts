@@ -44,7 +44,7 @@ class StandIn {
     this.#handleSignals(beginning.ignores ?? []);
     if (beginning.exit !== undefined) return exitWithMessage(beginning.exit.code, beginning.exit.lastWords);
     const { mode, configFile, configYaml } = this.#flags;
-    // Such a validation has no admin interface.
+    // A validation of a configuration on the command line needs no admin interface.
     if (mode === 'validate' && configFile === '' && configYaml !== '') return exitWithMessage(0, `configuration '' OK`);
     const address = adminAddressOf(configFile);
     if (mode === 'validate') return exitWithMessage(0, `configuration '${configFile}' OK`);
@@ -203,7 +203,7 @@ async function flood(lines: number): Promise<void> {
 try {
   const flags = parseFlags(process.argv.slice(2));
   if (flags === 'version') process.stdout.write('envoy  version: stand-in\n');
-  // Envoy prints it on standard error.
+  // Envoy prints this version on standard error.
   else if (flags === 'hot restart version') process.stderr.write(`${hotRestartVersion}\n`);
   else await new StandIn(flags).run();
 } catch (error) {

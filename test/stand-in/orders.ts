@@ -18,7 +18,6 @@ export interface Beginning {
   readonly live?: 'at once' | 'on order';
   /** Exits immediately, as with an invalid configuration. */
   readonly exit?: { readonly code: number; readonly lastWords: string };
-  /** Ignored signals. */
   readonly ignores?: readonly ('SIGTERM' | 'SIGINT')[];
   /** Whether it never opens its admin interface. */
   readonly noAdmin?: boolean;
@@ -38,7 +37,7 @@ export type Order =
   | { readonly order: 'admin'; readonly behaviour: 'holds' | 'fails' | 'answers' }
   /** The admin interface responds to every request with these bytes (base64), HTTP or not. */
   | { readonly order: 'garble admin'; readonly bytes: string }
-  /** Requests in flight in its statistics. */
+  /** Number of requests in flight in the statistics. */
   | { readonly order: 'requests'; readonly active: number }
   /** Sets the flag in shared memory that makes it reject every child (fact 1). */
   | { readonly order: 'refuse children' };

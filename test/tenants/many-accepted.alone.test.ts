@@ -11,7 +11,7 @@ import { slowness } from '../harness/slowness.ts';
 import { AttackedMesh } from './attacked-mesh.ts';
 import { manyAccepted } from './many-accepted.ts';
 
-/** Most of the work is reading objects, which alternates between namespaces. The other kinds are measured only. */
+/** For these kinds, most of the work is reading objects, which alternates between namespaces. Other kinds are only measured. */
 const readInTurns: readonly KindName[] = ['EnvoyFilter'];
 /**
  * CPU time until the push arrives, relative to the processing of all objects of the tenant. Without alternation it was

@@ -2,7 +2,6 @@
 import type { TxtDocumentNode, TxtParagraphNode } from '@textlint/ast-node-types';
 import { parseAst } from 'vitest/node';
 
-/** A text with its offsets in the file. */
 export interface SourceText {
   readonly start: number;
   readonly end: number;

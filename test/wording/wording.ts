@@ -38,7 +38,7 @@ export function wordingRules(): readonly WordingRule[] {
 
 const checkedPaths =
   /^(README|CHANGELOG|SECURITY|CONTRIBUTING)\.md$|^docs\/[^/]+\.md$|^deploy\/.*\.(md|yaml|txt)$|^(src|visualize)\/.*\.tsx?$/;
-/** Generated from protobuf, not shown, or a table of old names. */
+/** Files that are generated from protobuf, have no text for users, or list old names. */
 const excludedPaths =
   /^src\/gen\/|^src\/debugger\/trace\/versions\/names-of-version-|\.test\.tsx?$|\.d\.ts$|^deploy\/chart\/templates\/.*\.yaml$/;
 

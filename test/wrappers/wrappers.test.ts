@@ -104,7 +104,7 @@ describe.each(programs)('wrapper that runs as %s', (program) => {
     expect(output).not.toContain('Debugger listening');
   });
 
-  test('NODE_OPTIONS can enable the inspector', () => {
+  test('NODE_OPTIONS enables the inspector', () => {
     const root = packageIn(join(emptyFolder(), 'chartpilot'));
     const tools = join(emptyFolder(), 'tools');
     nodeIn(tools, 'in PATH');

@@ -79,7 +79,7 @@ test('the page contains only the rows around the current position if a browser c
   expect(firstBodyRow(rows, 10, 0)).toBe(0);
   const middle = firstBodyRow(rows, 1.5 * maxBodyRows, 0);
   expect(middle).toBe(maxBodyRows);
-  // Neither another row of the same part nor a missing place changes it.
+  // The first row stays for another row of the same part, and without a current row.
   expect(firstBodyRow(rows, 2 * maxBodyRows - 1, middle)).toBe(middle);
   expect(firstBodyRow(rows, -1, middle)).toBe(middle);
   expect(firstBodyRow(rows, rows - 1, middle)).toBe(2 * maxBodyRows);

@@ -61,7 +61,7 @@ test('the filter by actor keeps records of the selected actor and its effects', 
   expect(rowTexts(rows)).toEqual(['event a→b', 'event b/process→b']);
 });
 
-test('internal events of XState can be hidden, but not the failure of an actor', () => {
+test('a filter hides internal events of XState, but not the failure of an actor', () => {
   const rows = rowsOf(
     [
       { kind: 'event', from: 'a/x', to: 'a', event: { type: 'xstate.done.actor.x' } },
@@ -72,7 +72,7 @@ test('internal events of XState can be hidden, but not the failure of an actor',
   expect(rows.length).toBe(1);
 });
 
-test('rows of state changes and effects can be hidden', () => {
+test('a filter hides rows of state changes and effects', () => {
   const rows = rowsOf(
     [
       { kind: 'transition', actor: 'a', from: '', to: 'on', on: 'xstate.init' },
@@ -267,7 +267,7 @@ test('families without a separate column share the last one, while the selected 
   expect(list.slice(1, 4).map(({ family }) => family)).toEqual(['xaa', 'xba', 'xca']);
   expect(list.at(-2)!.family).toBe(name(599));
   expect(titleOf(list.at(-1)!, 600)).toBe(`${601 - (maxColumns - 1)} others`);
-  // Rows of the shared column are drawn there.
+  // Actors without their own column are drawn in the shared one.
   expect(of(rows.index.entry(400).to)).toBe(maxColumns - 1);
   const all = columnsOf([...rows.lifelines].slice(0, maxColumns), new Map(), { foldEffects: true });
   expect(all.list.map(({ isRest }) => isRest)).toEqual(Array.from({ length: maxColumns }, () => undefined));

@@ -267,7 +267,7 @@ test('limits the size of a metrics page', () => {
   const testMetrics = new Given({ limits: { maxPageBytes } });
   for (let code = 100; code < 600; code++) testMetrics.take('destination', { ...fromClient, code });
   expect(testMetrics.foldings.some(({ reason }) => reason === 'page size')).toBe(true);
-  // Overflow series and the agent's own metrics are not included in the limit: a few dozen lines.
+  // The limit excludes overflow series and the agent's own metrics, a few dozen lines.
   expect(Buffer.byteLength(testMetrics.text)).toBeLessThan(maxPageBytes * 2);
   const total = testMetrics.samples('istio_requests_total').reduce((sum, [, value]) => sum + value, 0);
   expect(total).toBe(500);

@@ -12,7 +12,7 @@ import { liveProbe, type ProbeEnvironment } from './live-probe.ts';
 
 /** A simulated admin interface. */
 interface Admin {
-  /** Number of requests for its state. */
+  /** Number of requests for the server state. */
   requests: number;
   ready: { status: number; body: string };
   epoch: number;
@@ -99,7 +99,7 @@ test('reports a live epoch once', async () => {
   expect(events).toHaveLength(1);
 });
 
-test('bounds when the epoch became live by its start and its last response that was not LIVE', async () => {
+test('reports for how long the epoch can have been live: since its start or its last response that was not LIVE', async () => {
   const { port, admin } = await adminServer();
   const { next } = probing(port, 0, { startedAtMs: hostMs() - 5_000 });
   expect((await next('probe.passed')).unseenMs).toBeGreaterThanOrEqual(5_000);
@@ -282,7 +282,7 @@ test.each([
   ['of an unknown layout', [undefined]],
   ['that was never set', [false]],
   ['that is still set', [false, true]],
-] as const)('does not report a busy child as live if the flag is one %s', async (_, marks) => {
+] as const)('does not report a busy child as live because of a flag %s', async (_, marks) => {
   const remainingMarks = [...marks];
   const isMarkedInitializing = () => (remainingMarks.length > 1 ? remainingMarks.shift() : remainingMarks[0]);
   const { requestProbe, events } = probing(await silentAdmin(), 1, { isMarkedInitializing });

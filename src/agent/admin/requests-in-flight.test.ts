@@ -23,7 +23,7 @@ const listeners = (figures: Readonly<Record<string, number>>): string =>
     Object.fromEntries(Object.entries(figures).map(([at, count]) => [`listener.${at}.downstream_cx_active`, count])),
   );
 
-/** A probe connection and two connections of the agent, which each sample contains. */
+/** Connections that each sample contains: one of a probe, two of the agent, and internal ones. */
 const internal = listeners({ '0.0.0.0_15021': 1, admin: 2, 'admin.main_thread': 2, envoy_internal_inner_1: 4 });
 
 const sample = {

@@ -19,7 +19,7 @@ let finishSlowTask: (() => void) | undefined;
 beforeEach(() => {
   finishSlowTask = undefined;
 });
-/** Longer than on a slow disk or a busy host. */
+/** Takes longer than on a slow disk or a busy host. */
 const runSlowTask = (): Promise<void> =>
   new Promise((resolve) => {
     finishSlowTask = resolve;
@@ -71,7 +71,7 @@ function createAgent(slowly: 'the stored files' | 'the ports' | 'nothing') {
   };
 }
 
-/** As in the agent, starts the hand-over when requested. */
+/** Starts the hand-over when requested, as the agent does. */
 function startMachine(machine: AnyActorLogic) {
   const events: string[] = [];
   const parent = setup({ actors: { machine } }).createMachine({

@@ -1,5 +1,3 @@
-/** Patches of the bootstrap by the control plane. */
-
 import { once } from 'node:events';
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
@@ -34,7 +32,6 @@ const generatedBootstrap = {
 
 type Responder = (stream: ServerHttp2Stream, request: DiscoveryRequest) => void;
 
-/** Starts a control plane. */
 async function startControlPlane(respond: Responder) {
   const requests: DiscoveryRequest[] = [];
   const sessions = new Set<ServerHttp2Session>();

@@ -192,7 +192,7 @@ test('omits a default runtime flag if its value is set to empty', () => {
 test('uses the same admin port everywhere, also for the spare base ID', () => {
   const bootstrap = build(facts({}, { proxyAdminPort: 15_005 }));
   const occurrences = JSON.stringify(bootstrap).match(/15005/g);
-  // Admin interface, statistics cluster, and node metadata.
+  // The port is in the admin interface, the statistics cluster and the node metadata.
   expect(occurrences).toHaveLength(3);
   expect(JSON.stringify(bootstrap)).not.toContain('15000');
 });

@@ -62,7 +62,7 @@ describe('statistics of the bootstrap (agent §5.3)', () => {
     expect(patterns()).toEqual([
       { prefix: 'reporter=' },
       ...['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm'].map((prefix) => ({ prefix })),
-      // For the agent: explains why Envoy waits, and shows dropped access log entries.
+      // The agent uses these to explain why Envoy waits and to report dropped access log entries.
       { prefix: 'control_plane' },
       { prefix: 'access_logs.grpc_access_log' },
       ...['rbac.allowed', 'rbac.denied', 'shadow_allowed', 'shadow_denied'].map((suffix) => ({ suffix })),

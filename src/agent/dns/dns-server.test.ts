@@ -96,7 +96,7 @@ async function start({
   };
 }
 
-/** A port that is free for UDP may be in use for TCP. */
+/** Retries, because a port that is free for UDP may be in use for TCP. */
 async function openServer(server: DnsServer): Promise<number> {
   for (let tries = 1; ; tries++) {
     try {
@@ -453,7 +453,7 @@ describe('hostile DNS clients (agent §9)', () => {
       expect(isResponseTo(cutMessage, 1, { message: seed, questionEnd: 48 } as DnsQuery)).toBeTypeOf('boolean');
     }
     for (const kind of ['query', 'failed', 'drop']) expect(kinds.get(kind), kind).toBeGreaterThan(rounds / 100);
-    // The same over a socket, which still responds afterwards.
+    // The same over a socket. The server must still respond afterwards.
     const { sendQuery, port } = await start();
     const client = createSocket('udp4');
     for (let round = 0; round < 2_000; round++) {

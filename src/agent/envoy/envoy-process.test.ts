@@ -52,7 +52,7 @@ async function run(
     scratch?: readonly ScratchParent[];
     /** Folder of an Envoy that outlives its agent. */
     heldIn?: string;
-    /** The Envoy whose child this one is. */
+    /** The parent of this Envoy in a hot restart. */
     parent?: Running;
     bootstrap?: (folder: string, adminPort: number) => string;
   } = {},
@@ -258,7 +258,7 @@ describe('killed child epoch', () => {
   });
 
   test('has not taken over if it had not attached', async () => {
-    // Envoy attaches within milliseconds; this program never does, however late the signal arrives.
+    // Envoy attaches to its parent within milliseconds; this program never attaches, however late the signal arrives.
     const notYet = ['/bin/sh', '-c', 'exec sleep 30'];
     const exit = await endOfChild({ guard: notYet }, async () => {});
     expect(exit).toMatchObject({ signal: 'SIGKILL' });

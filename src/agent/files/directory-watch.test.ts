@@ -50,7 +50,7 @@ function startWatch(
   return { paths, facts, failures, stop: () => void actor.stop() };
 }
 
-/** Also waits until the content is known. */
+/** Starts the watch and waits until it has reported the content. */
 async function watching(
   directory: string,
   effect = watchDirectory({ identityMs: 50 }),
@@ -67,7 +67,7 @@ async function watching(
       paths.length = 0;
       change();
       await eventually('it is told', () => paths.length > 0, { everyMs: 10 });
-      // Ends the burst of changes.
+      // Waits until the burst of changes ends.
       await sleep(150);
       return paths[0]!;
     },

@@ -101,7 +101,7 @@ test('replaces a stale socket, but not a socket in use or another kind of file',
   await once(server, 'listening');
   await expect(serve()).rejects.toThrow(codedError('PORT_IN_USE', { path: socketPath() }));
   server.close();
-  // As left by a killed process.
+  // Simulates a killed process.
   await leaveSocketBehind(socketPath());
   await serve();
   await openConnection();

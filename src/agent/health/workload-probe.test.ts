@@ -104,8 +104,8 @@ describe('command of a workload probe', () => {
   });
 });
 
-describe('readiness of workload and Envoy', () => {
-  it('is unhealthy if Envoy is not ready and there is no probe', async () => {
+describe('a workload with an Envoy', () => {
+  it('is unhealthy and not probed if Envoy is not ready', async () => {
     let requests = 0;
     const port = await servedHttp((_, response) => void response.writeHead(200).end(String(requests++)));
     const statusPort = await servedHttp(({ url }, response) => {
@@ -116,7 +116,7 @@ describe('readiness of workload and Envoy', () => {
     expect(requests).toBe(0);
   });
 
-  it("is the result of the workload's probe if Envoy is ready", async () => {
+  it('has the health of its own probe if Envoy is ready', async () => {
     const statusPort = await servedHttp((_, response) => void response.writeHead(200).end());
     const port = await servedHttp((_, response) => void response.writeHead(500).end());
     expect(await runProbe({ httpGet: { port } }, { statusPort })).toBe('response status 500');

@@ -20,10 +20,10 @@ function resolved(sources: Partial<OptionSources> = {}): ProxyOptions {
   return resolveProxyOptions({ role: 'sidecar', flags: {}, env: {}, directory: folder(), ...sources });
 }
 
-describe('precedence of proxy options (agent §1.5)', () => {
+describe('resolution of proxy options (agent §1.5)', () => {
   const mesh = (body: string): string => folder({ 'etc/istio/config/mesh': body });
 
-  test('has defaults and requires no file if there are no sources', () => {
+  test('uses defaults and requires no file if there are no sources', () => {
     expect(resolved().config).toMatchObject({
       discoveryAddress: 'istiod.istio-system.svc:15012',
       drainDurationMs: 45_000,
@@ -32,7 +32,7 @@ describe('precedence of proxy options (agent §1.5)', () => {
     });
   });
 
-  test('is mesh file, PROXY_CONFIG, annotation, flags, single annotations, from lowest to highest', () => {
+  test('prefers single annotations to flags, flags to the annotation, the annotation to PROXY_CONFIG, and PROXY_CONFIG to the mesh file', () => {
     const meshBody = 'defaultConfig:\n  drainDuration: 1s\n  configPath: mesh\n  statusPort: 1\n  proxyAdminPort: 1\n';
     const annotations = [
       'proxy.istio.io/config="configPath: annotation\\nstatusPort: 3\\nproxyAdminPort: 3"',
@@ -66,7 +66,7 @@ describe('precedence of proxy options (agent §1.5)', () => {
     expect(resolved({ flags: { concurrency: '2' }, directory }).concurrency).toBe(2);
   });
 
-  test('has a configured binary path only if a source sets it', () => {
+  test('sets a binary path only if a source configures it', () => {
     expect(resolved().binaryPath).toBeUndefined();
     expect(resolved({ flags: { binaryPath: '/opt/envoy' } }).binaryPath).toBe('/opt/envoy');
   });

@@ -364,12 +364,12 @@ test('limits the number of streams per client', async () => {
       isRefused ||= response.includes('RESOURCE_EXHAUSTED: too many calls per second');
     }
   };
-  // A slow machine makes fewer calls than the limit permits, unless many are in progress at a time.
+  // Fifty calls run concurrently, because sequential calls of a slow machine would not reach the limit.
   await Promise.all(Array.from({ length: 50 }, callUntilRefused));
   expect(isRefused).toBe(true);
 });
 
-test('does not implement other methods', async () => {
+test('implements no SDS method except StreamSecrets', async () => {
   await start();
   for (const method of ['DeltaSecrets', 'FetchSecrets']) {
     const one = await client(`/envoy.service.secret.v3.SecretDiscoveryService/${method}`);
@@ -424,7 +424,7 @@ test('trusts roots of the control plane in addition to mounted roots, and report
   expect(secrets.events('trust-bundle.served')).toEqual([]);
   envoy.acknowledge(bothRoots, 'ROOTCA');
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 0);
-  // The same set in another order is not sent again, and reported immediately.
+  // The same set in another order is not sent again, but is reported immediately.
   secrets.sendRoots('two', [authority.certificate, other.certificate]);
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 1);
   expect(secrets.events('trust-bundle.served').map(({ hash }) => hash)).toEqual(['one', 'two']);
@@ -458,7 +458,7 @@ test('writes served secrets atomically to files that only the current user can r
 test('writes files of OUTPUT_CERTS as soon as the directory is writable, without a new certificate', async () => {
   const { certificate } = issue();
   write('certs/root-cert.pem', authority.certificate);
-  // A file at the path of the directory.
+  // Creates a file at the path of the directory.
   write('out', '');
   const secrets = await start({}, join(directory, 'out'));
   await eventually('a write has failed', () => secrets.events('output.failed').length > 0);

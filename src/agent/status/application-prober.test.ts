@@ -50,7 +50,7 @@ async function prober(probe: object, transport: Partial<ProbeTransport> = {}) {
     applications.serve(path, applications.probe(path)!, request, response),
   );
   const port = await listening(server);
-  /** From another client address. */
+  /** Sends a request from this client address. */
   const sendFrom = async (localAddress: string): Promise<number> => {
     const outgoing = get({ host: '127.0.0.1', port, path, localAddress, agent: false });
     const [response] = (await once(outgoing, 'response')) as [IncomingMessage];

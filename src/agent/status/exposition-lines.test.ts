@@ -117,7 +117,7 @@ test('processes any line of 64 KiB in less than 50 ms', () => {
     fragment.repeat(length / fragment.length),
     `a{${fragment.repeat(length / fragment.length)}`,
   ]);
-  // A long number in each position of a number.
+  // Lines with a long number in each position that contains one.
   const digits = '1'.repeat(length / 2);
   for (const prefix of ['a ', 'a 1 ', 'a 1 # {} ', `a 1 # {} ${digits} `, 'a 1.', 'a 1e', 'a 1 1 # {} 1.']) {
     lines.push(`${prefix}${digits}`, `${prefix}${digits}x`, `${prefix}${digits}.${digits}x`);

@@ -211,7 +211,7 @@ test.each([
     };
     failing('n1', 1, ['shop.a']);
     expect(rules()).toMatchObject({ action: 0, policies: {} });
-    // Neither replacement filter is a previous version of the plugin.
+    // Neither replacement filter counts as a previous version of the plugin.
     failing('n2', 2, ['shop.a'], true);
     expect(rules()).toBeUndefined();
     failing('n3', 3, ['shop.a']);
@@ -284,7 +284,7 @@ test('accepts a response only after its last missing module is fetched', () => {
   expect(responses.refusalOf('n1')).toMatch(/a is missing; .*b is missing/);
   responses.settle(1, { file: '/modules/a.wasm' });
   expect(responses.refusalOf('n1')).toMatch(/^extension shop.b: .*b is missing$/);
-  // Before Envoy has acknowledged any of the response.
+  // Envoy has acknowledged no part of the response yet.
   responses.settle(2, { file: '/modules/b.wasm' });
   expect(forwarded.map(({ names }) => names)).toEqual([[], ['shop.a'], ['shop.b']]);
   expect(responses.refusalOf('n1')).toBeUndefined();

@@ -67,7 +67,7 @@ test('removes unused modules by age, then the least recently used by size, but n
   const lookup = (name: string) => cache.lookup({ url: name, sha256: '' });
   await store('a');
   await store('b');
-  // Envoy may be about to read both.
+  // Envoy may be about to read both modules, so neither is evicted.
   await expect(store('c')).rejects.toThrow('in use exceed the limit of 250 bytes');
   now += 120_000;
   await lookup('a');

@@ -77,7 +77,6 @@ async function controlPlane(
   return { address: `127.0.0.1:${(server.address() as AddressInfo).port}`, calls, sessions };
 }
 
-/** Echoes each message. */
 const echo = (call: ServerCall): void => {
   call.stream.on('data', (chunk: Buffer) => {
     if (!call.write(chunk)) {
@@ -110,12 +109,12 @@ function countReceived(one: Envoy): Envoy {
   return one;
 }
 
-/** A response with a type; the echo makes it a request too, where field 4 has the same type. */
+/** A message with this type URL, which is in field 4 of both requests and responses. */
 const message = (typeUrl: string, padding = 0): Buffer => {
   const request = create(DeltaDiscoveryRequestSchema, { typeUrl, resourceNamesSubscribe: ['x'.repeat(padding)] });
   return Buffer.from(toBinary(DeltaDiscoveryRequestSchema, request));
 };
-/** Valid both as a request and as a response. */
+/** A message of this size that is valid as a request and as a response. */
 const messageOfSize = (size: number): Buffer => {
   const text = (field: number, value: Buffer): Buffer => {
     const head = [(field << 3) | 2];

@@ -99,7 +99,7 @@ test('pilot-agent bootstrap reports all errors with file, line and field, and wr
   }
 });
 
-/** Stores its configuration and exits. */
+/** An Envoy that stores its configuration file and exits. */
 const envoyThatKeepsItsFile = `#!/bin/sh
 case "$*" in *--hot-restart-version*) echo 11.104; exit 0;; esac
 while [ $# -gt 0 ]; do [ "$1" = -c ] && cp "$2" "$KEEP"; shift; done

@@ -38,35 +38,35 @@ async function runRequest(...args: string[]): Promise<{ printed: string; seen: s
   return { printed: printedText, seen: seenRequests };
 }
 
-test('request sends a body, accepts a path without a leading slash, and prints the response body (agent §11)', async () => {
+test('the request command sends a body, accepts a path without a leading slash, and prints the response body (agent §11)', async () => {
   expect(await runRequest('post', 'logging', 'level=debug')).toEqual({
     printed: 'fine',
     seen: ['POST /logging level=debug'],
   });
 });
 
-test('request follows a redirect, and prints a 404 response (agent §11)', async () => {
+test('the request command follows a redirect, and prints a 404 response (agent §11)', async () => {
   expect((await runRequest('GET', '/moved')).seen).toEqual(['GET /moved ', 'GET /there ']);
   expect((await runRequest('GET', '/missing')).printed).toBe('no such path');
 });
 
-test('request reports other failure statuses as errors with the response (agent §11)', async () => {
+test('the request command reports other failure statuses as errors with the response (agent §11)', async () => {
   await expect(runRequest('GET', '/broken')).rejects.toThrow(/request failed: GET .*\/broken: status 500 out of order/);
 });
 
-test('request rejects a forbidden port before sending anything (agent §11)', async () => {
+test('the request command rejects a forbidden port before sending anything (agent §11)', async () => {
   await expect(runRequest('GET', '/', '--debug-port', '22')).rejects.toThrow(
     codedError('FLAG_INVALID', { code: 'FIELD_VALUE_UNKNOWN', path: '--debug-port', got: '"22"' }),
   );
 });
 
-test('request rejects a body that cannot be sent before sending anything, with this reason (agent §11)', async () => {
+test('the request command rejects a body that cannot be sent before sending anything, with this reason (agent §11)', async () => {
   await expect(runRequest('get', '/', 'body')).rejects.toThrow(
     codedError('FLAG_INVALID', { code: 'FIELD_NOT_ALLOWED', path: '[body]' }),
   );
 });
 
-test('request reports an unused port as an error with this reason (agent §11)', async () => {
+test('the request command reports an unused port as an error with this reason (agent §11)', async () => {
   const port = await freePort();
   const target = { target: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [], example: '', failed: 1 };
   const result = requestCommand(target, () => {}).parseAsync(['GET', '/'], { from: 'user' });
@@ -74,7 +74,7 @@ test('request reports an unused port as an error with this reason (agent §11)',
 });
 
 /** Issue 33, item 2: pages of the status port that need the debugger's token. */
-test("request sends the debugger's token with method and body to a page that needs it", async () => {
+test("the request command sends the debugger's token with method and body to a page that needs it", async () => {
   const temporary = mkdtempSync(join(tmpdir(), 'request-'));
   vi.stubEnv('TMPDIR', temporary);
   onTestFinished(() => {

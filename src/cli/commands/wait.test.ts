@@ -21,7 +21,7 @@ async function runWait(...args: string[]): Promise<string[]> {
   return printedLines;
 }
 
-test('wait sends the first request after one period, and repeats it until the response is 200 (agent §11)', async () => {
+test('the wait command sends the first request after one period, and repeats it until the response is 200 (agent §11)', async () => {
   let requestCount = 0;
   let first = 0;
   const startMs = performance.now();
@@ -34,7 +34,7 @@ test('wait sends the first request after one period, and repeats it until the re
   expect(first).toBeGreaterThan(45);
 });
 
-test('wait reports the last error when the timeout has expired (agent §11)', async () => {
+test('the wait command reports the last error when the timeout has expired (agent §11)', async () => {
   const url = await serve((_, response) => response.writeHead(503).end());
   await expect(runWait('--url', url, '--timeoutSeconds', '1', '--periodMillis', '100')).rejects.toThrow(
     codedError('REQUEST_FAILED', { path: url, expected: 'HTTP status code 200', got: 'HTTP status code 503' }),
@@ -50,7 +50,7 @@ test('wait reports the last error when the timeout has expired (agent §11)', as
   );
 });
 
-test('wait fails without a request if the timeout is 0 (agent §11)', async () => {
+test('the wait command fails without a request if the timeout is 0 (agent §11)', async () => {
   let requestCount = 0;
   const url = await serve((_, response) => {
     requestCount++;
@@ -62,7 +62,7 @@ test('wait fails without a request if the timeout is 0 (agent §11)', async () =
   expect(requestCount).toBe(0);
 });
 
-test('wait reports invalid values (agent §11)', async () => {
+test('the wait command reports invalid values (agent §11)', async () => {
   await expect(runWait('--timeoutSeconds', 'soon')).rejects.toThrow(
     codedError('FLAG_INVALID', { path: '--timeoutSeconds', got: '"soon"' }),
   );

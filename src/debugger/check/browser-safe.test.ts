@@ -1,4 +1,4 @@
-/** The page checks and explains traces in the browser with this code. */
+/** The page checks and explains traces in the browser, so these modules must not depend on Node. */
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { expect, test } from 'vitest';

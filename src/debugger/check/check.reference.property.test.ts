@@ -114,7 +114,6 @@ class Reference {
     return this.#live.length;
   }
 
-  /** @returns the kind of deviation, if any */
   take(message: { from: string; to: string; type: string }): 'out-of-order' | 'unexpected' | undefined {
     let isTaken = false;
     let interrupted = false;

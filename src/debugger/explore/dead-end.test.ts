@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { explore, findShortest, goalIsReached } from './explorer.ts';
 import type { World, WorldChoice } from './world.ts';
 
-/** `start` waits for a letter, which may never arrive, and gives up after two requests. */
+/** Choices of each state by name, with the next state. */
 type Edges = Readonly<Record<string, Readonly<Record<string, { to: string } & Partial<Omit<WorldChoice, 'name'>>>>>>;
 
 function worldOf(edges: Edges, goalStates: readonly string[] | undefined): World {

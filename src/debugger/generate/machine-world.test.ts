@@ -39,7 +39,7 @@ const explorationOf = (samples: Samples) => findShortest(() => exploreMachine(lo
 
 test('the exploration of a machine visits every configuration', () => {
   const { outcome, states, edges } = explorationOf({ events });
-  // Five counter values while it is locked, one state while it is open.
+  // The lock has five counter values while locked, and one state while open.
   expect({ outcome, states, edges }).toEqual({ outcome: 'complete', states: 6, edges: 12 });
 });
 

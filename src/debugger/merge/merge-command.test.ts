@@ -50,7 +50,7 @@ test('chartpilot trace --merge rejects invalid arguments and does not overwrite 
     fields: { path: link, got: 'the run of one' },
   });
   await mergeInto(all, [one, two], output);
-  // The same mode as the input traces.
+  // The merged trace has the mode of the input traces.
   expect(statSync(all).mode & 0o777).toBe(0o600);
   await expect(mergeInto(join(folder, 'more.trace'), [all, one], output)).rejects.toMatchObject({
     code: 'FLAG_INVALID',

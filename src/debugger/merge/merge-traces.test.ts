@@ -156,7 +156,7 @@ describe('the merge of the traces of a gateway and its control plane', () => {
 
   test('shows when the epoch connects, is configured and becomes live, with clocks that differ by a minute', () => {
     expect(mergedTrace.arrows).toBe(2);
-    // Both ends of the connection of the other node.
+    // The two events of the other node's connection are unplaced.
     expect(mergedTrace.unplaced).toBe(2);
     expect(mergedTrace.placements.map(describePlacement)[1]).toMatch(
       /clock \d+ ms behind that of gateway \(± 480 ms, from 2 messages\)/,

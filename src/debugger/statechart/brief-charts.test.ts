@@ -7,7 +7,7 @@ import { type BriefChart, briefChartsOf, briefScreen, foldingsOf } from './brief
 import { briefFor, wholeRows } from './brief-choice.ts';
 import { foldStatechart, openFor } from './fold-statechart.ts';
 
-/** `a` has a row of inner states, `z` a long one of eleven. */
+/** `a` has a row of inner states, `z` a long row of eleven. */
 const chart: Statechart = {
   id: 'made up',
   states: [

@@ -176,7 +176,7 @@ describe('the reader of trace files', () => {
       const path = file('t', `${headerLine}${eventLine}${line}\n${formatTraceLine(event(7))}`);
       expect((await refusal(path)).message, line).toContain(`${path}:3: the line is not valid JSON`);
     }
-    // A disk may be full after the first character.
+    // A full disk can cut a line off after its first character.
     const path = file('t', `${headerLine}${eventLine}{\n${formatTraceLine(event(7))}`);
     expect(await read(path)).toEqual({ seqs: [1, 7], files: [path], cutOff: [`${path}:3`] });
   });

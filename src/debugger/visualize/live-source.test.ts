@@ -160,7 +160,7 @@ interface LiveProgram {
   readonly port: number;
   end(): Promise<void>;
   kill(): void;
-  /** Like a kernel after the exit of a program with unread data. */
+  /** Resets connections, like a kernel after the exit of a program with unread data. */
   reset(): void;
 }
 

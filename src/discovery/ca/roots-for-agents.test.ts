@@ -58,12 +58,12 @@ class Agent {
     this.#chains.push(chain[0]!);
   }
 
-  /** Node metadata that contains its newest certificate. */
+  /** Node metadata that contains the agent's newest certificate. */
   get currentReport(): object {
     return withSerialNumber(this.#chains.at(-1)!);
   }
 
-  /** Node metadata that contains its previous certificate. */
+  /** Node metadata that contains the agent's previous certificate. */
   get previousReport(): object {
     return withSerialNumber(this.#chains.at(-2)!);
   }
@@ -135,7 +135,7 @@ async function order(plane: ControlPlane, action: 'rotate' | 'taint' | 'revert')
 const rotate = (plane: ControlPlane) => order(plane, 'rotate');
 const stage = (plane: ControlPlane, expected: string) =>
   eventually(`the stage ${expected}`, async () => (await page(plane)).stage === expected);
-/** The control plane checks again within this time which workloads are missing. */
+/** Exceeds the interval at which the control plane checks again which workloads are missing. */
 const waitForCheck = () => new Promise((resolve) => setTimeout(resolve, 600));
 
 describe('the distributed roots', () => {
@@ -337,7 +337,7 @@ describe('roots of the mesh configuration', () => {
     expect(
       linesOf(plane.lines, 'authority.rootIgnored', { reason: /trust domain other\.example is not one of the mesh/ }),
     ).toHaveLength(1);
-    // The roots are removed at run time.
+    // Removes the roots at run time.
     acknowledge(stream, first);
     writeFileSync(join(plane.root, 'mesh'), meshOf());
     await next(stream, 1);

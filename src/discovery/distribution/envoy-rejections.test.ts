@@ -25,7 +25,7 @@ function proxyNamed(name: string): Named {
 function createRejections() {
   const rejections = new EnvoyRejections<Named>();
   const traced: string[] = [];
-  /** Traces with enough time for one rejection. */
+  /** Traces one rejection, after which the time limit is reached. */
   const trace = (): boolean => {
     let remaining = 1;
     return rejections.trace(

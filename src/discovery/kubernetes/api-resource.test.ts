@@ -24,7 +24,7 @@ describe('a resource path of the Kubernetes API', () => {
   it('distinguishes the two Gateway kinds by their groups', () => {
     expect(pathOf(resourceOf('KubernetesGateway'))).toBe('/apis/gateway.networking.k8s.io/v1/gateways');
     expect(pathOf(resourceOf('Gateway'))).toBe('/apis/networking.istio.io/v1/gateways');
-    // Objects of another kind would be skipped.
+    // Received objects with another kind would be skipped.
     expect(resourceOf('KubernetesGateway').kind).toBe('Gateway');
   });
 });

@@ -15,7 +15,6 @@ const problem = (overrides: Partial<ConfigProblem>): ConfigProblem => ({
   ...overrides,
 });
 
-/** Log entries of an event. */
 function loggedEvents(type: string, fields: object, to = 'discovery'): LoggedEvent[] {
   const { log, lines } = recordingLog();
   logEvents(

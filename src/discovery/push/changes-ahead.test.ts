@@ -62,7 +62,7 @@ interface Case {
   /** Object that changes first. It has the same kind, so that the context indexes that kind again. */
   readonly first: Config;
   readonly old: Config;
-  /** Absent for a removal. */
+  /** The changed object; absent for a removal. */
   readonly next?: Config;
   /** Key in the push order. Defaults to the object's key. */
   readonly named?: string;

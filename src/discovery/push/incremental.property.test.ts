@@ -44,7 +44,7 @@ const ports = [80, 443, 9000];
 const anyNamespace = fc.constantFrom(...namespaces);
 const anyHost = fc.constantFrom(...hosts);
 const plainHost = fc.constantFrom(...hosts.filter((host) => !host.startsWith('*')), 's', 's', 'alias');
-/** Mostly public. Some are exported to their own namespace, another one, several, or none. */
+/** Most objects are public. Some are exported to their own namespace, another one, several, or none. */
 const exportTo = fc.constantFrom(undefined, ['*'], ['.'], ['b'], ['a', 'istio-system'], ['~']);
 const defined = <T extends object>(spec: T): object =>
   Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined));
@@ -521,7 +521,7 @@ const objects = fc.oneof(
   { weight: 3, arbitrary: backendTlsPolicy },
   { weight: 1, arbitrary: referenceGrant },
 );
-/** Objects because of which a host resolves differently in some namespaces. */
+/** Objects that make a host resolve differently in some namespaces. */
 const meantDifferently = fc.oneof(
   { weight: 6, arbitrary: serviceEntry },
   { weight: 3, arbitrary: alias },
@@ -642,7 +642,7 @@ const clients: readonly Client[] = [
 
 type Client = { readonly ip: string } & GivenNodeOptions;
 
-/** Most resources are equal for all of these, or within a namespace. */
+/** Most resources are equal for all of these gateways, or for those of a namespace. */
 const routers: readonly Client[] = [
   { ip: '10.9.0.4', namespace: 'istio-system' },
   { ip: '10.9.0.10', namespace: 'istio-system', labels: { app: 'web' } },

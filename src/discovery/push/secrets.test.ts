@@ -188,7 +188,7 @@ describe('access to Secrets', () => {
     const node = waitingNode.resources as MeshNode;
     const names = ['kubernetes://one', 'kubernetes://other/one'];
     expect(node.get(secretType, names)).toBeUndefined();
-    // Until then, Secrets of the node's own namespace are read.
+    // Until the decision, Secrets of the node's own namespace are read.
     expect(references).toEqual([['Secret one']]);
     access.setAllowed('edge/front', false);
     expect([...node.get(secretType, names)!.resources.keys()]).toEqual([]);

@@ -166,7 +166,7 @@ it.each(cases)('the cost of reference checks grows linearly with the number of o
       const contextFields = { version: '1', mesh, domain: 'cluster.local', features: defaultFeatures };
       const context = buildPushContext({ ...contextFields, configs, ...buildServiceRegistry(configs) });
       const knownObjects = new ObjectsOfFiles(configs, true);
-      // The first run excludes what the push context computes on first use.
+      // Excludes what the push context computes on first use from the measurement.
       Array.from(findConfigWarnings(context, configs, knownObjects));
       return countedWork(() => void Array.from(findConfigWarnings(context, configs, knownObjects)));
     },

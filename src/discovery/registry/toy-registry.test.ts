@@ -16,7 +16,6 @@ import type { RegistryEvents, RegistryOffer, XdsUpdater } from './registry.ts';
 
 afterEach(stopControlPlanes);
 
-/** Client of the catalog. */
 interface CatalogueClient {
   /** Called with the full list, and again when it changes. */
   listed(addressesByName: Readonly<Record<string, readonly string[]>>): void;

@@ -27,7 +27,7 @@ interface World {
   readonly authority: CertificateAuthority;
   readonly securePort: number;
   plaintext(): AdsTestClient;
-  /** Creates a client with a certificate for these names, or without a certificate if none exist. */
+  /** Creates a client with a certificate for these names; without names, the client has no certificate. */
   secure(names?: readonly string[], authority?: Issues): AdsTestClient;
   identities(): readonly (string | undefined)[];
   /** Addresses of the connected clients. */

@@ -217,7 +217,7 @@ describe('the view and the observer of the xDS server', () => {
   });
 });
 
-describe('closing xDS streams', () => {
+describe('the xDS server', () => {
   test('a drain ends streams with OK and rejects new ones', async ({ serve }) => {
     const world = await serve();
     const client = world.client();

@@ -1,4 +1,3 @@
-/** Tests workloads, probes, metrics and earlier injections of pods. */
 import { expect, test } from 'vitest';
 import {
   appPod,

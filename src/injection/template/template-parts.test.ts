@@ -1,4 +1,3 @@
-/** Tests the output of the built-in templates. */
 import { expect, test } from 'vitest';
 import {
   appPod,

@@ -77,7 +77,7 @@ describe('the destination rule of a service', () => {
     expect(names(contextOf(all.replace(rule('svc/s', 'x.b'), '')), 'other', 'x.b', 'svc')).toEqual(['istio-system/r']);
   });
 
-  it('is, for clients in the root namespace, the one in the service namespace before the mesh-wide default', () => {
+  it('is, for clients in the root namespace, the one in the service namespace rather than the mesh-wide default', () => {
     const context = contextOf(service('svc/s', 'x.b') + rule('istio-system/r', 'x.b') + rule('svc/s', 'x.b'));
     expect(names(context, 'istio-system', 'x.b', 'svc')).toEqual(['svc/s']);
     const private_ = contextOf(
@@ -97,7 +97,7 @@ describe('the destination rule of a service', () => {
     expect(names(context, 'b', 'x.b', 'a')).toEqual([]);
   });
 
-  it('is the one that selects the workload before other rules of the namespace', () => {
+  it('is the one that selects the workload rather than another rule of the namespace', () => {
     const context = contextOf(
       service('a/s', 'x.b') +
         rule('a/all', 'x.b') +

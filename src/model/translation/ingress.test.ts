@@ -1,4 +1,3 @@
-/** Each test covers one requirement of the translation of Ingress objects. */
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../config/config.ts';
 import { readConfigFile } from '../config/config-file.ts';

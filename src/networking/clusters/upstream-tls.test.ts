@@ -61,7 +61,7 @@ describe('server names in the mesh', () => {
   const renamedDomain = 'trustDomain: new.test\ntrustDomainAliases: [old.test]';
   const under = (account: string, ...domains: string[]): string[] => domains.map((one) => `spiffe://${one}${account}`);
 
-  it('a server can have a certificate of a former trust domain', () => {
+  it('a server is accepted with a certificate of a former trust domain', () => {
     const { transportSocketMatches: matches } = cluster(service, { meshConfig: renamedDomain });
     expect(namesOf(matches[0]!.transportSocket)).toEqual(under('/ns/shop/sa/web', 'new.test', 'old.test'));
     const target = cluster(service + rule('{ tls: { mode: ISTIO_MUTUAL } }'), { meshConfig: renamedDomain });

@@ -77,7 +77,7 @@ describe('endpoints of a cluster', () => {
     expect(addressesOf('outbound|99||parted.test')).toEqual([]);
   });
 
-  it('an endpoint can be a Unix socket', () => {
+  it('a Unix socket is an endpoint of its service', () => {
     expect(addressesOf('outbound|80||socket.test')).toEqual(['/run/socket.sock']);
   });
 

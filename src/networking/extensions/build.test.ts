@@ -65,7 +65,7 @@ describe('configuration of a WasmPlugin', () => {
     });
   });
 
-  it('a plugin can contain code that Envoy fetches from a service in the mesh', () => {
+  it('a plugin contains the URL and hash of code that Envoy fetches from a service in the mesh', () => {
     const { wasm } = buildPlugin(`{ url: "http://modules.test:8080/a.wasm", sha256: ${hash} }`, modules);
     expect(codeOf(wasm)).toMatchObject({
       case: 'remote',
@@ -120,7 +120,7 @@ stringData: { "${key}": '${secret}' }
     const version = 'ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION';
     expect(variables[version]).toMatch(/^[0-9a-f]{16}$/);
     expect(variablesOf(spec(''), secrets('shop'))[version]).not.toBe(variables[version]);
-    // The secret is not sent to an unverified namespace, and not if it is in another namespace or of another type.
+    // The secret is not sent to a node without a verified namespace, nor if it is in another namespace or of another type.
     for (const [objects, node] of [
       [secrets('shop'), { isOfNamespace: false }],
       [secrets('other'), {}],
@@ -198,7 +198,7 @@ stringData: { ".dockerconfigjson": '{"auths":{"secret.test":{}}}' }`);
     }
   });
 
-  it('proxies of the same mesh can have different plugins despite a shared cache', () => {
+  it('proxies of the same mesh receive different plugins despite a shared cache', () => {
     const { context } = givenMesh(`
 apiVersion: extensions.istio.io/v1alpha1
 kind: WasmPlugin

@@ -128,7 +128,7 @@ describe('operations on clusters', () => {
     expect(patchedMesh.one('clusters', nodes.client, web)).toEqual({ ...unpatched, altStatName: 'y' });
   });
 
-  it('a cluster can be removed and another one added', () => {
+  it('a cluster is removed, and another one is added', () => {
     const patchedMesh = new PatchedMesh({
       patches: [
         `{applyTo: CLUSTER, match: ${clusterMatch}, patch: {operation: REMOVE}}`,

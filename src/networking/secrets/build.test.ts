@@ -51,7 +51,7 @@ describe('Secrets requested by name', () => {
     });
   });
 
-  it('roots can be in a separate object', () => {
+  it('roots are read from a separate object', () => {
     const rootsObject = object('Secret', 'edge/web-cacert', { cacert: authority.certificate });
     const push = context(object('Secret', 'edge/web', { ...pair, 'ca.crt': web.certificate }), rootsObject);
     expect(servedTypes(push, 'kubernetes://web-cacert')).toEqual({ 'kubernetes://web-cacert': roots });

@@ -25,7 +25,7 @@ describe('access logs of a connection', () => {
     expect(chosenLogs(telemetriesWith([off]), defaults, 'SERVER')).toEqual([{ target: 'a' }, { target: 'b' }]);
   });
 
-  it('a more specific object can enable access logs again', () => {
+  it('a more specific object enables access logs again', () => {
     const telemetries = telemetriesWith([{ disabled: true }], [{ disabled: false, filter: 'x' }]);
     expect(chosenLogs(telemetries, none, 'CLIENT')).toEqual([{ target: meshLog, filter: 'x' }]);
   });

@@ -32,7 +32,7 @@ describe('tracing of requests', () => {
     });
   });
 
-  it('a rule can apply to only one side', () => {
+  it('a rule with a mode applies to only one side', () => {
     const telemetries = telemetriesWith([{ match: { mode: 'SERVER' }, randomSamplingPercentage: 0 }]);
     expect(chosenTracing(telemetries, mesh, 'SERVER')?.sampling).toBe(0);
     expect(chosenTracing(telemetries, mesh, 'CLIENT')?.sampling).toBeUndefined();

@@ -157,7 +157,7 @@ test('LineSink resumes a waiting writer when the queue is empty or, while lines 
   expect(relieved).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(100);
   expect(relieved).toHaveBeenCalledTimes(1);
-  // The first wait timed out, so it does not wait again.
+  // The first wait timed out, so the sink does not wait again.
   expect(sink.waitForSpace(1_000)).toBeUndefined();
   outlets.writeFaults = [];
   await vi.advanceTimersByTimeAsync(60);

@@ -73,7 +73,7 @@ describe('a log line as text', () => {
   });
 });
 
-test('has the same content as JSON with --log_as_json (agent §1.1)', () => {
+test('a log line has the same content as JSON with --log_as_json (agent §1.1)', () => {
   const [line] = writtenLines({ asJson: true }, (log) =>
     log.scope('ads').warn('upstream.failed', { name: 'shop', none: undefined }),
   );
@@ -87,18 +87,21 @@ test('has the same content as JSON with --log_as_json (agent §1.1)', () => {
   });
 });
 
-test.each([false, true])('has the level of --log_output_level for its scope (as JSON: %s, agent §1.1)', (asJson) => {
-  const lines = writtenLines({ asJson, outputLevel: 'default:warn,ads:debug,push:none' }, (log) => {
-    for (const scope of ['default', 'ads', 'push', 'constructor']) {
-      const scopedLog = log.scope(scope);
-      for (const level of ['debug', 'info', 'error'] as const)
-        scopedLog.relay('envoy.output', level, `${scope} ${level}`);
-      expect(scopedLog.enabled('info')).toBe(scope === 'ads');
-    }
-  });
-  const output = lines.map((line) => /\w+ (debug|info|error)(?=[\n"])/.exec(line)![0]);
-  expect(output).toEqual(['default error', 'ads debug', 'ads info', 'ads error', 'constructor error']);
-});
+test.each([false, true])(
+  'a log line has the level of --log_output_level for its scope (as JSON: %s, agent §1.1)',
+  (asJson) => {
+    const lines = writtenLines({ asJson, outputLevel: 'default:warn,ads:debug,push:none' }, (log) => {
+      for (const scope of ['default', 'ads', 'push', 'constructor']) {
+        const scopedLog = log.scope(scope);
+        for (const level of ['debug', 'info', 'error'] as const)
+          scopedLog.relay('envoy.output', level, `${scope} ${level}`);
+        expect(scopedLog.enabled('info')).toBe(scope === 'ads');
+      }
+    });
+    const output = lines.map((line) => /\w+ (debug|info|error)(?=[\n"])/.exec(line)![0]);
+    expect(output).toEqual(['default error', 'ads debug', 'ads info', 'ads error', 'constructor error']);
+  },
+);
 
 describe('the event of a log line', () => {
   test('has its ID in lines of JSON regardless of field names, and in no line of text', () => {
@@ -108,7 +111,7 @@ describe('the event of a log line', () => {
     expect(log(false)).toMatch(/\tready {2}event=x\n$/);
   });
 
-  test('can have fields in its message, which are not repeated in a line of text', () => {
+  test('has the fields of its message in lines of JSON, but does not repeat them in lines of text', () => {
     const fields = { actor: 'supervisor', from: 'starting', to: 'serving', cause: 'epoch-1 is live', on: 'epoch.live' };
     const message = 'supervisor: starting → serving (epoch-1 is live)';
     const lines = (asJson: boolean): string[] => writtenLines({ asJson }, (log) => log.info('state.changed', fields));

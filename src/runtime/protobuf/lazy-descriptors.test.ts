@@ -18,7 +18,7 @@ const roots = [
   file_envoy_config_cluster_v3_cluster,
   file_envoy_config_listener_v3_listener,
   file_envoy_service_discovery_v3_ads,
-  // Its service has message types of the same file.
+  // The file's service uses message types of the same file.
   file_envoy_service_status_v3_csds,
 ];
 

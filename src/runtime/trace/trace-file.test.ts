@@ -39,7 +39,7 @@ function read(path: string): { header: TraceHeader; records: TraceRecord[] } {
 function fold(from: TraceHeader, ...recordLists: TraceRecord[][]): unknown {
   const state = TraceState.of(from);
   for (const record of recordLists.flat()) state.apply(record);
-  // As written and read back.
+  // The actors as they are written and read back.
   return JSON.parse(JSON.stringify([...state.actors.values()]));
 }
 

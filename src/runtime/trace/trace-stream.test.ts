@@ -216,7 +216,7 @@ test('the trace stream writes a large trace in batches, and yields to the event 
   program.record(5_000);
   await view.has(5_001);
   counting = false;
-  // 10 MB
+  // The records take 10 MB.
   expect(sizes.length).toBeGreaterThan(30);
   expect(Math.max(...sizes)).toBeLessThan(256 * 1024 + 3_000);
   expect(turnCount).toBeGreaterThan(sizes.length);

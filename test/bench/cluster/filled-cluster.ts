@@ -14,7 +14,6 @@ export interface ClusterSize {
   readonly pods: number;
 }
 
-/** Concurrent writes. */
 const concurrentWrites = 32;
 const nodes = resourceOf('Node');
 const podsOfNode = 100;
@@ -59,7 +58,7 @@ export class FilledCluster {
     return filled;
   }
 
-  /** Addresses of ready endpoints by cluster name in proxies. */
+  /** Addresses of ready endpoints by Envoy cluster name. */
   addresses(): Map<string, string[]> {
     const clusterOf = (service: number): string =>
       `outbound|${port}||${serviceName(service)}.${this.cluster.namespace}.svc.cluster.local`;

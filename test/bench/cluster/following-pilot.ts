@@ -21,7 +21,7 @@ export interface ClusterPilot {
   readonly inspector: Inspector;
   /** Collects garbage first. */
   collectedMemory(): Promise<CollectedMemory>;
-  /** Returns the memory after a garbage collection. */
+  /** Prints the memory before and after a garbage collection. */
   printMemory(when: string): Promise<void>;
   stop(): Promise<void>;
 }

@@ -14,7 +14,6 @@ import { memoryOf } from '../memory-usage.ts';
 import type { Programs } from '../programs.ts';
 
 export interface AgentCredentials {
-  /** TLS port. */
   readonly securePort: number;
   /** PEM. */
   readonly roots: string;

@@ -30,7 +30,7 @@ export interface ProfiledCall {
   readonly calls: ProfiledCall[];
 }
 
-/** @param nameOf calls with equal name and place under one caller are merged */
+/** @param nameOf name and place of a function; calls that are equal in both under one caller are merged */
 export function callTree(
   profile: CpuProfile,
   nameOf: (frame: CallFrame) => { name: string; place: string },

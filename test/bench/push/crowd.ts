@@ -20,7 +20,7 @@ export class Crowd {
 
   /**
    * @param plan overrides of the default plan
-   * @param priority priority of the processes, as for `setPriority`: higher is less
+   * @param priority argument of `setPriority`: a higher number is a lower priority
    */
   constructor(programs: Programs, port: number, plan: Partial<FleetPlan> = {}, priority = 0) {
     this.#priority = priority;

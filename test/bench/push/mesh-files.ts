@@ -14,7 +14,7 @@ export interface MeshSize {
   /** Endpoints of each service. */
   readonly endpoints: number;
   readonly flavor: MeshFlavor;
-  /** Absent: the mesh has one namespace and only services. */
+  /** By default, the mesh has one namespace and only services. */
   readonly variety?: MeshVariety;
 }
 

@@ -196,7 +196,6 @@ export function figure({ name, unit, ours, reference = [], goal, ratioGoal, quie
   };
 }
 
-/** Returns one sentence per missed goal. */
 export function missedGoals({ name, unit, ours, ratio, goal, ratioGoal, growth, growthGoal }: Figure): string[] {
   return [
     ...(goal === undefined || ours < goal ? [] : [`${name}: ${ours} ${unit}, the goal is under ${goal} ${unit}`]),
@@ -235,7 +234,6 @@ export const onlyGrowthGoals = (figures: readonly Figure[]): Figure[] =>
       growthGoal !== undefined && growth !== undefined && goal === undefined && ratioGoal === undefined,
   );
 
-/** Formats a human-readable line. */
 export function formatFigure(figure: Figure): string {
   const { name, unit, ours, reference, ratio, goal, ratioGoal, growth, growthGoal, quietGoal } = figure;
   const state =

@@ -49,7 +49,7 @@ interface Samples {
   reference: PushSample[];
 }
 
-/** One file changes, with the default debounce and fewer sidecars. */
+/** Measures changes of one file, with the default debounce and fewer sidecars. */
 export async function measureFile(
   programs: Programs,
   subjects: AllMeasuredServers,

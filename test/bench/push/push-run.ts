@@ -128,7 +128,6 @@ async function readings(server: PushServer, fleet: FleetProcess): Promise<{ cpuM
   return { cpuMs: cpuTimeMs(server.pid), counts };
 }
 
-/** Prints a human-readable line. */
 export function printSample(label: string, { initialMs, initialCpuMs, endpoint, route, peakMib }: PushSample): void {
   const all = (samples: PushSample['endpoint']): string =>
     samples.map(({ ackMs, cpuMs }) => `${ackMs.toFixed(0)}/${cpuMs.toFixed(0)}`).join(' ');

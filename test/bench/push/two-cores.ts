@@ -1,6 +1,7 @@
 /**
- * Estimates the gain of serving connections on several threads: the server on both cores next to the client, on a separate core, and both programs on
- * one core. The server's JavaScript uses one thread; a second core runs the garbage collector and the kernel's network code.
+ * Estimates the gain of serving connections on several threads by three placements: the server on both cores next to the client, the server on a
+ * separate core, and both programs on one core. The server's JavaScript uses one thread; a second core runs the garbage collector and the kernel's
+ * network code.
  */
 import { spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';

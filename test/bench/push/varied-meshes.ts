@@ -37,7 +37,7 @@ const relativeTo50 = { row: '50', goals: { 'initial CPU': 3, 'route CPU': 3, 'ro
 /** Limit for twice the hosts: 2 to the power of 1.2. */
 const maxLinearGrowth = 2.3;
 
-/** Limits of growth are those of issue 17 (0.3, 0.5 and 1.0 s of a route's CPU time, …) as multiples of the first one. */
+/** The limits of growth are the ratios of the goals of issue 17 (0.3, 0.5 and 1.0 s of a route's CPU time, …) to the first goal. */
 export const varietyRows: Readonly<Record<string, VarietyRow>> = {
   '1': {
     variety: noVariety,

@@ -41,7 +41,7 @@ const kibInMib = 1_024;
 export function replicaCost(mesh: ScaledMesh, connections: number, of: Measured = measured): ReplicaCost {
   const { services, namespaces, seen, endpointChanges, routeChanges, hasTls } = mesh;
   const { replica, cpuMs, bytes, limits } = of;
-  // The imported services represent those whose rules the namespace's proxies need.
+  // `seen` also stands for the number of services whose rules the namespace's proxies need.
   const kib =
     services * replica.serviceKib.value +
     seen * namespaces * replica.serviceInNamespaceKib.value +
@@ -91,7 +91,7 @@ export interface ApiServerCost {
   readonly changesMbitPerSecond: number;
 }
 
-/** @param of measurements of objects other than pods: three per service */
+/** @param of measurements; a service counts as three objects other than pods */
 export function apiServerCost(mesh: ScaledMesh, replicas: number, of: Measured = measured): ApiServerCost {
   const { kinds, podBytes, podCpuMs, objectBytes, watchSeconds, bookmarkSeconds } = of.apiServer;
   const watches = replicas * kinds.value;

@@ -37,7 +37,7 @@ const mesh: ScaledMesh = {
 
 describe('a replica', () => {
   test.each(measuredPoints)(
-    'needs within 15 % of what was measured: $services services, $connections connections, TLS $hasTls',
+    'needs resources within 15 % of the measured ones: $services services, $connections connections, TLS $hasTls',
     (point) => {
       const { services, connections, hasTls, residentMib } = point;
       const computed = replicaCost({ ...mesh, services, seen: services, hasTls }, connections).residentMib;

@@ -26,7 +26,7 @@ export interface World {
   readonly mirror: number;
   /** Certificate of the application, with its key. */
   readonly certificate: IssuedCertificate;
-  /** Certificate of the authority that issued it. */
+  /** Certificate of the authority that issued `certificate`. */
   readonly authority: string;
 }
 
@@ -136,7 +136,7 @@ const routesOfHttp: ChangeKind[] = [
 const resolved = { resolution: 'DNS' };
 
 const services: ChangeKind[] = [
-  // An object whose host changes, and an object that is replaced by another one.
+  // `host-replaced` changes the host of an object; `service-entry-replaced` replaces the object.
   {
     ...kind('host-replaced', (host, generation, world) => {
       const next = target('host', generation);

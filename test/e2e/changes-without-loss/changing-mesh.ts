@@ -21,7 +21,6 @@ export interface Proxy {
 export interface ChangingMeshOptions {
   readonly proxies: readonly Proxy[];
   readonly kinds: readonly ChangeKind[];
-  /** Environment of the control plane. */
   readonly env?: Readonly<Record<string, string>>;
   /** Additional arguments of the control plane. */
   readonly args?: readonly string[];
@@ -210,7 +209,7 @@ export class ChangingMesh {
     return new ProcessorWaits({ ...pids, ...Object.fromEntries(envoys) }, requestTimeoutMs);
   }
 
-  /** Number of clusters that proxies did not warm within the limit. Not 0 only on an overloaded machine. */
+  /** Number of clusters that proxies did not warm within the limit; 0 unless the machine is overloaded. */
   async abandonedClusters(): Promise<number> {
     return Number(/^pilot_xds_abandoned_clusters_total (\d+)$/m.exec(await this.mesh.page('/metrics'))?.[1] ?? 0);
   }

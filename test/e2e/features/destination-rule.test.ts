@@ -1,4 +1,3 @@
-/** DestinationRules for traffic to a service, tested with requests. */
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority } from '../../certs/authority.ts';

@@ -42,7 +42,6 @@ function script(context: string, code: string, extraMatch: object = {}): object 
 const onResponse = (key: string, value: string): string =>
   `function envoy_on_response(handle) handle:headers():add('${key}', '${value}') end`;
 
-/** A service that echoes requests. */
 async function echo(): Promise<{ readonly entry: string; readonly to: { port: number; host: string } }> {
   const [backend, port] = [await mesh.http('echo'), await mesh.port()];
   const host = 'echo.shop.test';

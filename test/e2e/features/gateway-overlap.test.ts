@@ -129,13 +129,13 @@ describe('two TLS servers of one namespace for the same host', () => {
     );
     expect(await statusOf(port, 'a.x.test', client('a.x.test'))).toBe('closed');
     expect(await statusOf(port, 'a.x.test', knownClient('a.x.test'))).toBe(200);
-    // The server's other host keeps its requirements, and is not served on connections for this one.
+    // The server's other host keeps its requirements. Connections for that host do not serve this one.
     const olderClient = { ...knownClient('b.x.test'), maxVersion: 'TLSv1.2' as const };
     expect(await statusOf(port, 'b.x.test', olderClient)).toBe(200);
     expect(await statusOf(port, 'a.x.test', olderClient)).toBe(404);
   });
 
-  test('close connections to the host if no client can satisfy both', async () => {
+  test('close connections to the host if no client can satisfy both sets of requirements', async () => {
     const names = (name: string) => ({ mode: 'MUTUAL', subjectAltNames: [name] });
     const port = await serve(names('one.test'), names('client.test'));
     for (const name of ['one.test', 'client.test'])

@@ -144,7 +144,7 @@ test('clients learn the mode of a workload with its endpoints', async () => {
   expect((await mesh.request('cart', { inbound: true, port: ports.sidecarPort, host })).status).toBe(200);
 });
 
-test('a port can have its own mode', async () => {
+test('a port uses its own mode instead of the mode of its workload', async () => {
   const [backend, ports] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   const portLevelMtls = { [ports.sidecarPort]: { mode: 'DISABLE' } };
   await mesh.apply(

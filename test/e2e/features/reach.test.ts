@@ -145,7 +145,7 @@ describe('servers outside the mesh', () => {
     expect(clusters).toMatch(/CaresDnsResolverConfig",\s+"udp_max_queries": 100/);
   });
 
-  test('can be called with TLS that the proxy originates', async () => {
+  test('are called with TLS that the proxy originates', async () => {
     const issuedCertificate = mesh.authority.issue(['api.outside.test']);
     const outside = await mesh.http('outside', {
       tls: { cert: issuedCertificate.certificate, key: issuedCertificate.privateKey },

@@ -164,7 +164,7 @@ describe.each(['web', 'edge'])('a match at the proxy %s', (proxy) => {
   });
 });
 
-test('a match can select clients by labels or namespace', async () => {
+test('a match selects clients by labels or namespace', async () => {
   const responses = await Promise.all(
     ['own-labels', 'other-labels', 'own-namespace', 'other-namespace'].map((name) =>
       takenRoute('web', { path: `/${name}` }),
@@ -173,7 +173,7 @@ test('a match can select clients by labels or namespace', async () => {
   expect(responses).toEqual(['own-labels', 'nothing', 'own-namespace', 'nothing']);
 });
 
-test('a match can select a port, the mesh, or a gateway', async () => {
+test('a match selects a port, the mesh, or a gateway', async () => {
   const paths = ['/this-port', '/other-port', '/in-mesh', '/at-gateway'];
   const responses = (proxy: string) => Promise.all(paths.map((path) => takenRoute(proxy, { path })));
   expect(await responses('web')).toEqual(['this-port', 'nothing', 'in-mesh', 'nothing']);

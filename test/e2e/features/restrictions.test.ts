@@ -108,7 +108,7 @@ describe('a restriction that is rejected when it is first read', () => {
     await mesh.apply(all(commonObjects(), policy({})));
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
     expect(await closures()).not.toContain('is denied');
-    // Now there is a previous version.
+    // The policy now has a previous valid version, which applies.
     await refusedFor(wrongPolicy);
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
     await mesh.apply(commonObjects());

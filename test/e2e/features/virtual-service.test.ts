@@ -1,4 +1,3 @@
-/** VirtualServices, tested with requests. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { gateway, serviceEntry, virtualService } from './harness/objects.ts';

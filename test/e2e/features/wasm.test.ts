@@ -1,4 +1,3 @@
-/** WasmPlugins, tested with requests. */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

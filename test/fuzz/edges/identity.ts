@@ -184,7 +184,7 @@ async function bearerTokens(): Promise<FuzzEdge> {
       const peer = withHeader('authorization', `Bearer ${token}`);
       const outcome = await withinCpuLimit(abbreviated(token), () => authenticate([authenticator], peer));
       if ('failure' in outcome) return abbreviated(token);
-      // Several base64 texts may encode equal bytes, also of a signature: the signed text must be the sent one.
+      // Different base64 texts can encode the same bytes, even of a signature, so the signed text is compared.
       if (!token.startsWith(`${goodHeader}.${goodClaims}.`) || outcome.identities.join() !== ownIdentity) {
         throw new Error(`${outcome.identities.join()} by an unsigned token: ${token}`);
       }
@@ -284,7 +284,7 @@ function clientCertificates(): FuzzEdge {
 /** The signed part; `undefined` without one. */
 function bodyOf(der: Uint8Array): Buffer | undefined {
   const bytes = Buffer.from(der);
-  // SEQUENCE with a two-byte length, containing another one.
+  // A SEQUENCE with a two-byte length that begins with another such SEQUENCE.
   if (bytes[0] !== 0x30 || bytes[1] !== 0x82 || bytes[4] !== 0x30 || bytes[5] !== 0x82) return undefined;
   return bytes.subarray(4, 8 + bytes.readUInt16BE(6));
 }

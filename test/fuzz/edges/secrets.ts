@@ -177,7 +177,6 @@ class SecretsSubject implements FuzzSubject {
     }
   }
 
-  /** Random frames. */
   async #bytes(draw: Draw): Promise<string> {
     const client = new Client(await this.#openConnection());
     const message = (): Uint8Array => randomMessage(draw, DiscoveryRequestSchema, knownValues);

@@ -44,7 +44,7 @@ test('an agent without standard metrics has no access log service', async () => 
   expect(world.records.filter((record) => 'actor' in record && record.actor === 'access-logs')).toEqual([]);
 });
 
-test('a socket that cannot be opened is retried with increasing delays, which are reported', () => {
+test('an access log socket that cannot be opened is retried with increasing delays, which are reported', () => {
   const { clock, reported, tell, isIn, opened } = startAccessLogs();
   for (let failures = 1; failures <= 8; failures++) {
     expect(opened()).toBe(failures);
@@ -59,14 +59,14 @@ test('a socket that cannot be opened is retried with increasing delays, which ar
   expect(reported.at(-1)).toMatchObject({ reason: 'EACCES', pauseMs: 500 });
 });
 
-test('a server that reports no result is restarted', () => {
+test('an access log server that reports no result is restarted', () => {
   const { clock, reported, isIn } = startAccessLogs();
   clock.increment(5_000);
   expect(isIn('unavailable')).toBe(true);
   expect(reported).toMatchObject([{ reason: 'access log socket not open after 5000 ms' }]);
 });
 
-test('the state is congested from a pause in reading until the last stream ends', () => {
+test('the access log service is congested from a pause in reading until the last stream ends', () => {
   const { tell, isIn } = startAccessLogs();
   tell(listening);
   expect(isIn({ available: { listening: 'idle' } })).toBe(true);

@@ -1,4 +1,4 @@
-/** Another Envoy at the path of its binary: checked, started by a hot restart, reverted if it does not become live. */
+/** A replaced Envoy binary is checked, started by a hot restart, and reverted if it does not become live. */
 import { describe, expect, test } from 'vitest';
 import { type AgentSettings, defaultSettings } from '../../../machines/agent/settings.ts';
 import { AgentWorld, oneDirectory } from '../../simulation/agent-world.ts';
@@ -78,7 +78,7 @@ describe('a changed Envoy binary', () => {
     expect(world.binaries).toEqual(['old', 'new']);
   });
 
-  test('is started if the previous one hangs before it was ever live', async () => {
+  test('is started if the previous binary hangs before it was ever live', async () => {
     const world = new AgentWorld({ binary });
     await world.settle();
     await world.replaceBinary(other);
@@ -92,7 +92,7 @@ describe('a changed Envoy binary', () => {
     expect(world.binaries).toEqual(['old', 'new', 'new']);
   });
 
-  test('is started if the previous one exits immediately before it was ever live', async () => {
+  test('is started if the previous binary exits immediately before it was ever live', async () => {
     const world = new AgentWorld({ binary });
     await world.settle();
     await ends(world, world.newest(), { code: 3 });
@@ -102,7 +102,7 @@ describe('a changed Envoy binary', () => {
     expect(world.binaries.at(-1)).toBe('new');
   });
 
-  test('is started if the previous one crashed and cannot start again', async () => {
+  test('is started if the previous binary crashed and cannot start again', async () => {
     const world = await createServingWorld();
     await ends(world, world.newest(), crashed);
     await world.pass(200);
@@ -291,7 +291,7 @@ test('a previous binary that a command restores is retried as often as any other
   expect(world.events('binary.withdrawn')).toEqual([]);
 });
 
-test('a new binary is started cold if hot restarts are disabled, and the previous one when it exits', async () => {
+test('a new binary is started cold if hot restarts are disabled, and the previous binary is started when it exits', async () => {
   const world = await createServingWorld({ hotRestart: false });
   await world.replaceBinary(other);
   await world.pass(5_000);

@@ -44,7 +44,7 @@ test('an unreadable directory counts as empty: Envoy starts, and the next change
   world.digestError = undefined;
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0, 1]);
-  // No diagram has this: the real effect reads what it can, and does not fail (src/agent/files/certificate-files.ts).
+  // No diagram contains a failed read, because the real effect reads what it can (src/agent/files/certificate-files.ts).
   AgentWorld.created.splice(0);
 });
 
@@ -57,7 +57,7 @@ test('a failed read while Envoy runs causes no restart, is reported, and is retr
   world.digestError = undefined;
   await world.pass(30_000);
   expect(epochsStarted(world)).toEqual([0, 1]);
-  // No diagram has this: the real effect does not fail.
+  // No diagram contains a failed read, because the real effect does not fail.
   AgentWorld.created.splice(0);
 });
 

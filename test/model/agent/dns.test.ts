@@ -28,7 +28,7 @@ test('Envoy is not started before the DNS port is open', async () => {
   ]);
 });
 
-test('an unavailable port ends the agent with a reason before Envoy starts', async () => {
+test('an unavailable DNS port ends the agent with a reason before Envoy starts', async () => {
   const world = new AgentWorld({ dns: true });
   world.dnsResult = 'failed';
   await world.settle();
@@ -37,14 +37,14 @@ test('an unavailable port ends the agent with a reason before Envoy starts', asy
   expect(world.released).toEqual([7, 8]);
 });
 
-test('a port that neither opens nor fails within 5 s ends the agent', async () => {
+test('a DNS port that neither opens nor fails within 5 s ends the agent', async () => {
   const world = new AgentWorld({ dns: true });
   world.dnsResult = undefined;
   await world.pass(5_000);
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['DNS port not open after 5000 ms'] });
 });
 
-test('a lost port is reopened with delays that double up to 30 s, without affecting Envoy', async () => {
+test('a lost DNS port is reopened with delays that double up to 30 s, without affecting Envoy', async () => {
   const world = await AgentWorld.serving({ dns: true });
   world.sendFromDns(table);
   world.dnsResult = 'failed';
@@ -66,7 +66,7 @@ test('a lost port is reopened with delays that double up to 30 s, without affect
   expect(world.events('dns.listening')).toHaveLength(2);
 });
 
-test('a port that is lost after 1 min is reopened soon, and an existing table is reported before it is open', async () => {
+test('a DNS port that is lost after 1 min is reopened soon, and an existing table is reported before it is open', async () => {
   const world = await AgentWorld.serving({ dns: true });
   world.dnsResult = undefined;
   world.sendFromDns(portFailed);
@@ -81,7 +81,7 @@ test('a port that is lost after 1 min is reopened soon, and an existing table is
   expect(world.dnsOpened).toBe(4);
 });
 
-test('the server exits immediately if it is stopped while it opens the port', async () => {
+test('the DNS server exits immediately if it is stopped while it opens the port', async () => {
   const world = new AgentWorld({ dns: true });
   world.dnsResult = undefined;
   await world.settle();

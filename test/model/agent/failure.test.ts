@@ -76,7 +76,7 @@ describe('a child', () => {
     await ends(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(await world.requestReadiness()).toEqual({ ready: true, reason: '' });
-    // It has finally exited, so its base ID is available again.
+    // Epoch 1 has finally exited, so its base ID is available again.
     await ends(world, world.process('epoch-1'), killed);
     await world.certificate('digest-2');
     expect(namesStarted(world).at(-1)).toBe('epoch-1b');
@@ -388,7 +388,7 @@ describe('the start limiter', () => {
       startedAt.push(world.clock.now());
     }
     expect(world.started.length - from).toBe(15);
-    // The first start used one of ten tokens; nine are used within a few milliseconds, then 1 s counts from the request.
+    // The first start used one of ten tokens. The other nine are used within milliseconds; then each start waits 1 s from its request.
     expect(startedAt).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 1_010, 2_011, 3_012, 4_013, 5_014, 6_015]);
   });
 
@@ -405,7 +405,7 @@ describe('the start limiter', () => {
       }
       return startTimes;
     };
-    // The first start used one of three.
+    // The first start used one of three tokens.
     expect(await startsAfter(2)).toEqual([0, 0]);
     await world.pass(2_000);
     expect(await startsAfter(3)).toEqual([0, 0, 1_000]);

@@ -248,7 +248,7 @@ test('a response of another epoch on the admin port does not make an epoch live 
   const actor = createActor(probing).start();
   onTestFinished(() => void actor.stop());
   const live = once(reports, 'probe.passed').then(() => true);
-  // After several responses.
+  // Waits for several responses.
   await sleep(100);
   actor.getSnapshot().children.probe?.send({ type: 'probe.explain' });
   expect(await Promise.race([live, once(reports, 'probe.waiting').then(() => false)])).toBe(false);

@@ -30,7 +30,7 @@ test('a workload that is not proxyless gets no bootstrap file, and is ready with
   expect(world.grpcBootstrapWrites).toBe(0);
 });
 
-test('the file is written once, after the certificates, and the workload is not ready before', async () => {
+test('the bootstrap file is written once, after the certificates, and the workload is not ready before', async () => {
   const world = await createStartedWorld(withCertificates);
   await world.pass(20_000);
   expect(world.grpcBootstrapWrites).toBe(0);
@@ -56,7 +56,7 @@ test('the workload is not ready while certificates cannot be written', async () 
   expect(await world.requestReadiness()).toEqual(ready);
 });
 
-test('the file is written immediately if this agent writes no certificate files', async () => {
+test('the bootstrap file is written immediately if this agent writes no certificate files', async () => {
   const identity = { ...withCertificates.identity!, writesOutput: false };
   for (const settings of [proxyless, { ...withCertificates, identity }]) {
     expect(await (await createStartedWorld(settings)).requestReadiness()).toEqual(ready);
@@ -65,7 +65,7 @@ test('the file is written immediately if this agent writes no certificate files'
   expect(await serverWorld.requestReadiness()).toEqual(ready);
 });
 
-test('a file that cannot be written is retried after 0.5 s, and then with delays of up to 30 s', async () => {
+test('a bootstrap file that cannot be written is retried after 0.5 s, and then with delays of up to 30 s', async () => {
   const world = await createStartedWorld(proxyless, { grpcBootstrapResult: 'EROFS' });
   expect(await world.requestReadiness()).toEqual(notReady);
   await world.pass(120_000);
@@ -77,7 +77,7 @@ test('a file that cannot be written is retried after 0.5 s, and then with delays
   expect(await world.requestReadiness()).toEqual(ready);
 });
 
-test('a write that hangs is retried after 10 s', async () => {
+test('a write of the bootstrap file that hangs is retried after 10 s', async () => {
   const world = await createStartedWorld(proxyless, { grpcBootstrapResult: 'hangs' });
   await world.pass(10_000);
   expect(world.events('grpc-bootstrap.failed')).toEqual([

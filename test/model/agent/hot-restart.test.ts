@@ -96,7 +96,7 @@ describe('a child that was live before a probe detects it', () => {
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-0'), killed);
     expect(world.probes).toEqual(['1@7']);
-    // Its next message to the exited parent would block it, so another one starts immediately.
+    // The child's next message to its exited parent would block it, so another Envoy starts immediately.
     expect(world.newest()).toMatchObject({ epoch: 0, baseId: 8 });
     expect(world.process('epoch-1').signals).toEqual([]);
     expect(world.events('restart.ended').map(({ outcome }) => outcome)).toEqual(['live', 'live']);

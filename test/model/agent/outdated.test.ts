@@ -93,7 +93,7 @@ describe('an Envoy that waits for a missing dependency while no Envoy serves', (
 });
 
 describe('an Envoy that is about to be live when a newer configuration is received', () => {
-  test('can become live, and a hot restart follows', async () => {
+  test('becomes live, and a hot restart follows', async () => {
     const world = new AgentWorld();
     await world.settle();
     world.signal('SIGHUP');

@@ -164,7 +164,7 @@ test('crashes of the newest and then the draining epoch lead to epoch 0, and no 
   expect(world.process('epoch-1').signals).toEqual([]);
   await world.pass(100);
   await ends(world, world.process('epoch-1'), crashed);
-  // Not live, and cannot become live without its parent.
+  // Epoch 2 is not live, and cannot become live without its parent.
   expect(world.process('epoch-2').signals).toEqual(['SIGKILL']);
   await ends(world, world.process('epoch-2'), killed);
   await world.pass(1_000);

@@ -95,7 +95,7 @@ test('an Envoy is not ready until a probe finds that it serves an application po
   expect(await world.requestReadiness()).toEqual({ ready: false, reason: unserved });
   world.unserved = '';
   expect(await world.requestReadiness()).toEqual(ready);
-  // Its listeners change with its services.
+  // The listeners of an Envoy that was ready may disappear, because they change with its services.
   world.unserved = unserved;
   expect(await world.requestReadiness()).toEqual(ready);
   await world.certificate('digest-1');
@@ -162,7 +162,7 @@ test('a resource that is missing since the start is reported until Envoy has it,
   expect(await world.requestReadiness()).toEqual(ready);
   world.refused = [lateResource];
   expect(await world.requestReadiness()).toEqual(ready);
-  // Nor does the later rejection count for the successor, which lacks another listener.
+  // The later rejection does not count for the next Envoy either, which lacks another listener.
   await world.certificate('digest-1');
   world.refused = [lateResource, tls];
   await becomesLive(world);
@@ -233,7 +233,7 @@ test('an Envoy that starts serving during a probe is probed again, and the earli
   await world.requestReadiness();
   const former = world.respond;
   await becomesLive(world);
-  // The previous one closes its listeners, and with them the connection of the probe.
+  // The previous Envoy closes its listeners, and with them the connection of the probe.
   former();
   expect(world.readiness).toEqual([]);
   world.respond();

@@ -29,7 +29,7 @@ describe('a stop', () => {
     await ends(world, world.process('epoch-1'));
     await ends(world, world.process('epoch-0'));
     expect(world.output()).toEqual(orderedEnd);
-    // Its exit was caused by its child, and not too early, so it is no failure.
+    // The child caused its parent's exit, which was not too early and therefore is no failure.
     expect(world.events('epoch.failed')).toEqual([]);
   });
 

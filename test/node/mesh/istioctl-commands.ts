@@ -11,7 +11,6 @@ export interface IstioctlWorld {
   readonly nearby: string;
   /** The replica of the control plane that serves `client`. */
   readonly istiod: string;
-  /** A folder for files. */
   readonly folder: string;
 }
 

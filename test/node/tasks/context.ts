@@ -18,7 +18,6 @@ interface CommandResult {
   readonly stdout: string;
 }
 
-/** Result of one request. */
 export interface CurlResult {
   /** `0` if there was no response. */
   readonly status: number;
@@ -127,7 +126,6 @@ export class TaskContext {
     return objects;
   }
 
-  /** Returns the lines that a container has written. */
   logs(pod: string, container: string): Promise<string> {
     return this.#streams.logs({ namespace: this.namespace, name: pod }, container);
   }

@@ -68,7 +68,7 @@ test('many actors of a kind form one group with counts by state, while a few do 
   ]);
 });
 
-test('a group of actors can be filtered by number and by state', () => {
+test('a group of actors is filtered by number and by state', () => {
   const group = rowsOf(
     ...Array.from({ length: 20 }, (_, i) => actor(`ads-connection-${i}`, { state: i === 5 ? 'closing' : 'open' })),
   )[0] as ActorGroup;

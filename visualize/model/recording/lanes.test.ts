@@ -220,7 +220,7 @@ test('actors of undefined machines have a limited number of lanes, and the other
   expect(laneNamed(lanes, 'more actors').counts.at(-1)?.n).toBe(10_000 - withLane - 1);
 });
 
-test('a header can list more actors than a function has arguments', () => {
+test('a header that lists more actors than a function has arguments is read', () => {
   const actors = Array.from({ length: 300_000 }, (_, i) => ({
     actor: `lock-${i}`,
     machine: 'lock',

@@ -29,7 +29,7 @@ test('the timeline scrolls only to show a hidden time, which is then in the midd
   expect(viewShowing(view, 50_000, fullRange)).toEqual({ from: 45_000, to: 55_000 });
 });
 
-test('a trace with a single time can be displayed', () => {
+test('a trace with a single time is displayed', () => {
   const { from, to } = completeView(7, 7);
   expect(to).toBeGreaterThan(from);
 });

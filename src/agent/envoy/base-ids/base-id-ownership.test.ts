@@ -95,7 +95,7 @@ ctypes.CDLL(None).pthread_exit(None)`;
   await eventually('its first thread has ended', () =>
     /^State:\tZ/m.test(readFileSync(`/proc/${agent.pid}/status`, 'utf8')),
   );
-  // Checked by another child of this process, which is a sibling.
+  // The check runs in a sibling of the agent: another child of this process.
   const sibling = `
     import { areHeldBySibling } from ${JSON.stringify(new URL('./base-id-owners.ts', import.meta.url).href)};
     console.log(areHeldBySibling([${baseId}]));`;

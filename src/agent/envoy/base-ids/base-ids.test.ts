@@ -216,7 +216,7 @@ describe('clean-up after killed agents', () => {
     const pendingClaim = claim({ ...options, sweepLimitMs: 5_000 });
     await sleep(100);
     const foreignNames: number[] = [];
-    // By the next agent in the container of the killed one.
+    // The next agent in the container of the killed agent resumes the base ID.
     const resumed = await resumeBaseIds({ runDir, onForeignName: (id) => foreignNames.push(id) }, [50_011]);
     resumed?.handOver();
     envoy.close();

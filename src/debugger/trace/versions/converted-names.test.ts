@@ -22,7 +22,6 @@ const update = process.env.UPDATE_TABLES === '1';
 const kinds = ['states', 'tags', 'guards', 'actions', 'delays'] as const;
 type Kind = (typeof kinds)[number];
 
-/** Names that a chart has. */
 function namesOf({ states, transitions }: Statechart): Readonly<Record<Kind, ReadonlySet<string>>> {
   const actions = [
     ...states.flatMap(({ entry = [], exit = [] }) => [...entry, ...exit]),

@@ -54,7 +54,7 @@ async function failure(pending: Promise<unknown>): Promise<ServiceError> {
   );
 }
 
-/** Signed directly by the root, as only the authority can. */
+/** A certificate signed directly by the root, which only the authority can issue. */
 function signedByRoot(uri: string, endsInMs = 60_000): Certificate {
   const [id] = readdirSync(authority.directory).flatMap((name) => /^([0-9a-f]+)\.key$/.exec(name)?.[1] ?? []);
   const privateKey = createPrivateKey(readFileSync(join(authority.directory, `${id}.key`)));

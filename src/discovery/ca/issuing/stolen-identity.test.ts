@@ -1,6 +1,6 @@
 /**
  * Tests known ways to obtain another workload's identity. Each fails on the real server, and succeeds on a server without the check that rejects it.
- * Token attacks are in authentication/impostors.test.ts. The table is in docs/identity-reference.md.
+ * Token attacks are in src/discovery/xds/access/impostors.test.ts. The table is in docs/identity-reference.md.
  */
 import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -156,7 +156,7 @@ describe('a token', () => {
       },
     ],
   ])(
-    'authenticates as the claimed identity only if signatures are not verified, if it is one %s',
+    'authenticates as the claimed identity only if signatures are not verified: a token %s',
     async (_, createToken) => {
       const keys = localKeys({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid: 'k0' }] });
       const rule = { issuer: 'https://issuer', audiences: ['istio-ca'], keys };

@@ -16,7 +16,6 @@ let parent: string;
 let root: string;
 let directory: ConfigDirectory;
 let stop: StopWatching;
-/** All reported paths. */
 let reportedPaths: string[];
 let readings: number;
 
@@ -251,7 +250,7 @@ it('a watch continues with the rest of a tree if its error handler throws', asyn
     { changed: (path) => void reportedPaths.push(path), failed: throwOnFailure },
     { ...defaultConfigLimits, maxEntries: 3 },
   );
-  // Written again, because some directories were not watched before.
+  // Writes the files repeatedly, because some directories were not watched before.
   await eventually('what is below the first names is told', () => {
     for (let i = 0; i < 5; i++) write(`${i}/a.yaml`, entry('10.0.0.1'));
     return new Set(reportedPaths.filter((path) => /\d.a.yaml$/.test(path))).size >= 3;

@@ -36,7 +36,7 @@ function createDuty(
   const gate = new WriteGate({ server: { request }, now: () => clockReading, writeMs: 1_000 });
   gate.extend(clockReading, 10_000);
   const clock = { now: 0 };
-  const timers: { at: number; then: () => void }[] = [];
+  const timers: { at: number; callback: () => void }[] = [];
   let objects = setOf('');
   let notifyChanged = (): void => {};
   const duty = new DerivedStatusDuty({
@@ -50,7 +50,7 @@ function createDuty(
       },
     ),
     after: (ms, callback) => {
-      const timer = { at: clock.now + ms, then: callback };
+      const timer = { at: clock.now + ms, callback };
       timers.push(timer);
       return () => timers.splice(timers.indexOf(timer), 1);
     },
@@ -217,7 +217,7 @@ it('each derivation is followed by a delay of four times its duration', async ()
   await duty.writeDue(first, gate);
   expect(duty.derivations).toBe(1);
   clock.now = 500;
-  timers[0]!.then();
+  timers[0]!.callback();
   expect([notifications, duty.isDue]).toEqual([2, true]);
   await duty.writeDue(first, gate);
   expect(duty.derivations).toBe(2);
@@ -245,7 +245,7 @@ it('changes during a derivation are derived after the delay', async () => {
   notifications = 0;
   expect([duty.isDue, timers.length]).toEqual([false, 1]);
   clock.now = timers[0]!.at;
-  timers[0]!.then();
+  timers[0]!.callback();
   expect([notifications, duty.isDue]).toEqual([1, true]);
 });
 

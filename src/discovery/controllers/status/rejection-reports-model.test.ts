@@ -62,7 +62,7 @@ class Replica {
   readonly leading: StatusWriter;
   readonly follower: StatusWriter;
   readonly gate: WriteGate;
-  /** Events that its informer has not received yet. */
+  /** Events that the replica's informer has not received yet. */
   readonly pendingEvents: KubernetesObject[] = [];
   known: KubernetesObject;
   distribution: ObjectProgress;
@@ -99,7 +99,7 @@ class Replica {
     this.#onDue([key], true);
   }
 
-  /** Its proxies reject or accept the version that it received. */
+  /** The replica's proxies reject or accept the version that it received. */
   setRejected(isRejected: boolean): void {
     const rejection = { proxies: 1, resource: 'cluster a', reason: 'no' };
     const generation = this.known.metadata.generation!;

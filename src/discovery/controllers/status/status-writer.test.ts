@@ -66,7 +66,7 @@ function createWriter(options: Partial<StatusWriterOptions> = {}) {
   const gate = new WriteGate({ server: objects, now: () => clockReading, writeMs: 4_000 });
   gate.extend(clockReading, 10_000);
   const clock = { now: 1_000 };
-  const timers: { at: number; then: () => void }[] = [];
+  const timers: { at: number; callback: () => void }[] = [];
   /** Condition message by object name. */
   const desiredByName = new Map<string, { message: string; generation?: number }>();
   const { log, lines: warnings } = recordingLog();
@@ -100,7 +100,7 @@ function createWriter(options: Partial<StatusWriterOptions> = {}) {
     now: () => clock.now,
     time: () => '2026-11-27T12:00:00Z',
     after: (ms, callback) => {
-      const timer = { at: clock.now + ms, then: callback };
+      const timer = { at: clock.now + ms, callback };
       timers.push(timer);
       return () => timers.splice(timers.indexOf(timer), 1);
     },
@@ -306,7 +306,7 @@ describe('a paused status writer', () => {
     const isDue = () => {
       const [timer] = timers;
       clock.now = timer!.at;
-      timer!.then();
+      timer!.callback();
     };
     isDue();
     expect(notifications).toBe(0);
@@ -332,7 +332,7 @@ describe('a watcher of the status writer', () => {
     setDesired('a', '2/3', false);
     expect([notifications, duty.isDue, timers.length]).toEqual([1, false, 1]);
     clock.now = timers[0]!.at;
-    timers[0]!.then();
+    timers[0]!.callback();
     expect([notifications, duty.isDue]).toEqual([2, true]);
     await duty.writeDue(first, gate);
     expect(messageOf('a')).toBe('2/3');

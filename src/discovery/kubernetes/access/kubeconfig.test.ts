@@ -142,7 +142,7 @@ describe('a kubeconfig', () => {
   });
 });
 
-/** Returns the failure of creating access or, if none exists, of a connection. */
+/** Returns the error of creating access or, if that succeeds, of a connection. */
 async function failureOfUse(createAccess: () => ReturnType<typeof trusted>): Promise<string> {
   try {
     const access = createAccess();

@@ -138,7 +138,7 @@ it('a Gateway and its Secret are read together, and an unreferenced Secret is ne
   expect([...one.source.snapshot.byKey.keys()]).toEqual([]);
 });
 
-it('a change is read together with only some of many changes in another namespace', async () => {
+it('a change is read before most of many earlier changes in another namespace', async () => {
   const { source, put, moved } = createSource(['VirtualService', 'AuthorizationPolicy'], 1_000_000, 0);
   await source.read();
   const service = (index: number): KubernetesObject => ({

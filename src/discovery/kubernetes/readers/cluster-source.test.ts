@@ -74,7 +74,7 @@ it('only the changed object is decoded, and unchanged objects are reused', async
   expect(readResult).toMatchObject({ outcome: 'read', problems: [] });
   expect(readResult.outcome === 'read' && [...readResult.touched]).toEqual([key.replace('slice-7', 'slice-900')]);
   expect(source.snapshot.byKey.get(key)).toBe(untouched);
-  // Written again without a change, so that readers are not notified.
+  // An unchanged object is written again; readers are not notified.
   world.server.put(slices, 'slice-900', entryWith('10.0.0.2'));
   await world.pass(10);
   expect(await source.read()).toMatchObject({ touched: new Set() });

@@ -159,7 +159,7 @@ it('a registry rejects a Pod with 100,000 labels, keeps its last version, and re
   expect(registry.held.get('Pod/shop/web')!.labels).toEqual({ app: 'web' });
 });
 
-it('a registry reads a change together with only some of many changes in another namespace', () => {
+it('a registry reads a change before most of many earlier changes in another namespace', () => {
   const registry = new Given(0);
   registry.read();
   vi.advanceTimersByTime(readingIntervalMs);

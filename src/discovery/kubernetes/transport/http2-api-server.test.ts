@@ -362,7 +362,7 @@ describe('connections to an API server', () => {
     let permits = 0;
     const write = { method: 'POST', resource: leases, namespace: 'a', body: {}, permit: () => ++permits > 0 } as const;
     expect(await failureOf(client.request(write, neverAborted))).toMatchObject({ kind: 'going away' });
-    // The permit is called for each send.
+    // `permit` is called for each attempt.
     expect([paths.length, permits]).toEqual([3, 3]);
   });
 
@@ -515,7 +515,7 @@ describe('a request to an API server', () => {
       return false;
     };
     const write = client.request({ method: 'POST', resource: leases, namespace: 'a', body: {}, permit }, neverAborted);
-    // The permit is not called until a connection is open, because the term may end before that.
+    // `permit` is not called until a connection is open, because the term may end before that.
     expect(requestCount).toBe(0);
     expect(await failureOf(write)).toMatchObject({ kind: 'aborted' });
     expect([requestCount, paths.length]).toEqual([1, 0]);

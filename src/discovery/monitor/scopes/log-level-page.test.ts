@@ -79,7 +79,7 @@ it("the log level page requires the debugger's token for a change unless local c
   expect(await levelOf('ads')).toBe('info');
   const openPlane = await startPlane({ PILOT_LOG_LEVELS_FROM_LOCALHOST: 'true' });
   expect(await openPlane.put('/scopej/ads', { output_level: 'debug' }, 'local user')).toMatchObject({ status: 202 });
-  // A request from a web site in a local browser is not one of a local caller.
+  // A request of a web site in a local browser does not count as local.
   const site = { 'sec-fetch-site': 'cross-site' };
   expect(await openPlane.put('/scopej/ads', { output_level: 'none' }, 'local user', site)).toMatchObject({
     status: 401,

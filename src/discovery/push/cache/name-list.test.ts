@@ -58,7 +58,7 @@ test('ModelLists stores a list completely if there is no similar one, and releas
     expect(models.modelFor(list).model).toBe(list);
     return new WeakRef(list);
   });
-  // More lists than are compared were added later, but the list is still its own model.
+  // Although the search for a similar list no longer reaches this one, it is still its own model.
   expect(models.modelFor(keptList).model).toBe(keptList);
   await eventually('lists that nobody holds are gone', async () => {
     await collectGarbage();

@@ -41,7 +41,6 @@ const mesh = new Map(
 let world: GivenWorld;
 let state: MeshState;
 
-/** Replaces objects. */
 function put(objects: ReadonlyMap<string, Config>): { key: string; event: 'update' }[] {
   world.directory.snapshot = world.directory.snapshot.edited(objects);
   return [...objects.keys()].map((key) => ({ key, event: 'update' as const }));

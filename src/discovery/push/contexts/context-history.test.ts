@@ -78,7 +78,7 @@ test('a push context does not keep earlier contexts in memory, even if it reuses
     node.context.policiesFor(node.shape);
     contextRefs.push(new WeakRef(world.state.context!));
   }
-  // References other than those of a context are temporary.
+  // Only contexts keep long-lived references to another context.
   await eventually('few are left', async () => {
     await collectGarbage();
     return contextRefs.filter((context) => context.deref() !== undefined).length < 5;

@@ -186,7 +186,7 @@ test('Admission admits a retry of a rejected connection before later connections
   expect(outcomes.filter((line) => /^known \d at/.test(line))).toEqual([]);
 });
 
-/** Outcome of each stream with this name, of which one is opened at each full second. */
+/** Outcomes of the streams with this name. One is opened at each full second. */
 function waitsOf(outcomes: readonly string[], name: string): string[] {
   return outcomes
     .filter((line) => line.startsWith(`${name} `))
@@ -238,7 +238,7 @@ test('Admission prioritizes a node ID once, however many streams claim the ID', 
   for (let i = 1; i <= 7; i++) setTimeout(() => openStream('node', `10.0.0.1:${40_000 + i}`, 'node'), i * 1_000);
   // Streams that all claim one ID do not delay a new node.
   for (let i = 1; i <= 7; i++) setTimeout(() => openStream('new', `10.0.0.1:${50_000 + i}`, `new ${i}`), i * 1_000);
-  // They do not block an unknown address either.
+  // The streams do not delay an unknown address either.
   for (let i = 1; i <= 7; i++) setTimeout(() => openStream('stranger', `10.0.0.2:${i}`), i * 1_000);
   vi.advanceTimersByTime(10_000);
   expect(waitsOf(outcomes, 'node')).toEqual(repeatSoon(7));

@@ -185,7 +185,7 @@ test.each([
   const sockets = pairs.map(({ socket }) => socket);
   for (const [index, bytes] of eachBytes.entries()) {
     const { client, socket } = pairs[index]!;
-    // A socket reads 64 KiB ahead, and more only together with these bytes.
+    // Node reads at most 64 KiB ahead; only with these additional bytes does the socket exceed that.
     socket.unshift(Buffer.alloc(bytes));
     client.write('more');
     await eventually('the bytes are counted', () => socket.destroyed || socket.readableLength > bytes + 'hello'.length);
@@ -213,7 +213,7 @@ test.each([
   await eventually('the bytes are counted', () => first.socket.readableLength > heldBytes + 'hello'.length);
   const secondPair = await connectPair('hello');
   queue.add(name, secondPair.socket, () => void startedNames.push('second'));
-  // Another address with known nodes is still read below three quarters of the limit.
+  // Below three quarters of the limit, another address with known nodes is still read.
   if (name === 'unknown') await addReady(queue, 'known', () => void startedNames.push('known'));
   else await new Promise((resolve) => setTimeout(resolve, 100));
   expect([secondPair.socket.readableLength, secondPair.socket.destroyed, startedNames]).toEqual([0, false, []]);

@@ -126,7 +126,7 @@ async function isThrottled(port: number, { first, next }: Flood): Promise<boolea
     }
     connection.close();
   }
-  // Received data is charged once a second, and a fast machine has sent all of it by then.
+  // Waits for the next charge, because received data is charged once a second.
   await sleep(1_500);
   const last = new RawHttp2(port, { localAddress: floodAddress });
   const isAccepted = await last.begin();

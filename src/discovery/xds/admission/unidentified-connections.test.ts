@@ -122,7 +122,7 @@ test('The xDS server does not count time in its admission queue as silence of th
   const stream = client().sotw();
   stream.send({ node: givenNode, typeUrl: clusterType });
   await vi.waitFor(() => expect(arrivedCount).toBe(2), { timeout: 60_000, interval: 5 });
-  // The connection waits longer than the limit that closes the other one.
+  // The client waits in the queue for longer than the limit that closes the silent connection.
   clock.pass(3 * unidentified.silentMs);
   expect(await isClosed(floodSession)).toBe(true);
   clock.pass(1_000);

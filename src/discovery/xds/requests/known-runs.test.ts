@@ -98,7 +98,7 @@ test('KnownRuns yields the same requests however these are split', () => {
     fc.property(
       fc.array(sentRequest, { minLength: 1, maxLength: 6 }),
       fc.array(fc.oneof(fc.constant(16_384), fc.integer({ min: 1, max: 40_000 })), { minLength: 1, maxLength: 5 }),
-      // HTTP/2 messages usually start with a frame.
+      // Whether all messages are joined. Usually, each message begins a new HTTP/2 frame.
       fc.boolean(),
       (conversation, sizes, isJoined) => {
         const messages = conversation.map(encodeRequest);

@@ -48,7 +48,7 @@ function inSteps(source: ScriptedSource, steps: number): ResourceSource {
   };
 }
 
-/** Responds after a while, as with a page that waits for other replicas. */
+/** Responds after a while, like a page that waits for other replicas. */
 const delayedOneShot: OneShot = async ({ typeUrl }) => {
   await sleep(50);
   return { version: 'v', resources: [encodeValue(typeUrl, Buffer.from('synced'), 'a')] };

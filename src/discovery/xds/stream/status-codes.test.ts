@@ -25,7 +25,7 @@ function framed(fields: object): Buffer {
 
 const introduction = framed({ node: givenNode, typeUrl: clusterType });
 
-/** Without grpc-js, whose client replaces some statuses. */
+/** Does not use grpc-js, whose client replaces some statuses. */
 class RawStream {
   readonly #session;
   readonly #stream;
@@ -85,7 +85,7 @@ function fail(): never {
   throw new Error('planted');
 }
 
-/** Fails when a response was sent. */
+/** A source that fails when a response was sent. */
 function failing(): ResourceSource {
   const source = new ScriptedSource();
   source.set(clusterType, 'a');
@@ -97,7 +97,7 @@ function failing(): ResourceSource {
   };
 }
 
-/** Fails in the step of the chart that records a request of an unknown type. */
+/** A recorder that fails when the chart classifies a request of an unknown type. */
 const failingRecorder: Recorder = {
   inspect(event) {
     if (event.type === '@xstate.microstep' && event.event.type === 'request.classified') fail();

@@ -30,7 +30,7 @@ describe('streams above the limit', () => {
     expect(open('again', 'mallory/account-0')).toBe(false);
   });
 
-  it('use the share of one namespace for all clients without identity, divided by address', () => {
+  it('count as those of one namespace if their clients have no identity, and are divided by address', () => {
     const { rejected, open } = createShares(4);
     for (let i = 0; i < 4; i++) open(`flood ${i}`, undefined, `10.0.0.66:${i}`);
     expect([open('bank', 'bank/pay'), open('other', undefined, '10.0.0.7:1')]).toEqual([true, true]);

@@ -33,7 +33,6 @@ test('Slices report an error and continue with other work', async () => {
   slices.begin();
   await eventually('the rest is done', () => completedPieces.length === 3);
   expect(caughtErrors.map(({ error }) => String(error))).toEqual(['Error: a bug']);
-  // More work is added.
   pieces.push('d');
   slices.begin();
   await eventually('what comes later is done', () => completedPieces.includes('d'));
@@ -72,7 +71,7 @@ test('Slices pause until the next event loop iteration after writing too many by
   expect(pieces.join(' ')).toBe('piece piece turn piece piece turn piece piece turn turn');
 });
 
-test('an event loop iteration that is full stays full for all users until it ends', async () => {
+test('an event loop iteration that exceeds the limit of written bytes is full for all users until it ends', async () => {
   countSocketBytes(1_000);
   expect(isTurnFull()).toBe(false);
   countSocketBytes(4 * 1024 * 1024);

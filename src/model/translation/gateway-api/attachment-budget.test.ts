@@ -142,7 +142,7 @@ describe('routes from one namespace at a Gateway with many listeners', () => {
     }
   });
 
-  it('remain attached if they are small, even if a large one exceeds the limit', () => {
+  it('remain attached if they are small, even if a large route exceeds the limit', () => {
     const huge = route('huge', { matches: 128, more: `hostnames: [${list(16, (i) => `h${i}.test`, ', ')}], ` });
     const { told: messages, matches, closed } = translate(gateway(17) + cart + huge + route('small', { matches: 8 }));
     expect(messages).toEqual([expect.stringContaining('HTTPRoute mallory/huge')]);

@@ -27,7 +27,7 @@ const hostsOf = (yaml: string): readonly (readonly string[])[] =>
   translated(yaml).virtualServices.map(({ spec }) => spec.hosts);
 
 describe('a route with colliding names', () => {
-  it('does not replace another whose namespace and name concatenate to the same text', () => {
+  it('does not replace another route whose namespace and name concatenate to the same text', () => {
     const yaml =
       gateway(passthrough) +
       services +
@@ -36,7 +36,7 @@ describe('a route with colliding names', () => {
     expect(hostsOf(yaml).flat().sort()).toEqual(['other.test', 'victim.test']);
   });
 
-  it('does not replace another whose listener and hostname concatenate to the same text', () => {
+  it('does not replace another route whose listener and hostname concatenate to the same text', () => {
     const listeners = ['web', 'web-admin'].map(
       (name, i) => `{name: ${name}, port: ${80 + i}, protocol: HTTP, ${allNamespaces}}`,
     );
@@ -48,7 +48,7 @@ describe('a route with colliding names', () => {
     expect(hostsOf(yaml)).toEqual([['admin-x.test'], ['x.test']]);
   });
 
-  it('does not replace another of a Service in a namespace with the suffix of generated names', () => {
+  it('does not replace another route of a Service in a namespace with the suffix of generated names', () => {
     const serviceRoute = (kind: string, namespace: string): string =>
       document(
         kind,

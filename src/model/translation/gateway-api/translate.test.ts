@@ -489,7 +489,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(at(grant('Service')).http.route).toHaveLength(1);
   });
 
-  it('can reference a host that is not a Service', () => {
+  it('routes to a referenced host that is not a Service', () => {
     const { http, messages } = translatedRule(
       'backendRefs: [{group: networking.istio.io, kind: Hostname, name: pay.test, port: 443}]',
     );
@@ -548,7 +548,7 @@ describe('an HTTPRoute of a Service', () => {
     ]);
   });
 
-  it('can route to Services of any namespace without a grant', () => {
+  it('routes to Services of any namespace without a grant', () => {
     const backendOfStage = 'backendRefs: [{name: cart, namespace: stage, port: 80}]';
     const mirror =
       'filters: [{type: RequestMirror, requestMirror: {backendRef: {name: cart, namespace: stage, port: 80}}}]';
@@ -583,7 +583,7 @@ describe('an HTTPRoute of a Service', () => {
     ]);
   });
 
-  it("takes precedence in the clients' namespace over the one in the Service's namespace", () => {
+  it("takes precedence in the clients' namespace over the HTTPRoute in the Service's namespace", () => {
     const yaml =
       cart + service('cart', 'stage') + serviceRoute('own') + serviceRoute('theirs', '', { namespace: 'stage' });
     const { context } = givenMesh(yaml);

@@ -63,7 +63,7 @@ function callsFor(
 
 it('a changed VirtualService is replaced in each namespace without checks of other virtual hosts', () => {
   const [fewCalls, manyCalls] = [callsFor(100), callsFor(800)];
-  // VirtualServices are matched with hosts, and blocks are counted, once for all namespaces, with less than one call per host.
+  // Matching VirtualServices with hosts and counting blocks happens once for all namespaces, with less than one call per host.
   expect(manyCalls - fewCalls).toBeLessThan(namespaces * 700);
   expect(manyCalls / namespaces).toBeLessThan(1_200);
 });

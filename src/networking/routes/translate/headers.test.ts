@@ -9,7 +9,7 @@ it.each(['set', 'add'])('a host header in %s becomes a host rewrite', (operation
   }
 });
 
-it('a host in set takes precedence over one in add', () => {
+it('a host header in set takes precedence over a host header in add', () => {
   expect(hostFromHeaders({ request: { add: { host: 'added.test' }, set: { host: 'set.test' } } })).toBe('set.test');
 });
 

@@ -23,7 +23,7 @@ describe('matches on claims of a verified token', () => {
     });
   });
 
-  it('claims can be excluded', () => {
+  it('an excluded claim is an inverted match', () => {
     const { headers, dynamicMetadata } = routeMatch({ withoutHeaders: { [key]: { present: true } } });
     expect(headers).toEqual([]);
     expect(dynamicMetadata).toMatchObject([{ invert: true, value: { matchPattern: { case: 'presentMatch' } } }]);

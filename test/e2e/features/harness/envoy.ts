@@ -90,7 +90,6 @@ export class FeatureEnvoy {
     this.program = Program.run(`envoy ${name}`, '/bin/sh', { args: [...shell, ...args], env: process.env, cwd: root });
   }
 
-  /** The response of the admin interface. */
   async admin(path: string, init?: RequestInit): Promise<string> {
     return (await fetch(`${this.#admin}${path}`, init)).text();
   }
@@ -119,7 +118,7 @@ export class FeatureEnvoy {
   }
 }
 
-/** As in the agent's bootstrap: without it Envoy accepts short regular expressions only. */
+/** As in the agent's bootstrap. By default, Envoy accepts short regular expressions only. */
 const runtime = {
   layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': 32_768 } }],
 };
