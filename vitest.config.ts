@@ -51,7 +51,7 @@ const slowFiles = [
   'test/e2e/root-rotation',
   'test/e2e/calibration',
   'test/e2e/hostile-sinks',
-  'test/e2e/mistakes',
+  'test/e2e/reported-errors',
   'test/e2e/debugger-live',
   'test/e2e/fuzz',
   'test/e2e/tarball',

@@ -223,7 +223,7 @@ test('each view of the page matches its reviewed accessibility tree', async () =
   const { page } = openedPage;
   await opened(page);
   await waitUntilIdle(page);
-  await expectAria('verdict', page.getByRole('region', { name: 'Findings' }));
+  await expectAria('finding', page.getByRole('region', { name: 'Findings' }));
   await expectAria('actors', page.getByRole('region', { name: 'Actors' }));
   await expectAria('timeline', page.getByRole('region', { name: 'Timeline' }));
   await expectAria('transport', page.getByRole('region', { name: 'Playback' }));

@@ -229,7 +229,7 @@ test('a sentence at the top summarizes the displayed record and links to its roo
   await expectEventually(() => bar.locator('.verdict').innerText()).toMatch(/with no downtime: tls\.crt changed/);
   expect(await bar.locator('.spent').innerText()).toMatch(/^1\.2 s: 538 ms epoch-1\/probe/);
   expect(await page.locator('.range-text').innerText()).toMatch(/records \d+–\d+, 1\.2 s/);
-  await takePicture('debugger-verdict', page);
+  await takePicture('debugger-finding', page);
   await bar.getByRole('button', { name: 'Root cause' }).click();
   await expectEventually(() => page.locator('.details').innerText()).toContain('files.changed');
   await openedPage.close();

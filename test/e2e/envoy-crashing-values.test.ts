@@ -7,7 +7,7 @@ import { stringify } from 'yaml';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
 import { uriTemplateViolation } from '../../src/model/fields/uri-template.ts';
 import { envoyBinary } from '../fixtures/real-envoy.ts';
-import { httpListener, oneRoute, validateWithEnvoy } from '../harness/envoy-verdict.ts';
+import { httpListener, oneRoute, validateWithEnvoy } from '../harness/envoy-validation.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';

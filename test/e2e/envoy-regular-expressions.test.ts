@@ -1,7 +1,7 @@
 /** Validation and Envoy agree on regular expressions. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { re2Violation } from '../../src/model/fields/re2.ts';
-import { type EnvoyValidation, httpListener, oneRoute, validateListeners } from '../harness/envoy-verdict.ts';
+import { type EnvoyValidation, httpListener, oneRoute, validateListeners } from '../harness/envoy-validation.ts';
 
 const acceptedPatterns = [
   ...['.*', '^/v[12]/(?P<id>\\d+)$', '(?<id>a)(?<id>b)', '(?P<1d>a)', '(?i:abc)d', '(?U)a+', '(?-i)a', '(?:)*'],

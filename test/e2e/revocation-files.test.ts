@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readCertificate } from '../../src/identity/certificate.ts';
 import { type Issuer, issueLeaf, issueRevocationList, issueRoot } from '../../src/identity/issue.ts';
 import { createAuthority } from '../certs/authority.ts';
-import { httpListener, oneRoute } from '../harness/envoy-verdict.ts';
+import { httpListener, oneRoute } from '../harness/envoy-validation.ts';
 import { eventually } from '../harness/eventually.ts';
 import { givenSecrets, type StartedSecrets, secretsOf, stopSecrets } from '../harness/given-secrets.ts';
 import { type RealEnvoy, startEnvoyWith } from '../networking/ads-envoy.ts';

@@ -23,7 +23,7 @@ import { TraceEndpoint } from '../../src/runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../src/runtime/trace/trace-ring.ts';
 import { AdsTestClient, type SotwStream, typeUrls } from '../ads-client.ts';
 import { eventually } from './eventually.ts';
-import { unexpectedErrorsIn } from './slow-words.ts';
+import { unexpectedErrorsIn } from './unexpected-errors.ts';
 
 export const sidecar = {
   id: 'sidecar~127.0.0.1~web-0.shop~shop.svc.cluster.local',

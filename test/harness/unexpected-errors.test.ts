@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { unexpectedErrorsIn } from './slow-words.ts';
+import { unexpectedErrorsIn } from './unexpected-errors.ts';
 
 const retried = (second: number, task = 'Lease'): string =>
   `2026-11-28T08:00:0${second}Z\twarn\telections\t${task} not available, will retry  reason="no response within 5000 ms [API_TIMEOUT]"`;
