@@ -26,7 +26,7 @@ export interface CaseResult {
   readonly compared: number;
   /** Number of comparisons by kind of outcome. */
   readonly outcomes: Readonly<Record<string, number>>;
-  /** Number of undecided outcomes by the filter that explain names. */
+  /** Number of undecided outcomes by the filter that `explain` reports. */
   readonly notDecided: Readonly<Record<string, number>>;
   readonly differences: readonly string[];
 }

@@ -1,4 +1,4 @@
-/** A cluster changes its type in place: Envoy uses the previous form, with its endpoints, until the next one is warm. */
+/** A cluster changes its type in place: Envoy uses the previous version, with its endpoints, until the next one is warm. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType } from '../../machines/discovery/xds/ads-types.ts';
 import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-client.ts';
@@ -73,7 +73,7 @@ describe.each([
     world.push(clusterType, endpointType);
     expect(world.readAll()).toEqual([]);
     client.request(endpointType, delta ? ['b'] : ['a', 'b'], world.watch(endpointType)?.nonceSent);
-    // The next form arrives first, and needs no endpoints.
+    // The next version arrives first, and needs no endpoints.
     const [clusters] = world.readAll();
     expect(clusters?.resources.get('b')).toBe(source.contentsOf(clusterType).get('b'));
   });

@@ -16,7 +16,7 @@ function limitedClusters(client: RolloutClient): string[] {
   return contents.filter((content) => content.endsWith(limitedMark)).map((content) => content.split('=')[0]!);
 }
 
-/** Sends the cluster in a new form, which fetches this secret. */
+/** Sends the cluster in a new version, which fetches this secret. */
 function fetchSecret({ source, world }: RolloutClient, name: string, secret: string): void {
   source.set(clusterType, name);
   const content = source.contentsOf(clusterType).get(name)!;
@@ -120,7 +120,7 @@ describe.each([
     client.read();
     client.world.clock.advance(5_000);
     expect(limitedClusters(client)).toEqual(['b']);
-    // The client never acknowledged the earlier form of b.
+    // The client never acknowledged the earlier version of b.
     client.source.set(clusterType, 'b');
     client.world.push(clusterType);
     client.world.clock.advance(10_000);

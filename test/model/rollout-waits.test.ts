@@ -101,7 +101,7 @@ describe.each([
     expect(client.world.givenUp).toBe(0);
   });
 
-  test('a client that reconnects without any ACK keeps the clusters for its previous connection', () => {
+  test('clusters that a previous connection retained stay retained if the client reconnects and sends no ACK', () => {
     const { source, world } = acknowledgedClient(delta);
     world.call.emit('cancelled');
     const secondWorld = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true });

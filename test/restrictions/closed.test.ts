@@ -286,7 +286,7 @@ describe('a RequestAuthentication that is rejected at the first read', () => {
 });
 
 describe('an object with TLS settings that is rejected at the first read', () => {
-  it('a Sidecar with TLS in its ingress closes its workloads, and one without it closes nothing', async () => {
+  it('a Sidecar with TLS in its ingress blocks traffic to its workloads, and one without it blocks nothing', async () => {
     const sidecar = (tls: object): string =>
       object(
         'Sidecar',

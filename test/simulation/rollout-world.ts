@@ -16,7 +16,7 @@ import { WarmingEnvoy } from './warming-envoy.ts';
 /**
  * What changes: the route moves to a new cluster (with endpoints or a DNS name) and the old one is removed, or only a cluster changes (which may
  * fetch a new secret), or only its endpoints. `flap`: the route moves between two clusters, only one of which is configured at a time, each always in
- * the same form.
+ * the same version.
  */
 export type RolloutChange = 'replace' | 'flap' | 'add' | 'dns' | 'update' | 'secret' | 'endpoints';
 
@@ -95,7 +95,7 @@ export class RolloutWorld implements World {
     return this.#envoy.responses;
   }
 
-  /** How often the client received a changed form of a cluster. */
+  /** Number of changed versions of a cluster that the client received. */
   sentTimes(cluster: string): number {
     return this.#envoy.received.get(cluster) ?? 0;
   }

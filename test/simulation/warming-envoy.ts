@@ -10,9 +10,9 @@ import type { VirtualClock } from './virtual-clock.ts';
 
 export interface WarmedCluster {
   readonly content: string;
-  /** What the cluster waits for before this form is used. */
+  /** What the cluster waits for before this version is used. */
   readonly awaits: 'assignment' | 'resolution' | 'nothing';
-  /** Whether the cluster is used, possibly in its previous form. */
+  /** Whether the cluster is used, possibly in its previous version. */
   readonly isUsable: boolean;
 }
 
@@ -51,7 +51,7 @@ export class WarmingEnvoy {
   /** Rejected clusters and route contents. */
   readonly rejected = new Set<string>();
   responses = 0;
-  /** How often each cluster was received in a different form. */
+  /** How often each cluster was received in a different version. */
   readonly received = new Map<string, number>();
 
   constructor({ delta, source, clock, clusterOf, fail }: WarmingEnvoyOptions) {
@@ -159,7 +159,7 @@ export class WarmingEnvoy {
     const requested: string[] = [];
     for (const [name, content] of receivedResponse.resources) {
       if (rejectedNames.has(name) || this.clusters.get(name)?.content === content) continue;
-      // Envoy uses the previous form of the cluster until the new one is warm, which waits for its endpoints again.
+      // Envoy uses the previous version of the cluster until the new one is warm, which waits for its endpoints again.
       const isUsable = this.clusters.get(name)?.isUsable === true;
       const isSecretDependent = this.#source.usability.has(content.replace(limitedMark, ''));
       this.received.set(name, (this.received.get(name) ?? 0) + 1);

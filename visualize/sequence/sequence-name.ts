@@ -29,7 +29,7 @@ export function columnFor(names: Iterable<string>): number {
   return width;
 }
 
-/** The smallest number of lines; `undefined` if there are too many lines, or one is too long. */
+/** Wraps a name into as few lines as possible; `undefined` if it needs too many lines, or a line is too long. */
 function linesOf(name: string, width: number): string[] | undefined {
   const segments = name.match(/[^-/: ]*[-/: …]?/g)!.filter((part) => part !== '');
   const lines: string[] = [];

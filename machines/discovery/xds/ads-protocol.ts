@@ -59,7 +59,7 @@ export type ResponseOrder = {
   requested: readonly string[];
   /** Send resources that changed since they were sent. */
   changed: boolean;
-  /** Send these in the form in which they were held. */
+  /** Send these in the version in which they were held. */
   ready?: readonly string[];
   /** With `all`: the client has resources of another stream, but does not report their names or versions. */
   returning?: true;

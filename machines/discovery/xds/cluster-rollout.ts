@@ -9,13 +9,13 @@ import type { AdsRequest, RetentionState } from './ads-protocol.ts';
 import { extensionType, listenerType, routeType } from './ads-types.ts';
 import type { Watch } from './watch-record.ts';
 
-/** A cluster that was sent in a form which the client does not use yet. */
+/** A cluster that was sent in a version that the client does not use yet. */
 export type NewCluster = {
   /** Name, or {@link anyCluster}. */
   name: string;
   /**
    * `unsent`: a held resource names it, and no CDS response contains it yet. `sent`: the client may be warming it. `updating`: the client
-   * uses an earlier form and may be warming this one; no resource waits. `rejected`: the client does not have it. `abandoned`: the limit
+   * uses an earlier version and may be warming this one; no resource waits. `rejected`: the client does not have it. `abandoned`: the limit
    * has passed; no resource waits. For {@link anyCluster}: the possible causes are abandoned, more with each CDS response.
    */
   state: 'unsent' | 'sent' | 'updating' | 'rejected' | 'abandoned';
@@ -36,7 +36,7 @@ export type NewCluster = {
 export type GivenUpCluster = {
   name: string;
   version: string;
-  /** Whether the client uses no earlier form of it. */
+  /** Whether the client uses no earlier version of it. */
   isNew: boolean;
 };
 
@@ -98,11 +98,11 @@ export type SentCluster = Pick<NewCluster, 'name' | 'assignment'> & { needs: New
 export type ClustersSent = {
   nonce: string;
   added: readonly SentCluster[];
-  /** Clusters that the client has in an earlier form, and whose new form may not become usable. */
+  /** Clusters that the client has in an earlier version, and whose new version may not become usable. */
   updated: readonly string[];
   /** Steps of the limit until more suspects are abandoned; 0: the complete limit. */
   searchSteps: number;
-  /** Clusters that are sent again before the client could use them, in their current form. */
+  /** Clusters that are sent again before the client could use them, in their current version. */
   sentAgain: readonly SentCluster[];
   /** Names that were unsent and are in neither this response nor an earlier one. */
   absent: readonly string[];
@@ -179,11 +179,11 @@ export function withClustersSent(
   return settled({ ...rollout, newClusters: [...keptClusters, ...sentClusters] });
 }
 
-/** A cluster that the client does not use yet is sent in another form, which replaces the one that it warms or rejected. */
+/** A cluster that the client does not use yet is sent in another version, which replaces the one that it warms or rejected. */
 function sentInForm(cluster: NewCluster, { needs, assignment }: SentCluster, nonce: string): NewCluster[] {
   if (cluster.state === 'rejected')
     return needs === 'nothing' ? [] : [{ ...cluster, state: 'sent', needs, assignment, nonce }];
-  // The acknowledgement of the response with the first form arrives when either form is usable.
+  // The acknowledgement of the response with the first version arrives when either version is usable.
   if (cluster.needs === 'acknowledgement' || needs === 'nothing') return [cluster];
   return [{ ...cluster, needs, assignment }];
 }
@@ -214,7 +214,7 @@ export function withClustersAcknowledged(rollout: Rollout, request: AdsRequest, 
     const isRejected = index < acknowledgedRollout && cluster.nonce !== '' && isNamedIn(rejection, cluster.name);
     return isRejected && isUnusable(cluster) ? { ...cluster, state: 'rejected' } : cluster;
   });
-  // The client keeps the earlier form of a rejected update.
+  // After a rejected update, the client keeps the previous version of the cluster.
   return removeClusters(
     { ...rollout, newClusters: rejectedClusters },
     ({ name, state, nonce }, index) =>

@@ -6,7 +6,7 @@ import type { Config } from '../../model/config/config.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
 
 const [smallCount, largeCount] = [20, 80];
-/** Maximum exponent of the number of operations. */
+/** Maximum growth exponent of the number of operations. */
 const maxExponent = 1.2;
 const services = 10;
 

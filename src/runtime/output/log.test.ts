@@ -88,7 +88,7 @@ test('a log line has the same content as JSON with --log_as_json (agent §1.1)',
 });
 
 test.each([false, true])(
-  'a log line has the level of --log_output_level for its scope (as JSON: %s, agent §1.1)',
+  'a log line is written only if --log_output_level enables its level for its scope (as JSON: %s, agent §1.1)',
   (asJson) => {
     const lines = writtenLines({ asJson, outputLevel: 'default:warn,ads:debug,push:none' }, (log) => {
       for (const scope of ['default', 'ads', 'push', 'constructor']) {

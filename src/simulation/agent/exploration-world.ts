@@ -166,7 +166,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#host;
   }
 
-  /** Lower bound in milliseconds for some of the timings that a run represents. For traces. */
+  /** Earliest time of the current state in milliseconds, over all timings that the run represents. Used in traces. */
   get earliestTime(): number {
     return this.#system.zone.has(beginning) ? this.#system.zone.sinceMs(beginning) : 0;
   }

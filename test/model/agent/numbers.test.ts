@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 test.each([
   ['scenarios.test.ts', 'S', 26],
   ['faults.test.ts', 'F', 13],
-])('%s contains a test for every number', (file, letter, last) => {
+])('%s contains a test for every numbered case', (file, letter, last) => {
   const source = readFileSync(join(import.meta.dirname, file), 'utf8');
   const numbers = [...source.matchAll(new RegExp(`\\(§2\\.[68] ${letter}(\\d+)\\)`, 'g'))].map(([, number]) =>
     Number(number),

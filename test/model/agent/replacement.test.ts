@@ -279,7 +279,7 @@ describe('the replacement', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('continues its restart when the replaced epoch exits', async () => {
+  test('is still restarted after a crash if the replaced epoch exits in between', async () => {
     const world = await replacedWorld();
     await ends(world, world.process('epoch-0b'), crashed);
     await world.pass(1_000);

@@ -42,7 +42,7 @@ function refusalOf(order: string, { caller }: PageRequest) {
     : textReply('forbidden: the root can be rotated only from this host, with the token of the debugger', 403);
 }
 
-/** Checks an order to continue without missing workloads. A rotation continues automatically if no workload would lose access. */
+/** Rejects an order to proceed that would cut off workloads, unless `force` is set. Without such workloads, a rotation proceeds automatically. */
 function cutOff({ missing }: AuthorityPageSource, { query }: PageRequest) {
   const missingWorkloads = missing();
   if (missingWorkloads === undefined) return textReply('rejected: the rotation waits for no workload', 409);

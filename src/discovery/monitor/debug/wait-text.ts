@@ -56,7 +56,8 @@ function isConfiguration(wait: KeptWait | KeptConfigurationWait): wait is KeptCo
 function warmingReason({ state, needs }: WarmingWait): string {
   if (state === 'unsent') return 'not sent yet: the proxy has not acknowledged the clusters that were sent before';
   if (state === 'rejected') return 'rejected by the proxy';
-  if (state === 'updating') return 'the proxy uses the previous form until it has fetched what the new form needs';
+  if (state === 'updating')
+    return 'the proxy uses the previous version until it has fetched what the new version needs';
   if (needs === 'assignment') return 'usable when its endpoints are sent';
   return 'usable when the proxy acknowledges clusters: it resolves names, checks health or fetches endpoints or certificates';
 }

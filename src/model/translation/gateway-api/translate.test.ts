@@ -406,7 +406,7 @@ describe('a rule of an HTTPRoute', () => {
       [['a.test'], [[undefined, { ...toHttps, authority: 'a.test' }]]],
       [['b.test'], [[undefined, { ...toHttps, authority: 'b.test' }]]],
     ]);
-    // For a wildcard only the client knows the name, so Envoy would keep its port.
+    // With a wildcard hostname, the redirect keeps the host of the request, and Envoy would keep the port in it.
     const withPort = [{ regex: '.*:[0-9]+' }, { ...toHttps, port: 443, includesPort: true }];
     expect(redirected('hostnames: ["*.test"], ')).toEqual([[['*.test'], [withPort, [undefined, toHttps]]]]);
     expect(redirected('')).toEqual([[['*'], [withPort, [undefined, toHttps]]]]);
