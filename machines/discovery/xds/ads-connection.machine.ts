@@ -24,8 +24,8 @@ import type {
   RequestInvalid,
   RequestReceived,
   StreamOrder,
-  StreamRejected,
   SubscriptionLimitExceeded,
+  WorkloadRejected,
 } from './ads-protocol.ts';
 import { adsConnectionTimeline } from './ads-timeline.ts';
 import { healthType, isOneTimeType } from './ads-types.ts';
@@ -69,7 +69,7 @@ const onRejection = {
   target: 'closing',
   actions: {
     type: 'recordEnd',
-    params: ({ event }: { event: RequestDenied | StreamRejected }): End => ({
+    params: ({ event }: { event: RequestDenied | WorkloadRejected }): End => ({
       code: event.code,
       reason: event.reason,
     }),
@@ -89,7 +89,7 @@ const onViolation = {
     },
   },
   'request.denied': onRejection,
-  'stream.rejected': onRejection,
+  'workload.rejected': onRejection,
   'request.invalid': {
     target: 'closing',
     actions: {
@@ -179,7 +179,7 @@ export const adsConnectionMachine = setup({
     'stream.failed': { target: '.closing', actions: { type: 'recordEnd', params: internalErrorEnd } },
     // Reports about one-time requests that arrived before the end was ordered.
     'request.denied': {},
-    'stream.rejected': { description: 'The stream is ending already.' },
+    'workload.rejected': { description: 'The stream is ending already.' },
     // Handled only in `streaming`, because other limits apply before and after it.
     'stream.congested': {},
     'stream.resumed': {},
@@ -254,7 +254,7 @@ export const adsConnectionMachine = setup({
             }),
           },
         },
-        'stream.rejected': {
+        'workload.rejected': {
           target: 'closing',
           actions: { type: 'recordEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
         },

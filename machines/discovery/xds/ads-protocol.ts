@@ -89,7 +89,7 @@ export type NodeInvalid = { type: 'node.invalid'; reason: string };
 /** The first request names a node that does not belong to the client's identities. */
 export type NodeForbidden = { type: 'node.forbidden'; reason: string };
 /** The workload cannot be registered, or a limit of streams (their rate or number) is exceeded; `reason` is sent to the client. */
-export type StreamRejected = { type: 'stream.rejected'; code: EndCode; reason: string };
+export type WorkloadRejected = { type: 'workload.rejected'; code: EndCode; reason: string };
 /** The first request names no node. */
 export type NodeMissing = { type: 'node.missing' };
 /** A request was received. */
@@ -219,7 +219,7 @@ export type AdsStreamReport =
   | NodeAccepted
   | NodeInvalid
   | NodeForbidden
-  | StreamRejected
+  | WorkloadRejected
   | NodeMissing
   | RequestReceived
   | RequestDenied
@@ -258,7 +258,7 @@ export const adsCatalogue = [
   { type: 'node.accepted', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.invalid', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.forbidden', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
-  { type: 'stream.rejected', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'workload.rejected', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'node.missing', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   {
     type: 'request.received',

@@ -143,10 +143,10 @@ async function validateBootstrap(
 ): Promise<void> {
   const result = await validate(environment, environment.binaries.pathOf(binary), configFile, signal);
   if (result.is === 'taken') return;
-  const verdictText = result.is === 'refused' ? 'Envoy rejects' : 'Envoy could not validate';
+  const failureText = result.is === 'refused' ? 'Envoy rejects' : 'Envoy could not validate';
   const override = environment.userFiles?.override;
   const file = override === undefined ? configFile : `${configFile} with ${override.setting} ${override.path}`;
-  throw new ChartpilotError('BOOTSTRAP_INVALID', `${verdictText} ${file}: ${result.why}`);
+  throw new ChartpilotError('BOOTSTRAP_INVALID', `${failureText} ${file}: ${result.why}`);
 }
 
 async function whyNotStarted(

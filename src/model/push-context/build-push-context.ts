@@ -48,7 +48,7 @@ export interface PushContextInput {
   readonly configs: ConfigSet;
   readonly services: readonly Service[];
   readonly endpoints: EndpointIndex;
-  /** Finds the workloads of proxies in the registries; absent if there are none. */
+  /** Finds the workloads of proxies in the registries; absent without registries. */
   readonly workloads?: ProxyLookup;
   /** If absent, all workloads are reached directly. */
   readonly gateways?: NetworkGateways;

@@ -102,10 +102,10 @@ function endpointsOfService({ hostname, namespace }: Service, push: PushContext)
 const takers = new WeakMap<readonly Endpoint[], boolean>();
 
 function allTakeMutualTls(endpoints: readonly Endpoint[]): boolean {
-  let cachedAnswer = takers.get(endpoints);
-  if (cachedAnswer === undefined) {
-    cachedAnswer = endpoints.length > 0 && endpoints.every(({ tlsMode }) => tlsMode === 'istio');
-    takers.set(endpoints, cachedAnswer);
+  let cachedResult = takers.get(endpoints);
+  if (cachedResult === undefined) {
+    cachedResult = endpoints.length > 0 && endpoints.every(({ tlsMode }) => tlsMode === 'istio');
+    takers.set(endpoints, cachedResult);
   }
-  return cachedAnswer;
+  return cachedResult;
 }

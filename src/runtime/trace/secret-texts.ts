@@ -82,8 +82,8 @@ export function patternOfSecrets(secrets: readonly string[]): RegExp | undefined
   });
   const distinct = [...new Set(forms)].filter((form) => form.length >= minSecretLength);
   if (distinct.length === 0) return undefined;
-  const longestFirst = distinct.sort((a, b) => b.length - a.length);
-  return new RegExp(longestFirst.map((form) => form.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
+  const byLengthDescending = distinct.sort((a, b) => b.length - a.length);
+  return new RegExp(byLengthDescending.map((form) => form.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&')).join('|'), 'g');
 }
 
 function spellings(text: string): string[] {

@@ -39,13 +39,13 @@ export function foldsOf(
   width: number,
 ): { readonly folds: readonly IdleTime[]; readonly pixels: number } {
   const maxFolds = Math.floor((width * maxWidthShare) / minFoldPixels);
-  const longestIdle = [...idle].sort((a, b) => lengthOf(b) - lengthOf(a)).slice(0, Math.max(0, maxFolds));
+  const foldedIdleTimes = [...idle].sort((a, b) => lengthOf(b) - lengthOf(a)).slice(0, Math.max(0, maxFolds));
   let folded: IdleTime[] = [];
   let remainingMs = wholeSpan.to - wholeSpan.from;
-  for (const [i, idleTime] of longestIdle.entries()) {
+  for (const [i, idleTime] of foldedIdleTimes.entries()) {
     remainingMs -= lengthOf(idleTime);
     // Folds a pause only if it is much longer than the share of activity per fold.
-    if (lengthOf(idleTime) >= (timesLonger * Math.max(remainingMs, 1)) / (i + 1)) folded = longestIdle.slice(0, i + 1);
+    if (lengthOf(idleTime) >= (timesLonger * Math.max(remainingMs, 1)) / (i + 1)) folded = foldedIdleTimes.slice(0, i + 1);
   }
   const pixels = Math.min(foldPixels, (width * maxWidthShare) / Math.max(1, folded.length));
   return { folds: folded.sort((a, b) => a.from - b.from), pixels };

@@ -51,7 +51,6 @@ export const renamedDiscoveryEvents: Renamed = {
   'streams.refused': 'streaming-lists.disabled',
   'workload.displaced': 'workload.evicted',
   'workload.health': 'workload-health.reported',
-  'workload.rejected': 'stream.rejected',
 };
 
 export const renamedInDiscoveryMachines: Readonly<Record<string, RenamedInMachine>> = {

@@ -1,4 +1,4 @@
-/** Reading any path ends, at the latest at a byte limit. */
+/** Reads of any path end, at most after a byte limit. */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -270,7 +270,7 @@ export class AdsStream {
   reject({ code, reason }: StreamRejection): void {
     const text = shortened(reason);
     this.#log.rejected(code, text);
-    this.#report({ type: 'stream.rejected', code, reason: text });
+    this.#report({ type: 'workload.rejected', code, reason: text });
   }
 
   #refuse(text: string): void {
