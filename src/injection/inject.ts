@@ -87,10 +87,7 @@ export function injectPod(request: InjectionRequest): Decoded<Pod> {
   const built = buildTemplates(names, input, request.renderGoTemplate ?? rejectGoTemplate);
   if (E.isLeft(built)) return built;
   try {
-    const template = built.right.reduce<TemplatePod>(
-      (mergedPod, templatePart) => mergePod(mergedPod, templatePart),
-      {},
-    );
+    const template = built.right.reduce<TemplatePod>((pod, part) => mergePod(pod, part), {});
     const [error, ...otherPodErrors] = podErrors(input, template, injectedVolumes);
     if (error !== undefined) return E.left([error, ...otherPodErrors]);
     const pod = patchedPod(input, template, request);
@@ -189,11 +186,11 @@ function patchedPod(input: TemplateInput, template: TemplatePod, request: Inject
   const overrides = overridesIn(input.pod, template);
   const base = withoutContainers(input.pod, overrides);
   const mergedPod = mergePod(base, template);
-  const podWithOverrides = withUserOverrides(
+  const withNames = withUserOverrides(
     mergedPod,
     redirectsTraffic(template) ? withUsableUser(overrides, input) : overrides,
   );
-  const withUrl = withProxyEnvironment(podWithOverrides, request.addedEnvironment ?? {});
+  const withUrl = withProxyEnvironment(withNames, request.addedEnvironment ?? {});
   const scraped = mergedMetrics(withUrl, input);
   const probed = redirectedProbes(scraped, input);
   const users = redirectsTraffic(template) ? withRedirectedUser(probed, input) : probed;

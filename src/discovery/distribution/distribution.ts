@@ -207,7 +207,7 @@ export class ObjectDistribution {
     const start = this.#options.now();
     this.#isNotified = false;
     if (this.#mustCompareAll && this.#latest !== undefined) await this.#followAll(workTurns);
-    const awaitedCount = this.#followUnnamed();
+    const awaited = this.#followUnnamed();
     const traceUntil = performance.now() + maxTraceMs;
     const isTraced = this.#rejections.trace(
       (proxy, typeUrl) => this.#causes.causeOf(proxy, typeUrl),
@@ -217,7 +217,7 @@ export class ObjectDistribution {
     if (this.#followedObjects.size > 0 || !this.#rejections.isEmpty) await this.#compare(workTurns);
     this.#dueObjects.flush();
     const unfinished =
-      this.#followedObjects.size + awaitedCount + (isTraced ? 0 : 1) + (this.#checkAt === undefined ? 0 : 1);
+      this.#followedObjects.size + awaited + (isTraced ? 0 : 1) + (this.#checkAt === undefined ? 0 : 1);
     return { unfinished, tookMs: Math.ceil(this.#options.now() - start) };
   }
 
@@ -240,16 +240,16 @@ export class ObjectDistribution {
 
   /** Tracks changed ServiceEntries that no push names. @returns the number of those that a push may still name */
   #followUnnamed(): number {
-    let awaitedCount = 0;
+    let awaited = 0;
     for (const [key, since] of this.#unpublished) {
       if (kindOf(key) !== 'ServiceEntry' || this.#latest === undefined) continue;
-      if (this.#options.now() - since < unnamedWaitMs) awaitedCount++;
+      if (this.#options.now() - since < unnamedWaitMs) awaited++;
       else {
         this.#unpublished.delete(key);
         this.#followObject(key, this.#options.configs().byKey.get(key), numberOfVersion(this.#latest.version));
       }
     }
-    return awaitedCount;
+    return awaited;
   }
 
   async #followAll(workTurns: Turns): Promise<void> {
@@ -412,8 +412,8 @@ export class ObjectDistribution {
       // Required if the object is the same as before the error, because then nothing else changes.
       this.#followObject(key, config, numberOfVersion(this.#latest.version));
     }
-    const followedObject = this.#followedObjects.get(key);
-    if (error === undefined && followedObject !== undefined) followedObject.mustReport = true;
+    const followed = this.#followedObjects.get(key);
+    if (error === undefined && followed !== undefined) followed.mustReport = true;
     this.#notifyWatchers();
   }
 
@@ -422,18 +422,13 @@ export class ObjectDistribution {
     const config = this.#options.configs().byKey.get(key);
     const latest = this.#latest;
     if (this.#unpublished.has(key) || config === undefined || latest === undefined || !hasStatus(config.kind)) return;
-    const followedObject = this.#followedObjects.get(key);
+    const followed = this.#followedObjects.get(key);
     const generation = generationOf(config);
-    const isSameObject = followedObject?.config.uid === config.uid;
-    if (
-      followedObject !== undefined &&
-      isSameObject &&
-      generation !== undefined &&
-      !needsPush(followedObject.config, config)
-    ) {
-      if (followedObject.generation === generation) return;
-      followedObject.generation = generation;
-      followedObject.followedAt = this.#options.now();
+    const isSame = followed?.config.uid === config.uid;
+    if (followed !== undefined && isSame && generation !== undefined && !needsPush(followed.config, config)) {
+      if (followed.generation === generation) return;
+      followed.generation = generation;
+      followed.followedAt = this.#options.now();
     } else if (this.#isStatusCurrent(key, config)) return;
     else this.#followObject(key, config, numberOfVersion(latest.version));
     this.#notifyWatchers();

@@ -94,18 +94,10 @@ export class Lanes {
 
   constructor(header: TraceHeader) {
     this.#tags = new StateTags(header.machines);
-    for (const [order, { id, states, timeline = {} }] of header.machines.entries()) {
+    for (const [place, { id, states, timeline = {} }] of header.machines.entries()) {
       const hasLife = lifePhases.some((phase) => this.#tags.knows(id, phase));
       const isStateless = states.length === 1;
-      this.#displayRules.set(id, {
-        name: id,
-        place: order,
-        timeline,
-        hasLife,
-        isStateless,
-        byDefault: new Set(),
-        lanes: 0,
-      });
+      this.#displayRules.set(id, { name: id, place, timeline, hasLife, isStateless, byDefault: new Set(), lanes: 0 });
       for (const { name, title = name } of timeline.lanes ?? []) {
         if (!this.#lanesByName.has(name)) this.#lanesByName.set(name, lane(name, title));
       }
@@ -400,9 +392,8 @@ export class Lanes {
     const display = this.#displayRulesOf(machine);
     const laneRule = display?.timeline.lane;
     if (display === undefined || laneRule === 'none') return;
-    const overflowTitle = `more ${display.name}`;
-    const [name, title] =
-      typeof laneRule === 'object' ? [laneRule.count, laneRule.count] : [overflowTitle, overflowTitle];
+    const more = `more ${display.name}`;
+    const [name, title] = typeof laneRule === 'object' ? [laneRule.count, laneRule.count] : [more, more];
     const targetLane = this.#lanesByName.get(name) ?? lane(name, title);
     this.#lanesByName.set(name, targetLane);
     const { counts } = targetLane;

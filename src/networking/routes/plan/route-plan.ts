@@ -222,14 +222,8 @@ function* buildHostsInSteps(
   const isReusable = similarity?.isReusable;
   const hostsWithAliases = (index: number): readonly CachedVirtualHost[] => {
     const group = groups[index]!;
-    const servicesByHost = virtualServicesOfClient.forPort(selection.listenerPort || group.port.number);
-    return hostsOfAliasedGroup(
-      group,
-      virtualServices[index],
-      aliases.get(group.service.hostname)!,
-      servicesByHost,
-      context,
-    );
+    const byHost = virtualServicesOfClient.forPort(selection.listenerPort || group.port.number);
+    return hostsOfAliasedGroup(group, virtualServices[index], aliases.get(group.service.hostname)!, byHost, context);
   };
   const rebuilt =
     reusable &&
@@ -300,7 +294,7 @@ function* rebuildChangedInSteps(
   context: PlanContext,
   similarity: Similarity | undefined,
 ): Generator<Encodable | undefined, PlannedHosts | undefined> {
-  const isFromOtherClient = similarity !== undefined;
+  const isOther = similarity !== undefined;
   const { groups, virtualServices, unknownNames, aliasedPlaces } = inputs;
   if (previous.groups !== groups || !sameItems(previous.aliasedPlaces, aliasedPlaces)) return undefined;
   if (unknownNames.length !== previous.hostsByUnknownName.size) return undefined;
@@ -316,7 +310,7 @@ function* rebuildChangedInSteps(
     if (isList(previousHost)) continue;
     if (!isReusableHost(previousHost, groups[index]!, virtualServices[index], changedHosts, similarity?.isReusable))
       changedIndexes.push(index);
-    if (isFromOtherClient && index % checksPerStep === 0) yield undefined;
+    if (isOther && index % checksPerStep === 0) yield undefined;
   }
   const replaceHost = (groupIndex: number, host: CachedVirtualHost): void => {
     if (host === previous.hosts[groupIndex]) return;
@@ -342,19 +336,13 @@ function* rebuildChangedInSteps(
     for (const [index, host] of all.entries()) replaceHost(hostPlaces.ofGroup(groupIndex) + index, host);
     hostsByGroup ??= previous.hostsByGroup.slice();
     hostsByGroup[groupIndex] = all;
-    if (isFromOtherClient) yield all[0]!.routes.part;
+    if (isOther) yield all[0]!.routes.part;
   }
   const groupHostCount = hostPlaces.ofGroup(groups.length);
   const previousNames = previous.hostsByUnknownName.keys();
   for (const [index, unknownName] of unknownNames.entries()) {
     if (previousNames.next().value !== unknownName.hostname) return undefined;
-    const host = hostOfUnknownName(
-      unknownName,
-      isFromOtherClient ? undefined : previous,
-      changedHosts,
-      inputs,
-      context,
-    );
+    const host = hostOfUnknownName(unknownName, isOther ? undefined : previous, changedHosts, inputs, context);
     hostsByUnknownName.set(unknownName.hostname, host);
     replaceHost(groupHostCount + index, host);
     yield host.routes.part;
